@@ -1,0 +1,99 @@
+"""Every error this package raises on purpose, as one tree.
+
+    ScopedRetrievalError
+    ├── InputError (ValueError)        a request, row, file or flag is not what was expected   exit 2
+    │   ├── PolicyError                a policy or grants file is not what was expected        exit 2
+    │   └── SchemaError                a table does not have the declared columns              exit 2
+    ├── AccessError (PermissionError)  the credential may not ask this                         exit 3
+    ├── StoreError (OSError)           a corpus or run cannot be read, or another version      exit 7
+    │   └── BusyError                  another writer holds the lock                           exit 7
+    ├── ModelError (RuntimeError)      an encoder or tokenizer is missing or not the pinned one exit 7
+    └── VerificationError              a run does not match its record                         exit 5
+
+A message says what was expected, what came and where; after a blank line, what to do. It quotes ids, names, types and
+counts, never evidence or query text. A refusal is not an error: it is a row with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = [
+    "AccessError",
+    "BusyError",
+    "InputError",
+    "ModelError",
+    "PolicyError",
+    "SchemaError",
+    "ScopedRetrievalError",
+    "StoreError",
+    "VerificationError",
+]
+
+
+class ScopedRetrievalError(Exception):
+    """Base of the tree. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(f"{message}\n\nHint: {hint}" if hint else message)
+
+
+class InputError(ScopedRetrievalError, ValueError):
+    """A request, row, file or flag is not what was expected."""
+
+    exit_code = 2
+
+    @classmethod
+    def expected(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
+        """`Expected X, got Y - at path`, the one form for a value of the wrong kind."""
+        return cls(f"Expected {expected}, got {_quoted(got)} - at {at}", hint=hint)
+
+    @classmethod
+    def one_of(cls, choices: Iterable[str], got: object, at: str, *, hint: str = "") -> InputError:
+        """A value outside a closed list; the message lists every choice."""
+        return cls.expected(f"one of {', '.join(choices)}", got, at, hint=hint)
+
+
+class PolicyError(InputError):
+    """A policy or grants file is not what was expected; nothing of it was applied."""
+
+
+class SchemaError(InputError):
+    """A table does not have the declared columns."""
+
+
+class AccessError(ScopedRetrievalError, PermissionError):
+    """The credential may not ask this. Absent, foreign and unknown read alike."""
+
+    exit_code = 3
+
+
+class StoreError(ScopedRetrievalError, OSError):
+    """A corpus or run is missing, damaged or written by another schema version."""
+
+    exit_code = 7
+
+
+class BusyError(StoreError):
+    """Another writer holds the lock of this corpus or run."""
+
+
+class ModelError(ScopedRetrievalError, RuntimeError):
+    """An encoder or tokenizer is missing, or its checksum is not the pinned one."""
+
+    exit_code = 7
+
+
+class VerificationError(ScopedRetrievalError):
+    """A run does not match its record."""
+
+    exit_code = 5
+
+
+def _quoted(got: object) -> str:
+    text = repr(got) if isinstance(got, str) else str(got)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,201 @@
+"""A frame: the segments a shard can reach, opened as one flat row space over memory-mapped columns.
+
+Nodes receive its parts as inputs (`evidence`, `placements`, `segments`, `row_index`, `postings`, `vectors`). Row `i` of
+every part is the same row of evidence. Nothing in a frame says what a request may see: the gates do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
+"""Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
+
+OPEN_END = np.iinfo(np.int64).max
+OPEN_START = np.iinfo(np.int64).min
+
+
+def posting_keys(field: str, terms: Sequence[str]) -> list[str]:
+    """The index keys of terms in a field: `t:parse`, `d:parse_user`, `p:src/app.py`, `i:DEL-12345`."""
+    prefix = FIELDS[field]
+    return [f"{prefix}:{term}" for term in terms]
+
+
+def key_hashes(keys: Sequence[str] | NDArray[np.object_]) -> NDArray[np.uint64]:
+    """SipHash of each key with pandas' fixed key; the same on every run and platform."""
+    return pd.util.hash_array(np.asarray(keys, dtype=object), categorize=False).astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class SegmentPostings:
+    """The posting lists of one segment, memory-mapped.
+
+    `hashes` is sorted ascending, uint64[T]; `keys` are the texts in the same order; `starts` is int64[T + 1] into
+    `rows` (int32, local rows, ascending inside a key) and `freqs` (int32, occurrences in the row).
+    """
+
+    hashes: NDArray[np.uint64]
+    keys: pa.Array
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    freqs: NDArray[np.int32]
+
+    def find(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Position of each key, -1 where it has no postings. Equal hashes are told apart by their texts."""
+        if not len(self.hashes) or not len(hashes):
+            return np.full(len(hashes), -1, dtype=np.int64)
+        position = np.searchsorted(self.hashes, hashes)
+        found = np.full(len(hashes), -1, dtype=np.int64)
+        open_ = np.flatnonzero(position < len(self.hashes))
+        while len(open_):
+            open_ = open_[self.hashes[position[open_]] == hashes[open_]]
+            stored = self.keys.take(pa.array(position[open_]))
+            same = np.asarray(pc.equal(stored, keys.take(pa.array(open_)).cast(stored.type)))
+            found[open_[same]] = position[open_[same]]
+            open_ = open_[~same]
+            position[open_] += 1
+            open_ = open_[position[open_] < len(self.hashes)]
+        return found
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Postings of several keys: those of key `k` are `rows[starts[k]:starts[k + 1]]`, frame rows."""
+
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    freqs: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class PostingIndex:
+    """The posting lists of a frame: one part per segment, in the order of SEGMENTS."""
+
+    parts: tuple[SegmentPostings, ...]
+    row_starts: NDArray[np.int64]
+
+    def lookup(self, keys: Sequence[str], segments: NDArray[np.int64]) -> Matches:
+        """The postings of each key (distinct, any order) in the given segments (positions in SEGMENTS, ascending).
+
+        Cost follows the postings found and the number of segments asked, not the corpus.
+        """
+        texts = pa.array(keys, type=pa.large_string())
+        hashes = key_hashes(keys)
+        found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]] = []
+        for segment in segments:
+            part = self.parts[segment]
+            position = part.find(texts, hashes)
+            key = np.flatnonzero(position >= 0)
+            start = part.starts[position[key]]
+            count = part.starts[position[key] + 1] - start
+            index = expand_ranges(start, count)
+            found.append((key, count, part.rows[index] + self.row_starts[segment], part.freqs[index]))
+        if not found:
+            return Matches(np.zeros(len(keys) + 1, dtype=np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+        owner = np.concatenate([np.repeat(key, count) for key, count, _, _ in found])
+        rows = np.concatenate([rows for _, _, rows, _ in found])
+        freqs = np.concatenate([freqs for _, _, _, freqs in found])
+        if len(found) > 1:
+            order = np.argsort(owner, kind="stable")
+            owner, rows, freqs = owner[order], rows[order], freqs[order]
+        starts = np.zeros(len(keys) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(owner, minlength=len(keys)), out=starts[1:])
+        return Matches(starts, rows, freqs)
+
+
+@dataclass(frozen=True)
+class VectorIndex:
+    """Unit vectors of a frame's rows under one encoder profile, and those of the shard's queries.
+
+    Components are multiples of 2**-15 held as int16, so that a float64 product of two of them is exact and its sum the
+    same in any order. `parts` has one int16[rows, dimensions] array per segment, or None where a segment has none.
+    """
+
+    profile: str
+    parts: tuple[NDArray[np.int16] | None, ...]
+    row_starts: NDArray[np.int64]
+    queries: NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class RowIndex:
+    """NumPy views of the columns that gates and kernels read for many (request, row) pairs at once.
+
+    Times are int64 microseconds since 1970 UTC; an open start or end is `OPEN_START` or `OPEN_END`.
+    """
+
+    id_key: NDArray[np.uint64]
+    """First 8 bytes of the evidence id's digest, big-endian: orders rows as `evidence_id` does."""
+    length: NDArray[np.int64]
+    valid_from: NDArray[np.int64]
+    valid_until: NDArray[np.int64]
+    event_time: NDArray[np.int64]
+    """event_time, `OPEN_START` where null; windows then use the placement's recorded time."""
+    placement_starts: NDArray[np.int64]
+    """Placements of row `i` are `placement_starts[i]:placement_starts[i + 1]`, by recorded time."""
+    recorded: NDArray[np.int64]
+    superseded: NDArray[np.int64]
+    deleted: NDArray[np.int64]
+
+    @cached_property
+    def single(self) -> bool:
+        """Every row has exactly one placement."""
+        return len(self.recorded) == len(self.id_key) and bool(np.all(np.diff(self.placement_starts) == 1))
+
+    @classmethod
+    def of(cls, evidence: pa.Table, placements: pa.Table) -> RowIndex:
+        """The views of a frame's tables; `placements` is sorted by row, then recorded time."""
+        rows = placements["row"].to_numpy()
+        starts = np.zeros(evidence.num_rows + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=evidence.num_rows), out=starts[1:])
+        return cls(
+            id_key=id_keys(evidence["evidence_id"]),
+            length=evidence["length"].cast(pa.int64()).fill_null(0).to_numpy(),
+            valid_from=micros(evidence["valid_from"], OPEN_START),
+            valid_until=micros(evidence["valid_until"], OPEN_END),
+            event_time=micros(evidence["event_time"], OPEN_START),
+            placement_starts=starts,
+            recorded=micros(placements["recorded_time"], OPEN_START),
+            superseded=micros(placements["superseded_at"], OPEN_END),
+            deleted=micros(placements["deleted_at"], OPEN_END),
+        )
+
+
+_BASE32HEX = {c: i for i, c in enumerate("0123456789abcdefghijklmnopqrstuv")}
+
+
+def id_keys(ids: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
+    """The first 60 bits of each evidence id (12 base32hex characters) as a number; orders rows as the ids do."""
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    if not len(ids):
+        return np.empty(0, dtype=np.uint64)
+    head = np.asarray(pc.utf8_slice_codeunits(ids, 0, 12)).astype("S12")
+    codes = np.zeros(256, dtype=np.uint64)
+    for character, value in _BASE32HEX.items():
+        codes[ord(character)] = value
+    digits = codes[head.view(np.uint8).reshape(len(head), 12)]
+    shifts = np.arange(55, -1, -5, dtype=np.uint64)
+    return (digits << shifts).sum(axis=1, dtype=np.uint64)
+
+
+def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:
+    """A timestamp column as int64 microseconds, `null` where it has none."""
+    return column.cast(pa.int64()).fill_null(null).to_numpy()
+
+
+def expand_ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The concatenation of `arange(start, start + count)` for each pair."""
+    total = int(counts.sum())
+    if not total:
+        return np.empty(0, dtype=np.int64)
+    offsets = np.repeat(starts - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    return np.arange(total, dtype=np.int64) + offsets

@@ -1,0 +1,21 @@
+"""Numbers that add up the same in any order.
+
+A float64 below 2**22 that is a multiple of 2**-30 needs at most 52 bits, so sums of such numbers are exact: no order,
+path, thread count or batch changes them. Every score contribution goes through `quantise` before it is added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESOLUTION = 2.0**-30
+"""Scores are multiples of this."""
+
+VECTOR_RESOLUTION = 2.0**-15
+"""Vector components are multiples of this, so a product of two is a multiple of `RESOLUTION`."""
+
+
+def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """The nearest multiples of `RESOLUTION` (ties to even)."""
+    return np.rint(np.asarray(values, dtype=np.float64) * 2.0**30) * RESOLUTION

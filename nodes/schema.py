@@ -1,0 +1,175 @@
+"""How a table is declared: name, key, order, and for every column its type, doc and audience, once.
+
+Node annotations, run-time checks, Parquet metadata, the data dictionary and JSON schemas are all read from the
+declaration; `nodes/tables.py` holds the declarations themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+
+from .errors import SchemaError
+
+Audience = Literal["caller", "audit"]
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+SPAN = pa.struct([pa.field("start", pa.int64(), False), pa.field("end", pa.int64(), False)])
+"""A half-open byte range of a text: [start, end)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One declared column.
+
+    `free_text` marks what people or files wrote: a run stores it by SHA-256 in `texts/`, never in a table.
+    `digest=False` marks envelope columns (ids of the capture, wall times) that no digest covers.
+    """
+
+    type: pa.DataType
+    doc: str
+    nullable: bool = False
+    audience: Audience = "audit"
+    free_text: bool = False
+    digest: bool = True
+    values: tuple[str, ...] = ()
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One declared table; `annotation` is what a node writes in its signature."""
+
+    name: str
+    doc: str
+    key: tuple[str, ...]
+    order: tuple[str, ...]
+    persist: bool
+    columns: Mapping[str, Column]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema, columns in declared order."""
+        return pa.schema([pa.field(name, c.type, c.nullable) for name, c in self.columns.items()])
+
+    @property
+    def annotation(self) -> Any:
+        """`Annotated[pa.Table, self]`, for signatures."""
+        return Annotated[pa.Table, self]
+
+    def names(self, *, audience: Audience | None = None, free_text: bool | None = None) -> list[str]:
+        """Column names, optionally only those of one audience or (not) free text."""
+        return [
+            name
+            for name, c in self.columns.items()
+            if (audience is None or c.audience == audience) and (free_text is None or c.free_text == free_text)
+        ]
+
+    def empty(self) -> pa.Table:
+        """A table of no rows."""
+        return self.schema.empty_table()
+
+    def build(self, columns: Mapping[str, Any], rows: int | None = None) -> pa.Table:
+        """A table from arrays or sequences by column name; a nullable column that is missing becomes null.
+
+        Raises:
+            SchemaError: a required column is missing, a name is unknown, or a value has the wrong type.
+        """
+        if unknown := sorted(set(columns) - set(self.columns)):
+            raise SchemaError(f"Expected the columns of {self.name}, got also {', '.join(unknown)} - at {self.name}")
+        if rows is None:
+            rows = len(next(iter(columns.values()))) if columns else 0
+        arrays = []
+        for name, column in self.columns.items():
+            if name in columns:
+                arrays.append(_as_array(columns[name], column.type, f"{self.name}.{name}"))
+            elif column.nullable:
+                arrays.append(pa.nulls(rows, column.type))
+            else:
+                raise SchemaError(f"Expected column {name}, got none - at {self.name}")
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+        """A table from dictionaries: for tests, small policies and literal examples."""
+        return self.build({name: [row.get(name) for row in rows] for name in self.columns}, rows=len(rows))
+
+    def check(self, table: pa.Table) -> pa.Table:
+        """The table itself, if its columns and types are the declared ones and no required value is null."""
+        if not isinstance(table, pa.Table):
+            raise SchemaError(f"Expected a pyarrow Table, got {type(table).__name__} - at {self.name}")
+        expected, got = self.schema, table.schema
+        if expected.names != got.names:
+            raise SchemaError(
+                f"Expected columns {', '.join(expected.names)}, got {', '.join(got.names)} - at {self.name}"
+            )
+        for field in expected:
+            if got.field(field.name).type != field.type:
+                raise SchemaError(
+                    f"Expected {field.type}, got {got.field(field.name).type} - at {self.name}.{field.name}"
+                )
+            if not field.nullable and table[field.name].null_count:
+                raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{field.name}")
+        return table
+
+
+def table(name: str, *, key: Sequence[str], order: Sequence[str], persist: bool, doc: str, **columns: Column) -> Table:
+    """Declare a table: `key` identifies a row, `order` is how rows are sorted, `persist` whether a run stores it."""
+    return Table(name, doc, tuple(key), tuple(order), persist, dict(columns))
+
+
+def string(doc: str, **kind: Any) -> Column:
+    """Unicode text of bounded length: an id, a name, a value of a closed list."""
+    return Column(pa.string(), doc, **kind)
+
+
+def text(doc: str, **kind: Any) -> Column:
+    """Free text that people or files wrote; a run stores it apart, by SHA-256."""
+    return Column(pa.large_string(), doc, free_text=True, **kind)
+
+
+def strings(doc: str, **kind: Any) -> Column:
+    """A list of strings."""
+    return Column(pa.list_(pa.string()), doc, **kind)
+
+
+def int32(doc: str, **kind: Any) -> Column:
+    return Column(pa.int32(), doc, **kind)
+
+
+def int64(doc: str, **kind: Any) -> Column:
+    return Column(pa.int64(), doc, **kind)
+
+
+def float64(doc: str, **kind: Any) -> Column:
+    return Column(pa.float64(), doc, **kind)
+
+
+def boolean(doc: str, **kind: Any) -> Column:
+    return Column(pa.bool_(), doc, **kind)
+
+
+def timestamp(doc: str, **kind: Any) -> Column:
+    """An instant in UTC, microseconds."""
+    return Column(TIMESTAMP, doc, **kind)
+
+
+def spans(doc: str, **kind: Any) -> Column:
+    """A list of half-open byte ranges."""
+    return Column(pa.list_(SPAN), doc, **kind)
+
+
+def caller(column: Column) -> Column:
+    """The same column, one that the caller may see."""
+    return replace(column, audience="caller")
+
+
+def _as_array(values: Any, type_: pa.DataType, at: str) -> pa.ChunkedArray | pa.Array:
+    try:
+        if isinstance(values, (pa.ChunkedArray, pa.Array)):
+            return values if values.type == type_ else values.cast(type_)
+        return pa.array(values, type=type_)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
+        raise SchemaError(f"Expected {type_}, got values that do not convert - at {at}") from error

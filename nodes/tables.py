@@ -1,0 +1,854 @@
+"""Every table of the line and the corpus, declared once.
+
+Reads: nothing. Gives: one `Table` per node (`HITS`, ...) and its annotation (`Hits`, ...). Every table of the line leads
+with `request_id`. Times are UTC microseconds; intervals are half-open; ranks start at 1; scores are float64 multiples of
+2**-30. A column marked `caller(...)` may reach the caller, every other one is for auditors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .schema import Table, boolean, caller, float64, int32, int64, spans, string, strings, table, text, timestamp
+
+# --- the corpus -----------------------------------------------------------------------------------------------------
+
+EVIDENCE = table(
+    "evidence",
+    key=("evidence_id",),
+    order=("owner_project", "owner_user", "source_id", "path", "line_start"),
+    persist=False,
+    doc="One row per document lineage, text and occurrence. Null where a gate looks counts as least privileged.",
+    evidence_id=caller(string("base32hex of SHA-256 over owner, source, path, section, text and occurrence; 26 characters")),
+    source_id=caller(string("where it was read, `<kind>:<name>`, e.g. `workspace:shop`")),
+    origin_class=caller(string("what kind of source it is; see vocabulary")),
+    evidence_kind=caller(string("what it proves: doc, code, test-log, ...; the prefix of its label")),
+    document_type=caller(string("free word of the importer: runbook, adr, ...", nullable=True)),
+    content_type=caller(string("paragraph, table, list, code or excerpt", nullable=True)),
+    domain=caller(string("subject area given by the importer", nullable=True)),
+    entity=caller(string("the source's own id of the record, e.g. a memory id or DEL-12345", nullable=True)),
+    level=caller(string("portfolio, venture, offer, engagement, program, project, sprint, task or deliverable", nullable=True)),
+    title=caller(string("title of the document", nullable=True)),
+    uri=caller(string("where a person opens it", nullable=True)),
+    path=caller(string("path inside the source, `/` separated", nullable=True)),
+    section=caller(string("heading path, definition name or record part", nullable=True)),
+    event_time=caller(timestamp("when it happened", nullable=True)),
+    captured_time=timestamp("when it was read into the corpus; envelope", nullable=True, digest=False),
+    valid_from=caller(timestamp("start of validity; null = unbounded", nullable=True)),
+    valid_until=caller(timestamp("end of validity, exclusive; null = unbounded", nullable=True)),
+    superseded_by=string("evidence_id or entity that replaces it; shown only if admissible", nullable=True),
+    owner_project=string("the project it belongs to; never null"),
+    owner_user=string("the user it belongs to; null = the whole project", nullable=True),
+    namespace=string("finer partition inside a project", nullable=True),
+    workspace_root=string("the work tree whose uncommitted text it is; null = every one", nullable=True),
+    branch=caller(string("code line; null = every one", nullable=True)),
+    session_id=caller(string("session it happened in", nullable=True)),
+    test_suite=caller(string("test suite it speaks of; null = every one", nullable=True)),
+    principals=strings("who may read it, users or groups; null = no list, [] = nobody", nullable=True),
+    applicable_roles=strings("roles it is for; null = every role", nullable=True),
+    excluded_roles=strings("roles it is not for", nullable=True),
+    zone=string("public < internal < private < restricted; null counts as restricted", nullable=True),
+    declared_visibility=string("model-visible, user-only, runtime-only or denied; null = not visible", nullable=True),
+    authority=caller(int32("0 untrusted, 1 general, 2 preferred, 3 authoritative; null = 0", nullable=True)),
+    confidence=caller(float64("how sure the record is, 0 to 1", nullable=True)),
+    importance=float64("0 to 1, as given by the importer", nullable=True),
+    reinforcement_count=int32("how often it was confirmed", nullable=True),
+    last_verified_at=caller(timestamp("when somebody last checked it", nullable=True)),
+    source_refs=caller(strings("what it rests on: ids, paths or URLs", nullable=True)),
+    lifecycle=caller(string("candidate, verified, deprecated, expired or revoked; null = candidate", nullable=True)),
+    conflict_set=caller(string("id of the set of competing claims it belongs to", nullable=True)),
+    declared_safety=string("safe, requires-review or blocked; null = requires-review", nullable=True),
+    declared_standing=string("how its text may speak: evidence, history, hint, untrusted; null = untrusted", nullable=True),
+    language=caller(string("programming or natural language", nullable=True)),
+    symbols=strings("identifiers it defines, qualified and bare", nullable=True),
+    calls=strings("identifiers it refers to", nullable=True),
+    tags=caller(strings("labels of the importer", nullable=True)),
+    links=strings("paths, ids or URLs its text points to, as written", nullable=True),
+    generated=caller(boolean("made by a tool, not by hand")),
+    parent_id=string("evidence_id of the row that contains it", nullable=True),
+    length=int32("index terms in text, path, title and section, for BM25"),
+    redactions=spans("byte ranges of `text` where a secret was masked", nullable=True),
+    text=caller(text("the text, secrets masked")),
+    text_sha256=caller(string("SHA-256 of `text` as UTF-8, hex")),
+)
+
+PLACEMENTS = table(
+    "placements",
+    key=("evidence_id", "version", "line_start"),
+    order=("row", "recorded_time", "version"),
+    persist=False,
+    doc="The times and places a row of evidence stood. A row is admissible if one of its placements is.",
+    row=int64("position of its evidence row in the same segment or frame"),
+    evidence_id=caller(string("the evidence row")),
+    version=caller(string("commit, revision or content version it stood in", nullable=True)),
+    line_start=caller(int32("first line, from 1", nullable=True)),
+    line_end=caller(int32("last line, inclusive", nullable=True)),
+    byte_start=caller(int64("first byte in the document", nullable=True)),
+    byte_end=caller(int64("end byte in the document, exclusive", nullable=True)),
+    recorded_time=caller(timestamp("when its source recorded it")),
+    superseded_at=caller(timestamp("when another text took its place; null = still stands", nullable=True)),
+    deleted_at=caller(timestamp("when it was removed; null = still stands", nullable=True)),
+)
+
+_DERIVED_AT_IMPORT = ("evidence_id", "captured_time", "length", "text_sha256", "redactions", "row")
+IMPORT_ROWS = Table(
+    "import_rows",
+    "What every reader gives and `--evidence` takes: the columns of EVIDENCE and PLACEMENTS, flat. Required: source_id, text.",
+    key=("source_id", "path", "section", "text", "occurrence", "version"),
+    order=("source_id", "path", "line_start"),
+    persist=False,
+    columns={
+        name: replace(column, nullable=name not in ("source_id", "text"))
+        for name, column in {**EVIDENCE.columns, **PLACEMENTS.columns}.items()
+        if name not in _DERIVED_AT_IMPORT
+    }
+    | {"occurrence": int32("0 for the first time this text stands in this document version, then 1, 2, ...", nullable=True)},
+)
+
+SEGMENTS = table(
+    "segments",
+    key=("segment_id",),
+    order=("row_start",),
+    persist=False,
+    doc="The segments of one frame: each belongs to one owner and is a contiguous range of frame rows.",
+    segment_id=string("content-derived id"),
+    owner_project=string("the project all its rows belong to"),
+    owner_user=string("the user all its rows belong to; null = the whole project", nullable=True),
+    row_start=int64("first frame row"),
+    row_end=int64("end frame row, exclusive"),
+)
+
+# --- what comes in at the door --------------------------------------------------------------------------------------
+
+REQUESTS = table(
+    "requests",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="The resolved requests: aliases and defaults settled, both clocks stamped at the door.",
+    request_id=caller(string("unique in the run; default: digest of the request", digest=False)),
+    intent_id=caller(string("id of the intent", nullable=True, digest=False)),
+    intent_source=caller(string("model, policy or runtime; all take the same path")),
+    model_request_id=caller(string("the model call this feeds", nullable=True, digest=False)),
+    trace_id=caller(string("trace of the caller", nullable=True, digest=False)),
+    question=caller(text("the question or task")),
+    context_summary=caller(text("what the conversation said so far", nullable=True)),
+    principal=caller(string("who asks, from the credential")),
+    project=caller(string("the project asked in")),
+    namespace=caller(string("narrows to one namespace", nullable=True)),
+    workspace_root=caller(string("the work tree whose uncommitted text counts", nullable=True)),
+    branch=caller(string("code line", nullable=True)),
+    test_suite=caller(string("test suite", nullable=True)),
+    session_id=caller(string("session asked from", nullable=True)),
+    turn_id=caller(string("turn in the session", nullable=True)),
+    task_id=caller(string("task", nullable=True)),
+    purpose=caller(string("fix-test, explain-code, review-risk or answer-question")),
+    mode=caller(string("planning, execution or review", nullable=True)),
+    role=caller(string("role overlay", nullable=True)),
+    phase=caller(string("diagnosing, planning, editing, verifying, summarizing or blocked", nullable=True)),
+    recall_effort=caller(string("none, minimal, full or graph")),
+    state=caller(text("task state and observations as JSON, for the plan", nullable=True)),
+    variables=caller(text("values for path templates as a JSON object", nullable=True)),
+    failing_test=caller(text("anchor: the failing test's name or path", nullable=True)),
+    error_text=caller(text("anchor: the error as printed", nullable=True)),
+    current_files=caller(strings("anchor: paths being worked on", nullable=True)),
+    anchor_symbols=caller(strings("anchor: identifiers", nullable=True)),
+    stack_trace=caller(text("anchor: the stack trace as printed", nullable=True)),
+    required_evidence=caller(strings("current-code, test-log, project-rule, verified-memory, decision-record", nullable=True)),
+    allowed_sources=caller(strings("source selectors: an origin_class or a glob on source_id; null = all granted, [] = none", nullable=True)),
+    denied_sources=caller(strings("source selectors; any match denies", nullable=True)),
+    as_of=caller(timestamp("facts are judged at this instant")),
+    asked_at=caller(timestamp("rights are judged at this instant; stamped at the door; envelope", digest=False)),
+    include_after=caller(timestamp("window start on event time (recorded time where null)", nullable=True)),
+    exclude_after=caller(timestamp("window end, exclusive", nullable=True)),
+    window_days=caller(float64("window length back from as_of, days", nullable=True)),
+    allow_stale_memory=caller(boolean("deprecated and expired memory may be shown as history")),
+    require_citation=caller(boolean("items whose citation does not resolve are dropped")),
+    require_snapshot=caller(boolean("no block leaves unless its snapshot was written")),
+    accepted_authority=caller(strings("accepted source classes (S0.19); null = all", nullable=True)),
+    min_authority=caller(int32("least authority, 0 to 3", nullable=True)),
+    max_unverified_items=caller(int32("cap on items of lifecycle candidate; null = the purpose's", nullable=True)),
+    lane_k=caller(int32("rows a lane returns per sub-query", nullable=True)),
+    pool_k=caller(int32("candidates kept after merging", nullable=True)),
+    max_items=caller(int32("items in the block", nullable=True)),
+    max_items_per_source=caller(int32("items of one source (its path where it has one)", nullable=True)),
+    max_tokens=caller(int32("tokens of the block under `tokenizer`", nullable=True)),
+    max_chars=caller(int32("characters of the block", nullable=True)),
+    max_chunk_tokens=caller(int32("tokens of one item's text", nullable=True)),
+    tokenizer=caller(string("counter by name, e.g. approx-bpe/1")),
+    merge_policy=caller(string("overrides the purpose's", nullable=True)),
+    output_shape=caller(string("overrides the purpose's", nullable=True)),
+)
+
+GRANTS = table(
+    "grants",
+    key=("rule_id",),
+    order=("rule_id",),
+    persist=True,
+    doc="What principals may read: one row per principal and project, from `grants.yaml`.",
+    rule_id=string("position in the file, e.g. `principals.ana.projects[0]` or `grants[2]`"),
+    principal=string("who"),
+    project=string("which project's rows"),
+    own_project=boolean("true: the project may be asked in; false: read from another project's contract"),
+    for_projects=strings("for a cross-project grant: projects whose requests may use it; null = any the principal may ask in", nullable=True),
+    sources=strings("source selectors; null = every source", nullable=True),
+    zone=string("highest zone"),
+    users=strings("other users whose rows are readable; the principal's own always are", nullable=True),
+    states=strings("lifecycles the principal may include; null = the defaults of the purpose", nullable=True),
+    groups=strings("groups the principal belongs to", nullable=True),
+    act_as=strings("principals it may ask for", nullable=True),
+    audit=boolean("may use auditor views"),
+    expires=timestamp("end of the grant, exclusive; judged at asked_at", nullable=True),
+    reason=string("why it was granted", nullable=True),
+)
+
+PURPOSE_POLICIES = table(
+    "purpose_policies",
+    key=("purpose",),
+    order=("purpose",),
+    persist=True,
+    doc="Defaults and weights per purpose, from `data/policies/purposes/`.",
+    purpose=string("fix-test, explain-code, review-risk or answer-question"),
+    version=string("SHA-256 of the file, first 16 hex digits"),
+    merge_policy=string("how sub-queries merge into one list"),
+    output_shape=string("what the block looks like"),
+    include_states=strings("lifecycles that may be shown"),
+    max_unverified_items=int32("cap on items of lifecycle candidate"),
+    lane_k=int32("rows a lane returns per sub-query"),
+    pool_k=int32("candidates kept after merging"),
+    max_items=int32("items in the block"),
+    max_items_per_source=int32("items of one path or source"),
+    max_tokens=int32("tokens of the block"),
+    max_chars=int32("characters of the block"),
+    max_chunk_tokens=int32("tokens of one item's text"),
+    withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
+    instruction_sources=strings("path globs whose text may have standing instruction (C16)"),
+    weight_semantic=float64("weight of the semantic term"),
+    weight_lexical=float64("weight of the lexical term"),
+    weight_anchor=float64("weight of the anchor term"),
+    weight_authority=float64("weight of the authority term"),
+    weight_recency=float64("weight of the recency term"),
+    weight_actionability=float64("weight of the actionability term"),
+    weight_diversity=float64("weight of the diversity term"),
+    weight_scope=float64("weight of the scope term"),
+)
+
+KIND_POLICIES = table(
+    "kind_policies",
+    key=("purpose", "evidence_kind"),
+    order=("purpose", "evidence_kind"),
+    persist=True,
+    doc="Per purpose, how far a kind of evidence supports the next action and how fast it ages.",
+    purpose=string("the purpose"),
+    evidence_kind=string("the kind of evidence"),
+    actionability=float64("0 to 1: supports the next action (S0.94)"),
+    half_life_days=float64("age at which recency halves; infinite for standards (S0.33)"),
+)
+
+PLAN_RULES = table(
+    "plan_rules",
+    key=("purpose", "ordinal"),
+    order=("purpose", "ordinal"),
+    persist=True,
+    doc="The sub-queries a purpose plans, from `data/policies/purposes/` (S0.34 to S0.42).",
+    purpose=string("the purpose"),
+    ordinal=int32("order of the sub-query, from 1"),
+    intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
+    question=string("the plan question in words (S0.41)"),
+    parts=strings("what the query text is made of: question, context, failing_test, error, stack, files, symbols, state"),
+    lanes=strings("lanes this sub-query uses"),
+    sources=strings("source selectors; [] = every source"),
+    kinds=strings("evidence kinds that may return; [] = every kind"),
+    lane_k=int32("rows a lane returns; null = the purpose's", nullable=True),
+    min_authority=int32("least authority of a returned row, 0 to 3"),
+    max_age_days=float64("greatest age at as_of; null = any", nullable=True),
+    requires=strings("required_evidence values that this sub-query serves; it runs also when its anchors are missing"),
+)
+
+FAILURES = table(
+    "failures",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="Requests that were refused at the door or broke on the line: each becomes a snapshot of status failed.",
+    request_id=caller(string("its id, or `row-<n>` where it has none", digest=False)),
+    error=caller(string("the message; quotes ids, names and types only")),
+)
+
+CAPTURES = table(
+    "captures",
+    key=("request_id",),
+    order=("request_id",),
+    persist=False,
+    doc="The envelope of each snapshot, stamped by the driving process.",
+    request_id=string("the request"),
+    snapshot_id=string("time-ordered, unique"),
+    created_at=timestamp("when"),
+)
+
+PROVENANCE = table(
+    "provenance",
+    key=("part",),
+    order=("part",),
+    persist=True,
+    doc="What the snapshot digest covers beside the tables.",
+    part=string("generation, policies, grants, code, encoder, analyzers, tokenizer, digest or settings"),
+    value=string("digest, or name with version"),
+)
+
+QUERY_VECTORS = table(
+    "query_vectors",
+    key=("request_id", "sub_query_id"),
+    order=("request_id", "sub_query_id"),
+    persist=False,
+    doc="Query vectors, computed once in the driving process. Components are multiples of 2**-15.",
+    request_id=string("the request"),
+    sub_query_id=string("the sub-query"),
+    vector_row=int32("row in the matrix of distinct query vectors"),
+)
+
+# --- scope_resolution -----------------------------------------------------------------------------------------------
+
+CONTRACTS = table(
+    "contracts",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="The resolved retrieval contract of each request: what it may see, and how it chooses inside that.",
+    request_id=caller(string("the request", digest=False)),
+    contract_id=caller(string("first 16 hex digits of the contract digest: the scope id of S0.14")),
+    denied=caller(boolean("nothing can be asked under this contract")),
+    denied_reason=caller(string("why, from the contract alone", nullable=True)),
+    principal=caller(string("who asks")),
+    groups=strings("groups of the principal at asked_at"),
+    project=caller(string("the project asked in")),
+    namespace=caller(string("only this namespace and rows without one", nullable=True)),
+    workspace_root=caller(string("work tree", nullable=True)),
+    branch=caller(string("code line", nullable=True)),
+    test_suite=caller(string("test suite", nullable=True)),
+    session_id=caller(string("session", nullable=True)),
+    purpose=caller(string("purpose")),
+    allowed_sources=caller(strings("source selectors; null = all granted", nullable=True)),
+    denied_sources=caller(strings("source selectors")),
+    as_of=caller(timestamp("facts are judged here")),
+    asked_at=timestamp("rights are judged here; envelope", digest=False),
+    window_start=caller(timestamp("start of the window", nullable=True)),
+    window_end=caller(timestamp("end of the window, exclusive", nullable=True)),
+    allow_stale_memory=caller(boolean("deprecated and expired memory may be shown as history")),
+    include_states=caller(strings("lifecycles that may be shown")),
+    accepted_authority=caller(strings("accepted source classes; null = all", nullable=True)),
+    min_authority=caller(int32("least authority, 0 to 3")),
+    require_citation=caller(boolean("items must resolve")),
+    require_snapshot=caller(boolean("no block without snapshot")),
+    max_unverified_items=caller(int32("cap on candidate items")),
+    lane_k=caller(int32("rows per lane and sub-query")),
+    pool_k=caller(int32("candidates after merging")),
+    max_items=caller(int32("items in the block")),
+    max_items_per_source=caller(int32("items of one path or source")),
+    max_tokens=caller(int32("tokens of the block")),
+    max_chars=caller(int32("characters of the block")),
+    max_chunk_tokens=caller(int32("tokens of one item's text")),
+    tokenizer=caller(string("counter by name")),
+    withheld_k=int32("withheld rows that become candidates"),
+    merge_policy=caller(string("how sub-queries merge")),
+    output_shape=caller(string("what the block looks like")),
+    instruction_sources=caller(strings("path globs with standing instruction")),
+    required_evidence=caller(strings("evidence the caller requires")),
+    recall_effort=caller(string("none, minimal, full or graph")),
+)
+
+CONTRACT_BOUNDS = table(
+    "contract_bounds",
+    key=("request_id", "project"),
+    order=("request_id", "project"),
+    persist=True,
+    doc="The projects a contract reaches, each with what is granted there; rows of no other project are reachable.",
+    request_id=string("the request", digest=False),
+    project=string("a reachable project"),
+    users=strings("users whose rows are readable: the principal and those granted"),
+    sources=strings("source selectors granted; null = every source", nullable=True),
+    zone=string("highest zone granted"),
+    states=strings("lifecycles granted; null = no narrowing", nullable=True),
+    rule_id=string("the grant that opened it"),
+)
+
+CONTRACT_LAYERS = table(
+    "contract_layers",
+    key=("request_id", "ordinal"),
+    order=("request_id", "ordinal"),
+    persist=True,
+    doc="What each layer did to the contract, with its version.",
+    request_id=string("the request", digest=False),
+    ordinal=int32("order, from 1"),
+    layer=string("grants, purpose or request"),
+    version=string("digest of the layer's file or `request`"),
+    effect=string("the fields it set or narrowed, comma separated"),
+)
+
+SCOPE_GROUPS = table(
+    "scope_groups",
+    key=("request_id",),
+    order=("request_id",),
+    persist=False,
+    doc="Which requests share access and visibility bounds; as_of is not part of it. Denied requests are in no group.",
+    request_id=string("the request"),
+    scope_group=int32("dense group number inside the shard; -1 = denied"),
+    leader=boolean("the first request of its group, whose contract row speaks for the group"),
+)
+
+# --- query_planning -------------------------------------------------------------------------------------------------
+
+ANCHORS = table(
+    "anchors",
+    key=("request_id", "kind", "value"),
+    order=("request_id", "kind", "value"),
+    persist=True,
+    doc="What the request names: identifiers, paths, tests, error lines and ids found in question, anchors and traces.",
+    request_id=string("the request", digest=False),
+    kind=string("identifier, path, test, error, id"),
+    value=text("the anchor as matched"),
+    origin=string("question, failing_test, error_text, stack_trace, current_files, anchor_symbols or state"),
+    weight=float64("1 for a declared anchor, less for one found in prose"),
+)
+
+SUB_QUERIES = table(
+    "sub_queries",
+    key=("request_id", "sub_query_id"),
+    order=("request_id", "ordinal"),
+    persist=True,
+    doc="The retrieval plan: one row per sub-query, best first.",
+    request_id=string("the request", digest=False),
+    sub_query_id=string("`q1`, `q2`, ... inside the request"),
+    ordinal=int32("order in the plan, from 1"),
+    intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
+    query_text=text("what is searched for"),
+    lanes=strings("lanes it uses"),
+    sources=strings("source selectors; [] = every source"),
+    kinds=strings("evidence kinds that may return; [] = every kind"),
+    lane_k=int32("rows a lane returns"),
+    min_authority=int32("least authority of a returned row"),
+    oldest=timestamp("rows older than this do not return; null = any age", nullable=True),
+)
+
+QUERY_TERMS = table(
+    "query_terms",
+    key=("request_id", "sub_query_id", "field", "term"),
+    order=("request_id", "sub_query_id", "field", "term"),
+    persist=False,
+    doc="The index keys each sub-query looks up.",
+    request_id=string("the request"),
+    sub_query_id=string("the sub-query"),
+    field=string("text, definition, reference, path, id or conflict: the index field"),
+    term=string("the term as indexed"),
+    weight=float64("term frequency in the query, times the anchor's weight"),
+)
+
+# --- boundary_gates -------------------------------------------------------------------------------------------------
+
+REACHABLE = table(
+    "reachable",
+    key=("scope_group", "row"),
+    order=("scope_group", "row"),
+    persist=False,
+    doc="Frame rows that pass every access gate, per scope group, with the first visibility gate that withholds each.",
+    scope_group=int32("the group"),
+    row=int64("frame row"),
+    withheld_by=int32("0 = passes every visibility gate, else the gate's number in `boundary_gates.GATES`"),
+)
+
+ADMISSIBLE = table(
+    "admissible",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="What recall may score for each request: A(r), as counts and a digest; the statistics of BM25 are taken here.",
+    request_id=string("the request", digest=False),
+    scope_group=int32("group inside the shard; envelope", digest=False),
+    segments=strings("segments read"),
+    rows=int64("N, the number of admissible rows"),
+    total_length=int64("index terms in those rows; avgdl = total_length / rows"),
+    withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
+    row_digest=string("SHA-256 over the sorted evidence ids' 8-byte keys, hex"),
+)
+
+GROUP_LADDER = table(
+    "group_ladder",
+    key=("scope_group", "gate"),
+    order=("scope_group", "gate"),
+    persist=False,
+    doc="The ladder of the gates that do not depend on as_of, per scope group.",
+    scope_group=int32("the group"),
+    gate=int32("number in `gates.GATES`"),
+    considered=int64("rows that reached this gate"),
+    admitted=int64("rows that passed it"),
+)
+
+FILTER_LADDER = table(
+    "filter_ladder",
+    key=("request_id", "ordinal"),
+    order=("request_id", "ordinal"),
+    persist=True,
+    doc="Gate by gate, how many rows were considered and admitted. A caller's ladder starts after the access gates.",
+    request_id=string("the request", digest=False),
+    ordinal=int32("order of the gate, from 1"),
+    gate=caller(string("name of the gate")),
+    gate_class=caller(string("access, visibility or time")),
+    considered=int64("rows that reached this gate"),
+    admitted=int64("rows that passed it"),
+    reason_code=caller(string("the reason of a row that did not")),
+)
+
+# --- candidate_recall -----------------------------------------------------------------------------------------------
+
+HITS = table(
+    "hits",
+    key=("request_id", "sub_query_id", "lane", "evidence_id"),
+    order=("request_id", "sub_query_id", "lane", "rank"),
+    persist=True,
+    doc="Rows the lanes recalled, best first within a lane.",
+    request_id=string("the request", digest=False),
+    sub_query_id=string("the sub-query that asked"),
+    lane=string("lexical, semantic, symbol, graph, recent, exact or expansion"),
+    evidence_id=string("the row"),
+    row=int64("its frame row; envelope", digest=False),
+    rank=int32("1 is best, dense within request, sub-query and lane"),
+    score=float64("raw lane score; not comparable between lanes"),
+    withheld=boolean("recalled for the record only: a time or visibility gate withholds it"),
+    via=string("for expansion: parent, neighbour, conflict, superseding or call; else null", nullable=True),
+)
+
+CANDIDATES = table(
+    "candidates",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=True,
+    doc="Hits merged: one row per request and evidence, in recall order under the merge policy.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row"),
+    row=int64("its frame row; envelope", digest=False),
+    placement=int64("frame placement shown or judged: the one alive at as_of, else the nearest; envelope", digest=False),
+    pool_rank=int32("1 is best; order of the merge policy"),
+    merge_score=float64("reciprocal rank fusion over sub-queries and lanes, k = 60"),
+    lanes=strings("lanes that recalled it, sorted"),
+    intents=strings("intents of the sub-queries that recalled it, sorted"),
+    bm25_raw=float64("best lexical score over sub-queries; 0 = not recalled there"),
+    semantic_raw=float64("best cosine over sub-queries; 0 = not recalled there"),
+    symbol_raw=float64("best symbol score over sub-queries; 0 = not recalled there"),
+    via=string("how expansion reached it", nullable=True),
+    withheld=boolean("recalled for the record only"),
+)
+
+# --- boundary_filtering ---------------------------------------------------------------------------------------------
+
+VERDICTS = table(
+    "verdicts",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=True,
+    doc="The second wall: every candidate judged again from contract and stored row alone.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates"),
+    admitted=boolean("passes every gate"),
+    source_access=boolean("gate 1 of S0.43: the system may read it"),
+    model_visibility=string("gate 2 of S0.43: model-visible, user-only, runtime-only or denied"),
+    admitted_by=strings("gates passed, in order"),
+    decided_by=string("first gate that removed it; null = admitted", nullable=True),
+    reason_code=string("its reason; null = admitted", nullable=True),
+    would_reject_by=string("first soft gate that would have rejected an admitted row", nullable=True),
+    standing=string("how the text may speak under this contract"),
+    validity=string("valid, not_yet or expired at as_of"),
+    wall_disagreement=boolean("the first wall let it through and this one does not, or the reverse"),
+)
+
+# --- task_aware_reranking -------------------------------------------------------------------------------------------
+
+SCORE_TERMS = table(
+    "score_terms",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=True,
+    doc="The raw score classes of every bounded candidate, each 0 to 1; weights multiply them in `ranked`.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates"),
+    evidence_kind=string("its kind, for the diversity term"),
+    semantic=float64("cosine, clipped at 0"),
+    lexical=float64("bm25_raw / (bm25_raw + the pool's mean positive bm25_raw); pool_relative (C18)"),
+    anchor=float64("share of the request's anchors that it hits, declared ones first"),
+    authority=float64("authority rank, lifecycle and confidence"),
+    recency=float64("2 ** (-age at as_of / half-life of its kind)"),
+    actionability=float64("how far its kind supports the purpose's next action"),
+    scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
+)
+
+RERANK_WEIGHTS = table(
+    "rerank_weights",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="The weights of the score terms per request, resolved from purpose and request; override it to try others.",
+    request_id=string("the request", digest=False),
+    semantic=float64("weight, 0 or more"),
+    lexical=float64("weight, 0 or more"),
+    anchor=float64("weight, 0 or more"),
+    authority=float64("weight, 0 or more"),
+    recency=float64("weight, 0 or more"),
+    actionability=float64("weight, 0 or more"),
+    diversity=float64("weight, 0 or more"),
+    scope=float64("weight, 0 or more"),
+)
+
+RANKED = table(
+    "ranked",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "rank"),
+    persist=True,
+    doc="The bounded candidates in final order; the contributions add up to `final` exactly.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row"),
+    rank=int32("1 is best"),
+    final=float64("sum of the contributions"),
+    semantic=float64("contribution: weight times term, a multiple of 2**-30"),
+    lexical=float64("contribution"),
+    anchor=float64("contribution"),
+    authority=float64("contribution"),
+    recency=float64("contribution"),
+    actionability=float64("contribution"),
+    diversity=float64("contribution: for a kind not chosen before it (greedy)"),
+    scope=float64("contribution"),
+    selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
+)
+
+# --- evidence_packing, fact_verification, budget_trimming -----------------------------------------------------------
+
+PACKS = table(
+    "packs",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="Ranked candidates as items: merged with neighbours, duplicates dropped, conflict sets together, caps applied.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row that leads the item"),
+    row=int64("its frame row; envelope", digest=False),
+    placement=int64("its frame placement; envelope", digest=False),
+    position=int32("order of the item, from 1; 0 = dropped"),
+    kept=boolean("goes on to trimming"),
+    reason_code=string("why it was dropped; null = kept", nullable=True),
+    merged_into=string("evidence_id of the item that swallowed it", nullable=True),
+    merged_rows=strings("evidence ids in the item, in document order, the lead included"),
+    standing=string("how the text may speak"),
+    form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
+    conflict_note=boolean("says that a competing claim may exist"),
+    history=boolean("shown as history"),
+)
+
+FACT_CHECKS = table(
+    "fact_checks",
+    key=("request_id", "evidence_id", "value"),
+    order=("request_id", "evidence_id", "value"),
+    persist=True,
+    doc="Facts in items checked against structured records.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the item"),
+    value=string("the value found"),
+    finding=string("match, mismatch, unknown_key or stale_sot"),
+    canonical=string("the record's value", nullable=True),
+    record_id=string("evidence_id of the record", nullable=True),
+)
+
+TRIMMED = table(
+    "trimmed",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="The items that fit, with the text that the model will see.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the row that leads the item")),
+    row=int64("its frame row; envelope", digest=False),
+    placement=int64("its frame placement; envelope", digest=False),
+    position=caller(int32("order in the block, from 1")),
+    label=caller(string("`kind#n`")),
+    form=caller(string("full, excerpt, summary, fact, reference, conflict-note or hint")),
+    standing=caller(string("how the text may speak")),
+    merged_rows=caller(strings("evidence ids in the item, in document order")),
+    visible_text=caller(text("the text as shown, before fencing")),
+    visible_sha256=caller(string("SHA-256 of visible_text, hex")),
+    tokens=caller(int32("tokens of visible_text under the contract's counter")),
+    chars=caller(int32("characters of visible_text")),
+    line_start=caller(int32("first line shown", nullable=True)),
+    line_end=caller(int32("last line shown", nullable=True)),
+    conflict_note=caller(boolean("says that a competing claim may exist")),
+    history=caller(boolean("shown as history")),
+)
+
+TRIMS = table(
+    "trims",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "evidence_id"),
+    persist=True,
+    doc="What trimming cut, to the byte range of the item's text; items dropped whole have no kept range.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the item")),
+    policy=caller(string("trimming policy by name: line-end/1")),
+    bound_by=caller(string("max_items, max_tokens, max_chars or max_chunk_tokens")),
+    kept_ranges=caller(spans("byte ranges of the item's text that stayed")),
+    dropped_ranges=caller(spans("byte ranges that were cut")),
+)
+
+# --- citation_binding, context_projection ---------------------------------------------------------------------------
+
+CITATIONS = table(
+    "citations",
+    key=("request_id", "label"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="The citation map: every label of the block, and where it leads.",
+    request_id=caller(string("the request", digest=False)),
+    position=caller(int32("order in the block, from 1")),
+    label=caller(string("`kind#n`, unique inside the block")),
+    evidence_id=caller(string("the snapshot item")),
+    source_id=caller(string("the source")),
+    path=caller(string("path inside the source", nullable=True)),
+    line_start=caller(int32("first line shown", nullable=True)),
+    line_end=caller(int32("last line shown", nullable=True)),
+    byte_start=caller(int64("first byte of the document shown", nullable=True)),
+    byte_end=caller(int64("end byte, exclusive", nullable=True)),
+    section=caller(string("section", nullable=True)),
+    version=caller(string("version of the source", nullable=True)),
+    locator=caller(string("`path#line (Section)`")),
+    text_sha256=caller(string("SHA-256 of the stored text, hex")),
+    visible_sha256=caller(string("SHA-256 of the visible text, hex")),
+    authority=caller(string("high, medium or low")),
+    evidence_kind=caller(string("its kind")),
+    standing=caller(string("how the text may speak")),
+    resolves=caller(boolean("source, version, span and hash are all there")),
+)
+
+BLOCKS = table(
+    "blocks",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="The bytes the model may read.",
+    request_id=caller(string("the request", digest=False)),
+    block_ref=caller(string("first 16 hex digits of the SHA-256 of the block with ref and nonce zeroed; empty block: null", nullable=True)),
+    text=caller(text("the rendered block")),
+    text_sha256=caller(string("SHA-256 of the rendered block, hex")),
+    shape=caller(string("context-block, citation-pack or model-brief")),
+    items=caller(int32("items in it")),
+    tokens=caller(int32("tokens of the whole rendering")),
+    chars=caller(int32("characters of the whole rendering")),
+    tokenizer=caller(string("the counter that counted")),
+    bound_by=caller(string("the limit that bound; null = none", nullable=True)),
+)
+
+# --- audit_snapshot -------------------------------------------------------------------------------------------------
+
+DECISIONS = table(
+    "decisions",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "evidence_id"),
+    persist=True,
+    doc="Every candidate ends in exactly one row: selected, hidden or rejected, with stage and reason.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row"),
+    outcome=string("selected, hidden or rejected"),
+    stage=string("where it was decided"),
+    form=string("how it was shown; none = not shown"),
+    decided_by=string("the gate or limit that decided", nullable=True),
+    would_reject_by=string("first soft gate that would have rejected it", nullable=True),
+    admitted_by=strings("gates passed, in order"),
+    reason_code=string("reason by code"),
+    reason_text=string("reason in words; quotes no evidence"),
+    redacted=boolean("a span of its text was masked"),
+    rank=int32("rank after reranking; null = not ranked", nullable=True),
+    final=float64("final score; null = not ranked", nullable=True),
+    source_id=string("its source"),
+    path=string("its path", nullable=True),
+    version=string("its version", nullable=True),
+    evidence_kind=string("its kind"),
+)
+
+CONDITIONS = table(
+    "conditions",
+    key=("request_id", "condition", "subject"),
+    order=("request_id", "condition", "subject"),
+    persist=True,
+    doc="What the caller should know about the answer as a set; the worst action wins.",
+    request_id=caller(string("the request", digest=False)),
+    condition=caller(string("condition by name")),
+    subject=caller(string("what it speaks of: a lane, a limit, a kind; empty if nothing")),
+    action=caller(string("continue, warn, degrade or block")),
+    message=caller(string("in words; a function of contract and A(r) alone")),
+)
+
+SNAPSHOTS = table(
+    "snapshots",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="One row per request: what was asked, decided and shown, by digest.",
+    request_id=caller(string("the request", digest=False)),
+    snapshot_id=caller(string("time-ordered, unique per capture; envelope", digest=False)),
+    snapshot_digest=caller(string("SHA-256 over all digest-bearing rows, corpus generation, policy, code, encoder, tokenizer", digest=False)),
+    status=caller(string("ok, empty, denied, partial, failed or erased")),
+    action=caller(string("worst action of the conditions")),
+    contract_id=caller(string("the contract")),
+    block_ref=caller(string("the block", nullable=True)),
+    visible_sha256=caller(string("SHA-256 of the rendered block")),
+    recalled=int64("candidates: selected + hidden + rejected"),
+    selected=caller(int64("items and the rows merged into them")),
+    hidden=int64("withheld from the model, kept for the record"),
+    rejected=int64("dropped by rank, packing or budget"),
+    redacted=int64("selected rows with a masked span"),
+    estimated_tokens=caller(int32("tokens of the block")),
+    max_tokens=caller(int32("its limit")),
+    bound_by=caller(string("the limit that bound", nullable=True)),
+    trimming_policy=caller(string("by name")),
+    created_at=caller(timestamp("when the snapshot was written; envelope", digest=False)),
+    error=string("why the request failed; null = it did not", nullable=True),
+)
+
+TABLES = {t.name: t for t in list(globals().values()) if isinstance(t, Table)}
+"""Every declared table by name."""
+
+Evidence = EVIDENCE.annotation
+Placements = PLACEMENTS.annotation
+Segments = SEGMENTS.annotation
+Requests = REQUESTS.annotation
+Grants = GRANTS.annotation
+PurposePolicies = PURPOSE_POLICIES.annotation
+KindPolicies = KIND_POLICIES.annotation
+PlanRules = PLAN_RULES.annotation
+QueryVectors = QUERY_VECTORS.annotation
+Contracts = CONTRACTS.annotation
+ContractBounds = CONTRACT_BOUNDS.annotation
+ContractLayers = CONTRACT_LAYERS.annotation
+ScopeGroups = SCOPE_GROUPS.annotation
+Anchors = ANCHORS.annotation
+SubQueries = SUB_QUERIES.annotation
+QueryTerms = QUERY_TERMS.annotation
+Reachable = REACHABLE.annotation
+Admissible = ADMISSIBLE.annotation
+FilterLadder = FILTER_LADDER.annotation
+Hits = HITS.annotation
+Candidates = CANDIDATES.annotation
+Verdicts = VERDICTS.annotation
+ScoreTerms = SCORE_TERMS.annotation
+Ranked = RANKED.annotation
+Packs = PACKS.annotation
+FactChecks = FACT_CHECKS.annotation
+Trimmed = TRIMMED.annotation
+Trims = TRIMS.annotation
+Citations = CITATIONS.annotation
+Blocks = BLOCKS.annotation
+Decisions = DECISIONS.annotation
+Conditions = CONDITIONS.annotation
+Snapshots = SNAPSHOTS.annotation
+ImportRows = IMPORT_ROWS.annotation
+Failures = FAILURES.annotation
+Captures = CAPTURES.annotation
+Provenance = PROVENANCE.annotation
+GroupLadder = GROUP_LADDER.annotation
+RerankWeights = RERANK_WEIGHTS.annotation

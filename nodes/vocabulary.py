@@ -1,0 +1,228 @@
+"""The closed lists of values, each written once: canonical value, in order, and the aliases documents use.
+
+Every parser of such a value goes through `canonical`, so an error lists the values and their aliases alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .errors import InputError
+
+__all__ = [
+    "AUTHORITY",
+    "EVIDENCE_KINDS",
+    "Vocabulary",
+]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A closed list of values; `aliases` maps other documents' words onto them."""
+
+    name: str
+    values: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def canonical(self, value: object, at: str) -> str:
+        """The canonical word for `value`.
+
+        Raises:
+            InputError: `value` is neither a value nor an alias of this list.
+        """
+        if isinstance(value, str):
+            if value in self.values:
+                return value
+            if value in self.aliases:
+                return self.aliases[value]
+        hint = f"aliases: {', '.join(f'{a} = {c}' for a, c in self.aliases.items())}" if self.aliases else ""
+        raise InputError.one_of(self.values, value, at, hint=hint)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+
+ORIGIN_CLASSES = Vocabulary(
+    "origin_class",
+    (
+        "workspace",
+        "project-doc",
+        "team-standard",
+        "user-preference",
+        "session-event",
+        "artifact",
+        "memory",
+        "decision-record",
+        "structured-sot",
+        "external",
+        "mcp-resource",
+    ),
+    {
+        "current-workspace": "workspace",
+        "project-docs": "project-doc",
+        "verified-memory": "memory",
+        "session": "session-event",
+        "session-events": "session-event",
+        "team-standards": "team-standard",
+        "user-preferences": "user-preference",
+        "decision": "decision-record",
+        "sot": "structured-sot",
+        "mcp": "mcp-resource",
+    },
+)
+EVIDENCE_KINDS = Vocabulary(
+    "evidence_kind",
+    (
+        "doc",
+        "code",
+        "test-log",
+        "memory",
+        "session-event",
+        "decision-record",
+        "rule",
+        "structured-fact",
+        "tool-output",
+    ),
+    {"decision": "decision-record", "log": "test-log", "project-rule": "rule", "current-code": "code"},
+)
+PURPOSES = Vocabulary("purpose", ("fix-test", "explain-code", "review-risk", "answer-question"))
+INTENTS = Vocabulary("intent", ("find-error", "find-code", "find-rule", "find-memory", "find-decision"))
+MERGE_POLICIES = Vocabulary("merge_policy", ("interleave-by-relevance", "authority-first", "evidence-balanced"))
+OUTPUT_SHAPES = Vocabulary("output_shape", ("context-block", "citation-pack", "model-brief"))
+REQUIRED_EVIDENCE = Vocabulary(
+    "required_evidence",
+    ("current-code", "test-log", "project-rule", "verified-memory", "decision-record"),
+    {"code": "current-code", "rule": "project-rule", "memory": "verified-memory", "decision": "decision-record"},
+)
+ACCEPTED_AUTHORITY = Vocabulary(
+    "accepted_authority",
+    ("current-workspace", "project-doc", "verified-memory", "session-event"),
+    {"workspace": "current-workspace"},
+)
+LIFECYCLES = Vocabulary(
+    "lifecycle",
+    ("candidate", "verified", "deprecated", "expired", "revoked"),
+    {
+        "pending": "candidate",
+        "active": "verified",
+        "approved": "verified",
+        "superseded": "deprecated",
+        "stale": "deprecated",
+        "archived": "deprecated",
+        "rejected": "revoked",
+        "forgotten": "revoked",
+        "blocked": "revoked",
+    },
+)
+"""Memory states. `conflicted` and `private` are not states: see `conflict_set` and `owner_user` (C4, C5)."""
+ZONES = Vocabulary("zone", ("public", "internal", "private", "restricted"), {"confidential": "private"})
+VISIBILITIES = Vocabulary("visibility", ("model-visible", "user-only", "runtime-only", "denied"))
+SAFETIES = Vocabulary("safety", ("safe", "requires-review", "blocked"), {"requires_review": "requires-review"})
+STANDINGS = Vocabulary(
+    "standing",
+    ("instruction", "evidence", "history", "hint", "untrusted"),
+    {
+        "trusted": "instruction",
+        "fact": "evidence",
+        "untrusted_text": "untrusted",
+        "untrusted-observation": "untrusted",
+        "weak-signal": "hint",
+    },
+)
+AUTHORITY = Vocabulary("authority", ("untrusted", "general", "preferred", "authoritative"), {
+    "0": "untrusted", "1": "general", "2": "preferred", "3": "authoritative",
+    "low": "untrusted", "medium": "general", "high": "preferred",
+})  # fmt: skip
+"""Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` reads as 2, at least (C3)."""
+INTENT_SOURCES = Vocabulary("intent_source", ("model", "policy", "runtime"))
+RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"), {"no_recall": "none"})
+LANES = Vocabulary("lane", ("lexical", "semantic", "symbol", "graph", "recent", "exact", "expansion"))
+OUTCOMES = Vocabulary("outcome", ("selected", "hidden", "rejected"))
+FORMS = Vocabulary(
+    "form",
+    ("full", "excerpt", "summary", "fact", "reference", "conflict-note", "hint", "none"),
+    {"original-excerpt": "excerpt", "structured-fact": "fact", "citation-list": "reference",
+     "conflict-warning": "conflict-note", "weak-signal": "hint", "runtime-only": "none"},
+)  # fmt: skip
+STATUSES = Vocabulary("status", ("ok", "empty", "denied", "partial", "failed", "erased"))
+CONDITIONS = Vocabulary(
+    "condition",
+    (
+        "healthy",
+        "no_overlay",
+        "no_strong_match",
+        "stale_dominant",
+        "forbidden_hit",
+        "conflicting",
+        "low_diversity",
+        "lane_failed",
+        "lane_off",
+        "sot_stale",
+        "over_budget",
+        "unverified_only",
+        "missing_evidence",
+        "wall_disagreement",
+        "request_failed",
+        "snapshot_missing",
+        "nothing_granted",
+    ),
+)
+ACTIONS = Vocabulary("action", ("continue", "warn", "degrade", "block"))
+"""In order: the worst action of a set is the last of these that occurs."""
+STAGES = Vocabulary(
+    "stage",
+    ("resolve", "plan", "recall", "gate", "merge", "rank", "select", "pack", "trim", "cite", "snapshot", "project"),
+)
+REASON_CODES = Vocabulary(
+    "reason_code",
+    (
+        "selected",
+        "out_of_scope_project",
+        "out_of_scope_source",
+        "denied_source",
+        "denied_zone",
+        "not_owner",
+        "not_principal",
+        "wrong_namespace",
+        "not_model_visible",
+        "redacted",
+        "wrong_branch",
+        "wrong_workspace",
+        "wrong_test_suite",
+        "after_as_of",
+        "before_window",
+        "after_window",
+        "superseded",
+        "deleted",
+        "not_yet_valid",
+        "expired",
+        "lifecycle_excluded",
+        "unverified_cap",
+        "authority_not_accepted",
+        "authority_below_min",
+        "role_mismatch",
+        "forbidden_source",
+        "safety_blocked",
+        "stale",
+        "duplicate",
+        "near_duplicate",
+        "merged",
+        "low_score",
+        "below_overlap_floor",
+        "diversity_cut",
+        "conflict_downrank",
+        "source_cap",
+        "budget_items",
+        "budget_tokens",
+        "budget_part",
+        "not_recalled",
+        "lane_failed",
+        "wall_disagreement",
+        "superseded_by_sot",
+        "citation_unresolved",
+    ),
+    {"budget_cut": "budget_tokens", "forbidden": "forbidden_source", "not_yet": "not_yet_valid"},
+)
+SCORE_TERMS = ("semantic", "lexical", "anchor", "authority", "recency", "actionability", "diversity", "scope")
+"""The eight score classes of S0.94, in the order they are added."""
