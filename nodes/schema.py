@@ -143,6 +143,11 @@ def int64(doc: str, **kind: Any) -> Column:
     return Column(pa.int64(), doc, **kind)
 
 
+def int64s(doc: str, **kind: Any) -> Column:
+    """A list of int64."""
+    return Column(pa.list_(pa.int64()), doc, **kind)
+
+
 def float64(doc: str, **kind: Any) -> Column:
     return Column(pa.float64(), doc, **kind)
 

@@ -9,7 +9,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .schema import Table, boolean, caller, float64, int32, int64, spans, string, strings, table, text, timestamp
+from .schema import (
+    Table,
+    boolean,
+    caller,
+    float64,
+    int32,
+    int64,
+    int64s,
+    spans,
+    string,
+    strings,
+    table,
+    text,
+    timestamp,
+)
 
 # --- the corpus -----------------------------------------------------------------------------------------------------
 
@@ -19,7 +33,9 @@ EVIDENCE = table(
     order=("owner_project", "owner_user", "source_id", "path", "line_start"),
     persist=False,
     doc="One row per document lineage, text and occurrence. Null where a gate looks counts as least privileged.",
-    evidence_id=caller(string("base32hex of SHA-256 over owner, source, path, section, text and occurrence; 26 characters")),
+    evidence_id=caller(
+        string("base32hex of SHA-256 over owner, source, path, section, text and occurrence; 26 characters")
+    ),
     source_id=caller(string("where it was read, `<kind>:<name>`, e.g. `workspace:shop`")),
     origin_class=caller(string("what kind of source it is; see vocabulary")),
     evidence_kind=caller(string("what it proves: doc, code, test-log, ...; the prefix of its label")),
@@ -27,7 +43,9 @@ EVIDENCE = table(
     content_type=caller(string("paragraph, table, list, code or excerpt", nullable=True)),
     domain=caller(string("subject area given by the importer", nullable=True)),
     entity=caller(string("the source's own id of the record, e.g. a memory id or DEL-12345", nullable=True)),
-    level=caller(string("portfolio, venture, offer, engagement, program, project, sprint, task or deliverable", nullable=True)),
+    level=caller(
+        string("portfolio, venture, offer, engagement, program, project, sprint, task or deliverable", nullable=True)
+    ),
     title=caller(string("title of the document", nullable=True)),
     uri=caller(string("where a person opens it", nullable=True)),
     path=caller(string("path inside the source, `/` separated", nullable=True)),
@@ -58,7 +76,9 @@ EVIDENCE = table(
     lifecycle=caller(string("candidate, verified, deprecated, expired or revoked; null = candidate", nullable=True)),
     conflict_set=caller(string("id of the set of competing claims it belongs to", nullable=True)),
     declared_safety=string("safe, requires-review or blocked; null = requires-review", nullable=True),
-    declared_standing=string("how its text may speak: evidence, history, hint, untrusted; null = untrusted", nullable=True),
+    declared_standing=string(
+        "how its text may speak: evidence, history, hint, untrusted; null = untrusted", nullable=True
+    ),
     language=caller(string("programming or natural language", nullable=True)),
     symbols=strings("identifiers it defines, qualified and bare", nullable=True),
     calls=strings("identifiers it refers to", nullable=True),
@@ -102,7 +122,11 @@ IMPORT_ROWS = Table(
         for name, column in {**EVIDENCE.columns, **PLACEMENTS.columns}.items()
         if name not in _DERIVED_AT_IMPORT
     }
-    | {"occurrence": int32("0 for the first time this text stands in this document version, then 1, 2, ...", nullable=True)},
+    | {
+        "occurrence": int32(
+            "0 for the first time this text stands in this document version, then 1, 2, ...", nullable=True
+        )
+    },
 )
 
 SEGMENTS = table(
@@ -154,8 +178,14 @@ REQUESTS = table(
     current_files=caller(strings("anchor: paths being worked on", nullable=True)),
     anchor_symbols=caller(strings("anchor: identifiers", nullable=True)),
     stack_trace=caller(text("anchor: the stack trace as printed", nullable=True)),
-    required_evidence=caller(strings("current-code, test-log, project-rule, verified-memory, decision-record", nullable=True)),
-    allowed_sources=caller(strings("source selectors: an origin_class or a glob on source_id; null = all granted, [] = none", nullable=True)),
+    required_evidence=caller(
+        strings("current-code, test-log, project-rule, verified-memory, decision-record", nullable=True)
+    ),
+    allowed_sources=caller(
+        strings(
+            "source selectors: an origin_class or a glob on source_id; null = all granted, [] = none", nullable=True
+        )
+    ),
     denied_sources=caller(strings("source selectors; any match denies", nullable=True)),
     as_of=caller(timestamp("facts are judged at this instant")),
     asked_at=caller(timestamp("rights are judged at this instant; stamped at the door; envelope", digest=False)),
@@ -190,7 +220,10 @@ GRANTS = table(
     principal=string("who"),
     project=string("which project's rows"),
     own_project=boolean("true: the project may be asked in; false: read from another project's contract"),
-    for_projects=strings("for a cross-project grant: projects whose requests may use it; null = any the principal may ask in", nullable=True),
+    for_projects=strings(
+        "for a cross-project grant: projects whose requests may use it; null = any the principal may ask in",
+        nullable=True,
+    ),
     sources=strings("source selectors; null = every source", nullable=True),
     zone=string("highest zone"),
     users=strings("other users whose rows are readable; the principal's own always are", nullable=True),
@@ -255,7 +288,9 @@ PLAN_RULES = table(
     ordinal=int32("order of the sub-query, from 1"),
     intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
     question=string("the plan question in words (S0.41)"),
-    parts=strings("what the query text is made of: question, context, failing_test, error, stack, files, symbols, state"),
+    parts=strings(
+        "what the query text is made of: question, context, failing_test, error, stack, files, symbols, state"
+    ),
     lanes=strings("lanes this sub-query uses"),
     sources=strings("source selectors; [] = every source"),
     kinds=strings("evidence kinds that may return; [] = every kind"),
@@ -305,6 +340,18 @@ QUERY_VECTORS = table(
     request_id=string("the request"),
     sub_query_id=string("the sub-query"),
     vector_row=int32("row in the matrix of distinct query vectors"),
+)
+
+LANE_STATES = table(
+    "lane_states",
+    key=("request_id", "lane"),
+    order=("request_id", "lane"),
+    persist=False,
+    doc="Lanes that did not run for a request, from the driving process; what came of it stands in `conditions`.",
+    request_id=string("the request"),
+    lane=string("the lane"),
+    state=string("off (not available here) or failed (it raised)"),
+    message=string("what happened and how to turn the lane on; quotes no evidence"),
 )
 
 # --- scope_resolution -----------------------------------------------------------------------------------------------
@@ -359,10 +406,10 @@ CONTRACTS = table(
 
 CONTRACT_BOUNDS = table(
     "contract_bounds",
-    key=("request_id", "project"),
-    order=("request_id", "project"),
+    key=("request_id", "project", "rule_id"),
+    order=("request_id", "project", "rule_id"),
     persist=True,
-    doc="The projects a contract reaches, each with what is granted there; rows of no other project are reachable.",
+    doc="The grants a contract reaches through; a row is reachable if one of them covers it whole.",
     request_id=string("the request", digest=False),
     project=string("a reachable project"),
     users=strings("users whose rows are readable: the principal and those granted"),
@@ -445,6 +492,17 @@ QUERY_TERMS = table(
 
 # --- boundary_gates -------------------------------------------------------------------------------------------------
 
+GATED_ROWS = table(
+    "gated_rows",
+    key=("scope_group", "row"),
+    order=("scope_group", "row"),
+    persist=False,
+    doc="Every row of the segments a scope group reads, with the first access or visibility gate that stops it.",
+    scope_group=int32("the group"),
+    row=int64("frame row"),
+    stopped_by=int32("0 = passes them all, else the gate's number in `gates.GATES`"),
+)
+
 REACHABLE = table(
     "reachable",
     key=("scope_group", "row"),
@@ -454,6 +512,22 @@ REACHABLE = table(
     scope_group=int32("the group"),
     row=int64("frame row"),
     withheld_by=int32("0 = passes every visibility gate, else the gate's number in `boundary_gates.GATES`"),
+)
+
+SCOPE_TIMES = table(
+    "scope_times",
+    key=("scope_group", "as_of", "window_start", "window_end"),
+    order=("scope_group", "as_of", "window_start", "window_end"),
+    persist=False,
+    doc="The distinct instants and windows a scope group is asked for, each judged once.",
+    scope_group=int32("the group"),
+    as_of=timestamp("the instant"),
+    window_start=timestamp("start of the window; null = open, sorted first", nullable=True),
+    window_end=timestamp("end of the window, exclusive; null = open, sorted last", nullable=True),
+    rows=int64("rows that pass every gate"),
+    total_length=int64("index terms in those rows"),
+    row_digest=string("SHA-256 over the sorted evidence ids' 8-byte keys, hex"),
+    stopped=int64s("rows each time gate stopped, in the order of `gates.GATES`"),
 )
 
 ADMISSIBLE = table(
@@ -526,7 +600,9 @@ CANDIDATES = table(
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),
-    placement=int64("frame placement shown or judged: the one alive at as_of, else the nearest; envelope", digest=False),
+    placement=int64(
+        "frame placement shown or judged: the one alive at as_of, else the nearest; envelope", digest=False
+    ),
     pool_rank=int32("1 is best; order of the merge policy"),
     merge_score=float64("reciprocal rank fusion over sub-queries and lanes, k = 60"),
     lanes=strings("lanes that recalled it, sorted"),
@@ -575,11 +651,13 @@ SCORE_TERMS = table(
     evidence_kind=string("its kind, for the diversity term"),
     semantic=float64("cosine, clipped at 0"),
     lexical=float64("bm25_raw / (bm25_raw + the pool's mean positive bm25_raw); pool_relative (C18)"),
-    anchor=float64("share of the request's anchors that it hits, declared ones first"),
+    anchor=float64("0 without a hit; else 0.6 of the strongest anchor hit, and the share of all anchors on top"),
     authority=float64("authority rank, lifecycle and confidence"),
     recency=float64("2 ** (-age at as_of / half-life of its kind)"),
     actionability=float64("how far its kind supports the purpose's next action"),
     scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
+    anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
+    source_signal=string("what kind of source it is, in words"),
 )
 
 RERANK_WEIGHTS = table(
@@ -657,6 +735,31 @@ FACT_CHECKS = table(
     record_id=string("evidence_id of the record", nullable=True),
 )
 
+FITS = table(
+    "fits",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=False,
+    doc="Every item that reached trimming: what of its text fits, and which limit bound.",
+    request_id=string("the request"),
+    evidence_id=string("the row that leads the item"),
+    position=int32("its order among the packs, from 1"),
+    number=int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped"),
+    place=int32("order in the block, from 1; 0 = dropped"),
+    visible_text=text("the text that stays, a slice of the item's text; null = dropped", nullable=True),
+    kept_start=int64("first byte of the item's text that stays"),
+    kept_end=int64("end byte of the item's text that stays, exclusive; equal to kept_start = dropped"),
+    size=int64("bytes of the item's text"),
+    line_start=int32("first line shown", nullable=True),
+    line_end=int32("last line shown", nullable=True),
+    byte_start=int64("first byte of the document shown", nullable=True),
+    byte_end=int64("end byte of the document shown, exclusive", nullable=True),
+    merged_rows=strings("evidence ids of which something is shown, in document order"),
+    form=string("form as shown: a cut `full` is an `excerpt`"),
+    conflict_note=boolean("a member of a conflict set shown alone"),
+    bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
+)
+
 TRIMMED = table(
     "trimmed",
     key=("request_id", "evidence_id"),
@@ -678,6 +781,8 @@ TRIMMED = table(
     chars=caller(int32("characters of visible_text")),
     line_start=caller(int32("first line shown", nullable=True)),
     line_end=caller(int32("last line shown", nullable=True)),
+    byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
+    byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
     conflict_note=caller(boolean("says that a competing claim may exist")),
     history=caller(boolean("shown as history")),
 )
@@ -732,7 +837,12 @@ BLOCKS = table(
     persist=True,
     doc="The bytes the model may read.",
     request_id=caller(string("the request", digest=False)),
-    block_ref=caller(string("first 16 hex digits of the SHA-256 of the block with ref and nonce zeroed; empty block: null", nullable=True)),
+    block_ref=caller(
+        string(
+            "first 16 hex digits of the SHA-256 of the block with ref and nonce zeroed; empty block: null",
+            nullable=True,
+        )
+    ),
     text=caller(text("the rendered block")),
     text_sha256=caller(string("SHA-256 of the rendered block, hex")),
     shape=caller(string("context-block, citation-pack or model-brief")),
@@ -791,7 +901,9 @@ SNAPSHOTS = table(
     doc="One row per request: what was asked, decided and shown, by digest.",
     request_id=caller(string("the request", digest=False)),
     snapshot_id=caller(string("time-ordered, unique per capture; envelope", digest=False)),
-    snapshot_digest=caller(string("SHA-256 over all digest-bearing rows, corpus generation, policy, code, encoder, tokenizer", digest=False)),
+    snapshot_digest=string(
+        "SHA-256 over all digest-bearing rows, corpus generation, policy, code, encoder, tokenizer", digest=False
+    ),
     status=caller(string("ok, empty, denied, partial, failed or erased")),
     action=caller(string("worst action of the conditions")),
     contract_id=caller(string("the contract")),
@@ -838,6 +950,7 @@ Verdicts = VERDICTS.annotation
 ScoreTerms = SCORE_TERMS.annotation
 Ranked = RANKED.annotation
 Packs = PACKS.annotation
+Fits = FITS.annotation
 FactChecks = FACT_CHECKS.annotation
 Trimmed = TRIMMED.annotation
 Trims = TRIMS.annotation
@@ -849,6 +962,9 @@ Snapshots = SNAPSHOTS.annotation
 ImportRows = IMPORT_ROWS.annotation
 Failures = FAILURES.annotation
 Captures = CAPTURES.annotation
+LaneStates = LANE_STATES.annotation
 Provenance = PROVENANCE.annotation
 GroupLadder = GROUP_LADDER.annotation
+GatedRows = GATED_ROWS.annotation
+ScopeTimes = SCOPE_TIMES.annotation
 RerankWeights = RERANK_WEIGHTS.annotation

@@ -1,0 +1,8 @@
+"""The corpus: immutable segments of evidence, published as generations."""
+
+from .frame import CorpusFrame
+from .publishing import PublishReport
+from .store import Corpus
+from .vectors import Encoder
+
+__all__ = ["Corpus", "CorpusFrame", "Encoder", "PublishReport"]

@@ -1,0 +1,34 @@
+"""Runs: what was asked, decided and shown, kept so that it can be read, replayed and verified without the corpus.
+
+runs/LOG                          one line per run, interactive snapshot and erasure, chained by hash
+runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
+runs/<run_id>/lineage.json        the graph
+runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
+runs/<run_id>/texts/              the texts by SHA-256
+runs/<run_id>/stage/              only while the run is being written
+runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
+"""
+
+from __future__ import annotations
+
+from .erasure import erase_texts
+from .live import LiveRun, compact
+from .replay import Replay, replay
+from .run import FORMAT, Run
+from .store import RunStore, StagedRun
+from .verify import Problem, VerifyReport, verify
+
+__all__ = [
+    "FORMAT",
+    "LiveRun",
+    "Problem",
+    "Replay",
+    "Run",
+    "RunStore",
+    "StagedRun",
+    "VerifyReport",
+    "compact",
+    "erase_texts",
+    "replay",
+    "verify",
+]

@@ -1,0 +1,180 @@
+"""Which candidates hit which anchors of their request, and how well: a helper of task-aware reranking.
+
+Reads candidate rows and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its strongest hit in
+words. A hit has a quality: 1 for a definition, a path, an error line, a test or an id as written; less for a mention.
+
+The one thing to know: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's
+anchors that were hit, the term is b + (1 - b) * s. One declared anchor, say the failing test's file, so outweighs any
+number of mentions found in prose, whose weights are smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .frames import expand_ranges
+from .keys import flat
+from .list_columns import flattened
+from .numbers import quantise
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+
+STRONGEST_SHARE = 0.6
+DEFINED, CALLED, PATH_MENTIONED, NAME_MENTIONED = 1.0, 0.7, 0.8, 0.5
+"""Quality of a hit; everything not named here has quality 1."""
+
+SIGNALS = {
+    ("test", ""): "matched failing test name",
+    ("path", "failing_test"): "matched failing test file",
+    ("path", "current_files"): "a file being worked on",
+    ("path", "stack_trace"): "named in the stack trace",
+    ("path", ""): "matched a named path",
+    ("error", ""): "matched the error text",
+    ("identifier", ""): "matched a named identifier",
+    ("id", ""): "matched a named id",
+}
+"""Words of a hit by the anchor's kind and origin; origin "" is any other."""
+
+_KINDS = ("test", "path", "error", "identifier", "id")
+
+
+@dataclass(frozen=True)
+class AnchorTerm:
+    """`value` is float64, 0 to 1; `signal` is the strongest hit in words, null without a hit."""
+
+    value: Float
+    signal: pa.Array
+
+
+def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int, requests: int) -> AnchorTerm:
+    """The anchor term of each candidate.
+
+    Args:
+        owner: request number of each candidate, ascending.
+        rows: columns path, symbols, calls and text of the candidates.
+        anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
+        requests: how many requests there are.
+    """
+    weight = quantise(anchors["weight"].to_numpy())
+    hits = list(_hits(owner, rows, anchors, anchor_owner))
+    candidate, anchor, quality = (
+        (np.concatenate(part) for part in zip(*hits, strict=True))
+        if hits
+        else (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    )
+    # One row per (candidate, anchor), with the best quality first.
+    order = np.lexsort((-quality, anchor, candidate))
+    candidate, anchor, quality = candidate[order], anchor[order], quality[order]
+    first = np.ones(len(candidate), bool)
+    first[1:] = (np.diff(candidate) != 0) | (np.diff(anchor) != 0)
+    candidate, anchor = candidate[first], anchor[first]
+    gain = quantise(weight[anchor] * quality[first])
+
+    total = np.bincount(anchor_owner, weights=weight, minlength=requests)
+    reached = np.bincount(candidate, weights=gain, minlength=len(owner))
+    share = np.minimum(reached / np.maximum(total[owner], 2.0**-30), 1.0)
+    kind = np.asarray(pc.index_in(flat(anchors["kind"]), value_set=pa.array(_KINDS)).fill_null(len(_KINDS)))
+    order = np.lexsort((anchor, kind[anchor], -gain, candidate))
+    lead = order[np.flatnonzero(np.diff(candidate[order], prepend=-1) != 0)]
+    best = np.zeros(len(owner))
+    best[candidate[lead]] = np.minimum(gain[lead], 1.0) * STRONGEST_SHARE
+    strongest = np.full(len(owner), -1, dtype=np.int64)
+    strongest[candidate[lead]] = anchor[lead]
+    words = _words(anchors)
+    return AnchorTerm(quantise(best + (1 - best) * share), words.take(pa.array(strongest, mask=strongest < 0)))
+
+
+def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
+    """(candidate, anchor, quality) triples; a pair may come more than once."""
+    if not len(owner) or not anchors.num_rows:
+        return
+    kind = flat(anchors["kind"]).to_numpy(zero_copy_only=False)
+    value = flat(anchors["value"]).cast(pa.large_string())
+    # A test is known by its own name: the last part of `tests/app.py::Suite::test_x[param]`.
+    name = pc.replace_substring_regex(value, pattern=r"^.*(?:::| > )|\[[^\]]*\]$", replacement="")
+    named = np.isin(kind, ("identifier", "test"))
+    for column, quality in (("symbols", DEFINED), ("calls", CALLED)):
+        lists, names = flattened(rows[column])
+        for text in (value, name):
+            here, there = _same(owner[lists], names.cast(pa.large_string()), anchor_owner, text, named)
+            yield lists[here], there, np.full(len(here), quality)
+    yield _paths(owner, flat(rows["path"]).cast(pa.large_string()), anchor_owner, value, kind == "path")
+    yield from _mentions(
+        owner, flat(rows["text"]), anchor_owner, pc.if_else(pa.array(kind == "test"), name, value), kind
+    )
+
+
+def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArray[np.bool_]) -> tuple[Int, Int]:
+    """Pairs of positions with equal request and equal text; the right side only where `among`."""
+    chosen = np.flatnonzero(among)
+    values = values.take(pa.array(chosen))
+    distinct = values.unique()
+    code = np.asarray(pc.index_in(names, value_set=distinct).fill_null(-1)).astype(np.int64)
+    here = np.flatnonzero(code >= 0)
+    width = len(distinct)
+    wanted = right[chosen] * width + np.asarray(pc.index_in(values, value_set=distinct)).astype(np.int64)
+    order = np.argsort(wanted, kind="stable")
+    keys = left[here] * width + code[here]
+    start = np.searchsorted(wanted[order], keys, "left")
+    count = np.searchsorted(wanted[order], keys, "right") - start
+    return np.repeat(here, count), chosen[order[expand_ranges(start, count)]]
+
+
+def _paths(
+    owner: Int, paths: pa.Array, anchor_owner: Int, values: pa.Array, among: NDArray[np.bool_]
+) -> tuple[Int, Int, Float]:
+    """Candidates whose path is the anchor's, or where one ends with the other at a `/`."""
+    tail = r"^.*/"
+    base, wanted = (pc.replace_substring_regex(side, pattern=tail, replacement="") for side in (paths, values))
+    here, there = _same(owner, base, anchor_owner, wanted, among)
+    left, right = (
+        np.strings.add("/", np.asarray(side.take(pa.array(at)).to_pylist(), dtype=np.dtypes.StringDType()))
+        for side, at in ((paths, here), (values, there))
+    )
+    same = np.strings.endswith(left, right) | np.strings.endswith(right, left)
+    return here[same], there[same], np.full(int(same.sum()), DEFINED)
+
+
+def _mentions(
+    owner: Int, texts: pa.Array, anchor_owner: Int, values: pa.Array, kind: NDArray[np.object_]
+) -> Iterator[tuple[Int, Int, Float]]:
+    """Candidates whose text contains an anchor as written; one search per distinct anchor value."""
+    distinct = values.dictionary_encode()
+    code = np.asarray(distinct.indices).astype(np.int64)
+    order = np.argsort(code, kind="stable")
+    bounds = np.searchsorted(code[order], np.arange(len(distinct.dictionary) + 1))
+    quality = np.select([kind == "path", kind == "identifier"], [PATH_MENTIONED, NAME_MENTIONED], 1.0)
+    first = np.searchsorted(owner, anchor_owner, "left")
+    count = np.searchsorted(owner, anchor_owner, "right") - first
+    for number, value in enumerate(distinct.dictionary.to_pylist()):
+        asking = order[bounds[number] : bounds[number + 1]]
+        if len(value) < 3:
+            continue
+        among = expand_ranges(first[asking], count[asking])
+        found = np.asarray(pc.match_substring(_picked(texts, among), pattern=value).fill_null(False))
+        here = np.flatnonzero(found)
+        anchor = np.repeat(asking, count[asking])[here]
+        yield among[here], anchor, quality[anchor]
+
+
+def _picked(texts: pa.Array, among: Int) -> pa.Array:
+    """Texts by position; a slice where the positions are neighbors."""
+    if len(among) and among[-1] - among[0] == len(among) - 1:
+        return texts.slice(int(among[0]), len(among))
+    return texts.take(pa.array(among))
+
+
+def _words(anchors: pa.Table) -> pa.Array:
+    """Each anchor's hit in words."""
+    kind, origin = (flat(anchors[name]).to_numpy(zero_copy_only=False) for name in ("kind", "origin"))
+    words = np.full(anchors.num_rows, "matched a named anchor", dtype=object)
+    for (of_kind, of_origin), text in sorted(SIGNALS.items()):
+        words[(kind == of_kind) & ((origin == of_origin) | (of_origin == ""))] = text
+    return pa.array(words, pa.string())

@@ -1,0 +1,162 @@
+"""The patterns that find anchors in what people and programs print: identifiers, paths, tests, error lines, ids.
+
+Reads arrays of text. Gives every match of every pattern, as (text, value) pairs; loops run over patterns only.
+
+The one thing to know: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them
+and keeps what stood between; the control characters are taken out of the text first, so a text cannot forge a match.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+KINDS = ("identifier", "path", "test", "error", "id")
+
+_OPEN, _CLOSE = "\x1e", "\x1f"
+_MARKS = f"[{_OPEN}{_CLOSE}]"
+_URL = r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`)]+"
+
+_EXTENSIONS = (
+    "py|pyi|ts|tsx|mts|cts|js|jsx|mjs|cjs|go|java|kt|scala|rb|rs|c|cc|cpp|h|hpp|cs|swift|php|sh|sql|html|css|scss|vue"
+    "|md|rst|txt|json|jsonl|ya?ml|toml|cfg|ini|xml|proto|tf|lock|log|ipynb|csv"
+)
+_PART = r"[\w@+~-][\w.@+~-]*"
+_START = r"(?:^|[^\w/.@+~-])"
+_NAME = r"[A-Za-z_$][\w$]*"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One rule: RE2 with one group, the anchor."""
+
+    kind: str
+    name: str
+    regex: str
+
+
+PATTERNS = (
+    Pattern("identifier", "backticks", rf"`({_NAME}(?:(?:\.|::|#){_NAME})*)(?:\(\))?`"),
+    Pattern("identifier", "snake or CONSTANT", r"\b(_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*)\b"),
+    Pattern("identifier", "dunder", r"\b(__[A-Za-z][A-Za-z0-9]*__)\b"),
+    Pattern("identifier", "camelCase", r"\b([a-z][a-z0-9]*[A-Z][A-Za-z0-9]*)\b"),
+    Pattern("identifier", "PascalCase", r"\b([A-Z][A-Z0-9]*[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+)\b"),
+    Pattern("identifier", "dotted", rf"\b({_NAME}[\w$](?:\.{_NAME}[\w$])+)\b"),
+    Pattern("identifier", "call", rf"\b({_NAME}[\w$])\(\)"),
+    Pattern("identifier", "exception", r"\b([A-Z][A-Za-z0-9]*(?:Error|Exception|Warning))\b"),
+    Pattern("path", "slashed", rf"{_START}((?:[A-Za-z]:)?(?:\.{{0,2}}/)?(?:{_PART}/)+{_PART}\.\w+)"),
+    Pattern("path", "folder", rf"{_START}((?:\.{{1,2}}/)?(?:{_PART}/){{2,}}{_PART}|(?:{_PART}/)+)(?:[\s`'\",;:)]|$)"),
+    Pattern("path", "file name", rf"{_START}({_PART}\.(?:{_EXTENSIONS}))\b"),
+    Pattern("path", "Python frame", r'File "([^"\n]+)", line \d+'),
+    Pattern("path", "JavaScript frame", r"(?:\(|\bat )(?:file://)?([^\s()]+\.\w+):\d+:\d+"),
+    Pattern("path", "Java frame", r"\bat [\w.$]+\((\w+\.\w+):\d+\)"),
+    Pattern("path", "Go frame", r"(?m)^\s+([^\s:]+\.go):\d+"),
+    Pattern("identifier", "Python frame", r'File "[^"\n]+", line \d+, in (\w+)'),
+    Pattern("identifier", "JavaScript frame", r"\bat (?:async |new )*([\w.$]+) (?:\[as \w+\] )?\("),
+    Pattern("identifier", "Java frame", r"\bat ([\w.$]+)\(\w+\.\w+:\d+\)"),
+    Pattern("identifier", "Go frame", r"(?m)^[\w./-]+\.(?:\(\*?\w+\)\.)?(\w+)\([^)\n]*\)$"),
+    Pattern("test", "pytest node id", r"\b([\w./-]+\.py(?:::\w+)+(?:\[[^\]\n]*\])?)"),
+    Pattern("test", "test function", r"\b(test_\w+)(?:[^\w.]|\.\W|\.?$)"),
+    Pattern("test", "jest title", r"(?m)(?:^\s*[●✕\x{d7}✗]\s+|\bFAIL\s+)(\S[^\n]*? > [^\n]*\S)"),
+    Pattern("test", "jest failure", r"(?m)^\s*[●✕\x{d7}✗]\s+(\S[^\n]*\S)"),
+    Pattern("test", "test file", r"\b([\w@+~./-]+\.(?:spec|test|fixture|cy)\.\w+)\b"),
+    Pattern("error", "error line", r"\b((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failure)\b(?::[^\n]{1,200})?)"),
+    Pattern(
+        "error",
+        "expectation",
+        r"(?i)\b(expected:?\s[^\n]{1,120}?\n?\s*(?:but )?(?:received|got|was|actual):?\s[^\n]{1,80})",
+    ),
+    Pattern("id", "ULID", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b"),
+    Pattern("id", "UUID", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"),
+    Pattern("id", "KEY-123", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
+    Pattern("id", "memory id", r"\b((?:mem|memory|dec|evt|adr)[-_:][A-Za-z0-9][\w-]*)\b"),
+    Pattern("id", "evidence id", r"\b([0-9a-v]{26})\b"),
+    Pattern("id", "commit", r"\b([0-9a-f]{40})\b"),
+)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Values found: `text[i]` is the position of the text in which `value[i]` of kind KINDS[`kind[i]`] stands."""
+
+    text: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    value: pa.Array
+
+
+def anchors_in(texts: pa.Array) -> Matches:
+    """Every anchor in an array of texts without nulls, with repetitions.
+
+    URLs are not searched: what follows `://` is neither a path nor an identifier of the project.
+    """
+    clean = pc.replace_substring_regex(texts.cast(pa.large_string()), pattern=_MARKS, replacement=" ")
+    clean = pc.replace_substring(clean, pattern="\\", replacement="/")
+    clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
+    parts = []
+    for pattern in PATTERNS:
+        at, value = _find_all(clean, pattern.regex)
+        parts.append((at, np.full(len(at), KINDS.index(pattern.kind)), value))
+    text = np.concatenate([at for at, _, _ in parts])
+    kind = np.concatenate([kind for _, kind, _ in parts])
+    value = pc.utf8_trim_whitespace(pa.concat_arrays([value for _, _, value in parts]))
+    path = kind == KINDS.index("path")
+    value = pc.if_else(pa.array(path), normalised_paths(value), value)
+    kept = np.asarray(pc.greater(pc.binary_length(value), 1)) & ~(_is_file(value) & (kind == KINDS.index("identifier")))
+    return Matches(text[kept], kind[kept], value.filter(pa.array(kept)))
+
+
+def normalised_paths(values: pa.Array) -> pa.Array:
+    """Paths as they are indexed: `/` between parts, no `./` in front, no line number behind, no closing dot."""
+    values = pc.replace_substring(values, pattern="\\", replacement="/")
+    values = pc.replace_substring_regex(values, pattern=r"(?::\d+)+:?$", replacement="")
+    values = pc.replace_substring_regex(values, pattern=r"^(?:\.{1,2}/)+", replacement="")
+    return pc.replace_substring_regex(values, pattern=r"[.:/]+$", replacement="")
+
+
+def _find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """The group of every match of a pattern, and the position of its text; matches do not overlap."""
+    hit = np.flatnonzero(np.asarray(pc.match_substring_regex(texts, pattern=regex)))
+    some = texts.take(pa.array(hit))
+    marked = pc.replace_substring_regex(some, pattern=regex, replacement=f"{_OPEN}\\1{_CLOSE}")
+    pieces = pc.split_pattern(marked, _OPEN)
+    parent = np.asarray(pc.list_parent_indices(pieces)).astype(np.int64)
+    flat = pieces.flatten()
+    found = np.asarray(pc.match_substring(flat, _CLOSE))
+    value = pc.list_element(pc.split_pattern(flat.filter(pa.array(found)), _CLOSE, max_splits=1), 0)
+    return hit[parent[found]], value.cast(pa.large_string())
+
+
+def _is_file(values: pa.Array) -> NDArray[np.bool_]:
+    """`app.py` is dotted but no identifier."""
+    return np.asarray(pc.match_substring_regex(values, pattern=rf"\.(?:{_EXTENSIONS})$"))
+
+
+def spoken_state(states: pa.Array) -> pa.Array:
+    """The values of task states given as JSON, one per line; text that is no JSON stays as it is."""
+    encoded = states.dictionary_encode()
+    spoken = pa.array([_spoken(text) for text in encoded.dictionary.to_pylist()], pa.large_string())
+    return spoken.take(encoded.indices)
+
+
+def _spoken(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    lines, pending = [], [value]
+    while pending:
+        match pending.pop():
+            case str(line):
+                lines.append(line)
+            case dict(fields):
+                pending.extend(reversed(fields.values()))
+            case list(items):
+                pending.extend(reversed(items))
+            case int(number) | float(number) if not isinstance(number, bool):
+                lines.append(str(number))
+    return "\n".join(lines)

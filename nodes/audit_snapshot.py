@@ -1,0 +1,198 @@
+"""Audit snapshot: what was decided about every candidate, what the caller should know, and one row per request.
+
+Reads every table of the line. Gives `decisions` (recalled = selected + hidden + rejected), `conditions` (a set with
+actions) and `snapshots` (status, counts and the digest of everything asked, decided and shown).
+
+A row merged into an item counts as selected only if the item still shows it after trimming. Conditions speak of the
+contract and of what was shown, never of what was withheld: a caller reads them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .condition_rules import condition_rows, worst_actions
+from .decision_rules import decision_columns
+from .digests import EMPTY_SHA256
+from .keys import flags_at, flat, objects, positions, take_or
+from .snapshot_digest import snapshot_digests
+from .tables import (
+    DECISIONS,
+    SNAPSHOTS,
+    Admissible,
+    Anchors,
+    Blocks,
+    Candidates,
+    Captures,
+    Citations,
+    Conditions,
+    ContractBounds,
+    ContractLayers,
+    Contracts,
+    Decisions,
+    Evidence,
+    FactChecks,
+    Failures,
+    FilterLadder,
+    Hits,
+    LaneStates,
+    Packs,
+    Placements,
+    Provenance,
+    Ranked,
+    Requests,
+    RerankWeights,
+    ScoreTerms,
+    Snapshots,
+    SubQueries,
+    Trimmed,
+    Trims,
+    Verdicts,
+)
+
+_NO_POLICY = "none"
+
+
+def decisions(
+    candidates: Candidates,
+    verdicts: Verdicts,
+    bounded_candidates: Candidates,
+    ranked: Ranked,
+    packs: Packs,
+    trimmed: Trimmed,
+    trims: Trims,
+    citations: Citations,
+    contracts: Contracts,
+    evidence: Evidence,
+    placements: Placements,
+) -> Decisions:
+    """Every candidate once, by request and evidence id: outcome, stage, what decided, and the reason.
+
+    The earliest stage that removed a row is the one that decided; a row that none removed was selected.
+    """
+    columns = decision_columns(
+        candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts
+    )
+    row, placement = candidates["row"], candidates["placement"]
+    columns |= {
+        "redacted": pc.greater(pc.fill_null(pc.list_value_length(flat(evidence["redactions"]).take(row)), 0), 0),
+        "source_id": evidence["source_id"].take(row),
+        "path": evidence["path"].take(row),
+        "version": placements["version"].take(placement),
+        "evidence_kind": evidence["evidence_kind"].take(row),
+    }
+    return DECISIONS.build(columns, rows=candidates.num_rows).sort_by(
+        [("request_id", "ascending"), ("evidence_id", "ascending")]
+    )
+
+
+def conditions(
+    requests: Requests,
+    failures: Failures,
+    contracts: Contracts,
+    lane_states: LaneStates,
+    verdicts: Verdicts,
+    score_terms: ScoreTerms,
+    candidates: Candidates,
+    packs: Packs,
+    trimmed: Trimmed,
+    blocks: Blocks,
+    decisions: Decisions,
+    evidence: Evidence,
+) -> Conditions:
+    """What the caller should know, by request, condition and subject; `healthy` where there is nothing to say."""
+    return condition_rows(
+        requests, failures, contracts, lane_states, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions, evidence
+    )  # fmt: skip
+
+
+def snapshots(
+    requests: Requests,
+    failures: Failures,
+    captures: Captures,
+    provenance: Provenance,
+    contracts: Contracts,
+    contract_bounds: ContractBounds,
+    contract_layers: ContractLayers,
+    anchors: Anchors,
+    sub_queries: SubQueries,
+    admissible: Admissible,
+    filter_ladder: FilterLadder,
+    hits: Hits,
+    candidates: Candidates,
+    verdicts: Verdicts,
+    score_terms: ScoreTerms,
+    rerank_weights: RerankWeights,
+    ranked: Ranked,
+    packs: Packs,
+    fact_checks: FactChecks,
+    trimmed: Trimmed,
+    trims: Trims,
+    citations: Citations,
+    blocks: Blocks,
+    decisions: Decisions,
+    conditions: Conditions,
+    lane_states: LaneStates,
+) -> Snapshots:
+    """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
+    ids = flat(captures["request_id"]).take(pc.sort_indices(captures["request_id"]))
+    capture = positions(ids, captures["request_id"])
+    contract = positions(ids, contracts["request_id"])
+    block = positions(ids, blocks["request_id"])
+    outcome = objects(decisions["outcome"])
+    owner = positions(decisions["request_id"], ids)
+    failure = positions(ids, failures["request_id"])
+    walls = np.zeros(len(ids), bool)
+    walls[positions(verdicts["request_id"].filter(verdicts["wall_disagreement"]), ids)] = True
+
+    def count(mask: np.ndarray) -> np.ndarray:
+        return np.bincount(owner[mask], minlength=len(ids))
+
+    row = {
+        "request_id": ids,
+        "snapshot_id": take_or(captures["snapshot_id"], capture),
+        "status": _statuses(ids, failure, walls, contracts, contract, lane_states, blocks, block),
+        "action": worst_actions(ids, conditions),
+        "contract_id": take_or(contracts["contract_id"], contract, ""),
+        "block_ref": take_or(blocks["block_ref"], block),
+        "visible_sha256": take_or(blocks["text_sha256"], block, EMPTY_SHA256),
+        "recalled": np.bincount(owner, minlength=len(ids)),
+        "selected": count(outcome == "selected"),
+        "hidden": count(outcome == "hidden"),
+        "rejected": count(outcome == "rejected"),
+        "redacted": count(
+            (outcome == "selected") & np.asarray(flat(decisions["redacted"]).to_numpy(False)).astype(bool)
+        ),
+        "estimated_tokens": take_or(blocks["tokens"], block, 0),
+        "max_tokens": take_or(contracts["max_tokens"], contract, 0),
+        "bound_by": take_or(blocks["bound_by"], block),
+        "trimming_policy": take_or(trims["policy"], positions(ids, trims["request_id"]), _NO_POLICY),
+        "created_at": take_or(captures["created_at"], capture),
+        "error": take_or(failures["error"], failure),
+    }
+    shown = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
+    tables = {
+        "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
+        "contract_layers": contract_layers, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
+        "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
+        "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
+        "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims, "citations": citations, "blocks": blocks,
+        "decisions": decisions, "conditions": conditions, "snapshots": shown,
+    }  # fmt: skip
+    digests = snapshot_digests(tables, provenance, ids)
+    return SNAPSHOTS.build({**row, "snapshot_digest": digests})
+
+
+def _statuses(ids, failure, walls, contracts, contract, lane_states, blocks, block) -> np.ndarray:
+    """Worst first: failed, denied, partial, empty, ok."""
+    lane_failed = np.zeros(len(ids), bool)
+    broken = lane_states.filter(pc.equal(lane_states["state"], "failed"))
+    lane_failed[positions(broken["request_id"], ids)] = True
+    items = np.asarray(take_or(blocks["items"], block, 0))
+    return np.select(
+        [(failure >= 0) | walls, flags_at(contracts["denied"], contract), lane_failed, items == 0],
+        ["failed", "denied", "partial", "empty"],
+        "ok",
+    )

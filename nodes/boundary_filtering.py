@@ -1,0 +1,169 @@
+"""Boundary filtering, the second wall: judges every candidate again from its contract and stored row alone.
+
+Reads candidates, contracts with bounds, EVIDENCE and PLACEMENTS. Gives `verdicts` and `bounded_candidates`.
+
+What one would get wrong: nothing here calls the first wall's predicates, and nothing should. The two walls share the
+list of gates and the closed vocabularies; where they disagree about a candidate, its request keeps none. Only shadowing
+by a work tree, which needs other rows, is the first wall's alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .errors import SchemaError
+from .gates import GATES, NUMBER
+from .list_columns import combined
+from .second_wall import Mask, place_stops, time_stops
+from .selectors import glob_mask
+from .tables import (
+    VERDICTS,
+    Candidates,
+    ContractBounds,
+    Contracts,
+    Evidence,
+    Placements,
+    Verdicts,
+)
+
+_JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "valid_from", "valid_until",
+           "owner_project", "owner_user", "namespace", "workspace_root", "branch", "test_suite", "principals", "zone",
+           "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing")  # fmt: skip
+_FIRST_VISIBILITY = NUMBER["visibility"]
+_FIRST_TIME = NUMBER["recorded"]
+_HISTORY_GATES = (NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"])
+
+_HISTORICAL = ("deprecated", "expired")
+_UNTRUSTED_KINDS = ("test-log", "tool-output")
+_UNTRUSTED_ORIGINS = ("external", "mcp-resource")
+_RULE_ORIGINS = ("workspace", "project-doc", "team-standard")
+_SPEAKING = ("evidence", "history", "hint", "untrusted")
+_VISIBLE = ("model-visible", "user-only", "runtime-only", "denied")
+
+
+def verdicts(
+    candidates: Candidates,
+    contracts: Contracts,
+    contract_bounds: ContractBounds,
+    evidence: Evidence,
+    placements: Placements,
+) -> Verdicts:
+    """The second wall's judgment of every candidate, in recall order, with the first gate that removed it.
+
+    A candidate that both passes and was recalled for the record only, or neither, is a disagreement of the walls.
+    """
+    order = pc.index_in(combined(candidates["request_id"]), combined(contracts["request_id"])).to_numpy()
+    rows = evidence.select(list(_JUDGED)).take(candidates["row"])
+    asked = contracts.take(pa.array(order))
+    place = place_stops(rows, order, contracts, contract_bounds)
+    moment = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
+    removed_by = np.where(place > 0, place, moment)
+    admitted = removed_by == 0
+    return VERDICTS.build(
+        {
+            "request_id": candidates["request_id"],
+            "evidence_id": candidates["evidence_id"],
+            "pool_rank": candidates["pool_rank"],
+            "admitted": admitted,
+            "source_access": (place == 0) | (place >= _FIRST_VISIBILITY),
+            "model_visibility": _model_visibility(rows, place),
+            "admitted_by": _gates_passed(removed_by),
+            "decided_by": _by_gate([gate.name for gate in GATES], removed_by),
+            "reason_code": _by_gate([gate.reason_code for gate in GATES], removed_by),
+            "would_reject_by": _would_reject_by(rows, admitted),
+            "standing": _standing(rows, asked, moment),
+            "validity": _validity(rows, asked),
+            "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
+        }
+    )
+
+
+def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates:
+    """The candidates both walls let through, in recall order; none of a request about which the walls disagree.
+
+    Raises:
+        SchemaError: the verdicts are not those of these candidates.
+    """
+    for name in ("request_id", "evidence_id"):
+        if not combined(candidates[name]).equals(combined(verdicts[name])):
+            raise SchemaError(f"Expected one verdict per candidate in the same order, got others - at verdicts.{name}")
+    disputed = candidates["request_id"].filter(verdicts["wall_disagreement"])
+    undisputed = pc.invert(pc.is_in(candidates["request_id"], combined(disputed)))
+    return candidates.filter(pc.and_(verdicts["admitted"], undisputed))
+
+
+def _gates_passed(removed_by: NDArray[np.int64]) -> pa.ListArray:
+    """Names of the gates before the one that removed each row; all of them where none did."""
+    names = [gate.name for gate in GATES]
+    prefixes = [names, *(names[:count] for count in range(len(names)))]
+    return pa.array(prefixes, pa.list_(pa.string())).take(pa.array(removed_by))
+
+
+def _by_gate(words: list[str], removed_by: NDArray[np.int64]) -> pa.Array:
+    return pa.array([None, *words], pa.string()).take(pa.array(removed_by))
+
+
+def _model_visibility(rows: pa.Table, place: NDArray[np.int64]) -> pa.Array:
+    """The declared visibility, once the system may read the row; runtime-only where a later visibility gate stops it."""
+    declared = pc.if_else(
+        pc.is_in(rows["declared_visibility"], pa.array(_VISIBLE)), rows["declared_visibility"], "denied"
+    )
+    later = pc.if_else(pa.array(place > _FIRST_VISIBILITY), "runtime-only", combined(declared))
+    return pc.if_else(pa.array((place > 0) & (place < _FIRST_VISIBILITY)), "denied", later)
+
+
+def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
+    """For admitted rows, the first gate that a stricter contract would close: an unverified or outdated state, a review."""
+    unverified = ~_among(rows["lifecycle"], ("verified",))
+    unreviewed = ~_among(rows["declared_safety"], ("safe",))
+    none = pa.scalar(None, pa.string())
+    soft = pc.if_else(pa.array(unverified), "lifecycle", pc.if_else(pa.array(unreviewed), "safety", none))
+    return pc.if_else(pa.array(admitted), soft, none)
+
+
+def _standing(rows: pa.Table, asked: pa.Table, moment: NDArray[np.int64]) -> pa.Array:
+    """How the text may speak: no text promotes itself, and the more doubtful word wins.
+
+    Instruction takes more than a path the contract names: a verified rule of the project asked in, from its own files,
+    that was declared evidence at least.
+    """
+    declared = rows["declared_standing"]
+    historical = _among(rows["lifecycle"], _HISTORICAL) | np.isin(moment, _HISTORY_GATES)
+    unverified = ~_among(rows["lifecycle"], ("verified", "revoked", *_HISTORICAL))
+    untrusted = _among(rows["evidence_kind"], _UNTRUSTED_KINDS) | _among(rows["origin_class"], _UNTRUSTED_ORIGINS)
+    instructing = (
+        _in_instruction_sources(rows["path"], asked["instruction_sources"])
+        & _among(declared, ("evidence", "instruction"))
+        & _among(rows["origin_class"], _RULE_ORIGINS)
+        & np.asarray(pc.equal(rows["owner_project"], asked["project"]))
+    )
+    speaking = pc.if_else(pc.equal(declared, "instruction").fill_null(False), "evidence", declared)
+    speaking = pc.if_else(pc.is_in(speaking, pa.array(_SPEAKING)), speaking, "untrusted")
+    words = pa.array(["history", "hint", "untrusted", "instruction"]).take(
+        pa.array(np.argmax(np.stack([historical, unverified, untrusted, instructing]), axis=0))
+    )
+    return pc.if_else(pa.array(historical | unverified | untrusted | instructing), words, combined(speaking))
+
+
+def _in_instruction_sources(paths: pa.ChunkedArray, globs: pa.ChunkedArray) -> Mask:
+    """Whether each path matches a glob of its contract; judged once per distinct list of globs."""
+    lists = pc.binary_join(combined(globs), "\0").dictionary_encode()
+    which = lists.indices.to_numpy()
+    matched = np.zeros(len(which), dtype=bool)
+    for number, wanted in enumerate(lists.dictionary.to_pylist()):
+        mine = which == number
+        matched[mine] = glob_mask(paths.filter(pa.array(mine)), wanted.split("\0"))
+    return matched
+
+
+def _validity(rows: pa.Table, asked: pa.Table) -> pa.Array:
+    begun = pc.less_equal(rows["valid_from"], asked["as_of"]).fill_null(True)
+    over = pc.less_equal(rows["valid_until"], asked["as_of"]).fill_null(False)
+    return pc.if_else(combined(begun), pc.if_else(combined(over), "expired", "valid"), "not_yet")
+
+
+def _among(words: pa.ChunkedArray, listed: tuple[str, ...]) -> Mask:
+    return np.asarray(pc.is_in(words, pa.array(listed)))

@@ -1,0 +1,260 @@
+"""Candidate recall: finds rows for every sub-query inside A(r), lane by lane, and merges them into candidates.
+
+Reads the plan, the first wall and the indexes. Gives one table of hits per lane, `hits` and `candidates`.
+
+The one thing to know: a row that passes the access gates but is withheld by time or visibility is recorded with
+`withheld`, so that an auditor sees what was held back. It is scored with the statistics of the admissible rows, chosen
+apart and ranked behind, and no id, score, rank or order of an admissible row depends on it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from .bm25 import Bm25
+from .candidate_merge import (
+    Fusion,
+    column_codes,
+    lane_codes,
+    lanes_in_order,
+    merged_order,
+    policies_of,
+)
+from .expansion_recall import recall_expansion
+from .frames import PostingIndex, RowIndex, VectorIndex
+from .keys import positions
+from .lane_recall import recall_newest, recall_symbols, recall_terms, recall_vectors
+from .recall_scope import Int, RecallTables, numbers, sub_query_of
+from .recall_selection import VIA, Found, hit_table, rank_within, sub_query_order
+from .tables import (
+    CANDIDATES,
+    HITS,
+    Admissible,
+    Candidates,
+    Contracts,
+    Evidence,
+    Hits,
+    Placements,
+    QueryTerms,
+    QueryVectors,
+    Reachable,
+    ScopeGroups,
+    Segments,
+    SubQueries,
+)
+from .vocabulary import INTENTS
+
+_INTENTS = tuple(sorted(INTENTS.values))
+
+
+def lexical_hits(
+    lanes: tuple,
+    bm25: Bm25,
+    contracts: Contracts,
+    scope_groups: ScopeGroups,
+    reachable: Reachable,
+    admissible: Admissible,
+    segments: Segments,
+    evidence: Evidence,
+    row_index: RowIndex,
+    postings: PostingIndex,
+    sub_queries: SubQueries,
+    query_terms: QueryTerms,
+) -> Hits:
+    """The rows with the best BM25 per sub-query, by sub-query and rank; df, N and avgdl are those of A(r)."""
+    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    found = recall_terms(tables, query_terms, postings, "lexical", bm25) if "lexical" in lanes else _nothing()
+    return hit_table(tables, "lexical", found)
+
+
+def exact_hits(
+    lanes: tuple,
+    bm25: Bm25,
+    contracts: Contracts,
+    scope_groups: ScopeGroups,
+    reachable: Reachable,
+    admissible: Admissible,
+    segments: Segments,
+    evidence: Evidence,
+    row_index: RowIndex,
+    postings: PostingIndex,
+    sub_queries: SubQueries,
+    query_terms: QueryTerms,
+) -> Hits:
+    """The rows whose id the request names, by sub-query and rank."""
+    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    found = recall_terms(tables, query_terms, postings, "exact", bm25) if "exact" in lanes else _nothing()
+    return hit_table(tables, "exact", found)
+
+
+def symbol_hits(
+    lanes: tuple,
+    contracts: Contracts,
+    scope_groups: ScopeGroups,
+    reachable: Reachable,
+    admissible: Admissible,
+    segments: Segments,
+    evidence: Evidence,
+    row_index: RowIndex,
+    postings: PostingIndex,
+    sub_queries: SubQueries,
+    query_terms: QueryTerms,
+) -> Hits:
+    """The rows that define, mention or are the file of what the request names, and one hop of calls, by rank."""
+    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    found = recall_symbols(tables, query_terms, postings) if "symbol" in lanes else _nothing()
+    return hit_table(tables, "symbol", found)
+
+
+def semantic_hits(
+    lanes: tuple,
+    contracts: Contracts,
+    scope_groups: ScopeGroups,
+    reachable: Reachable,
+    admissible: Admissible,
+    segments: Segments,
+    evidence: Evidence,
+    row_index: RowIndex,
+    sub_queries: SubQueries,
+    query_vectors: QueryVectors,
+    vectors: VectorIndex | None,
+) -> Hits:
+    """The admissible rows nearest to each sub-query's vector, by sub-query and rank; none without an encoder."""
+    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    on = "semantic" in lanes and vectors is not None
+    return hit_table(tables, "semantic", recall_vectors(tables, query_vectors, vectors) if on else _nothing())
+
+
+def recent_hits(
+    lanes: tuple,
+    contracts: Contracts,
+    scope_groups: ScopeGroups,
+    reachable: Reachable,
+    admissible: Admissible,
+    segments: Segments,
+    evidence: Evidence,
+    row_index: RowIndex,
+    sub_queries: SubQueries,
+) -> Hits:
+    """The newest admissible rows of each sub-query's sources and kinds, by sub-query and rank."""
+    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    return hit_table(tables, "recent", recall_newest(tables) if "recent" in lanes else _nothing())
+
+
+def expansion_hits(
+    lanes: tuple,
+    contracts: Contracts,
+    scope_groups: ScopeGroups,
+    reachable: Reachable,
+    admissible: Admissible,
+    segments: Segments,
+    evidence: Evidence,
+    placements: Placements,
+    row_index: RowIndex,
+    postings: PostingIndex,
+    sub_queries: SubQueries,
+    lexical_hits: Hits,
+    semantic_hits: Hits,
+    symbol_hits: Hits,
+    recent_hits: Hits,
+    exact_hits: Hits,
+) -> Hits:
+    """Neighbours, parents, conflict partners and superseding records of the best hits, by sub-query and rank."""
+    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    if "expansion" not in lanes:
+        return hit_table(tables, "expansion", _nothing())
+    known, rank = _all_found(sub_queries, [lexical_hits, semantic_hits, symbol_hits, recent_hits, exact_hits])
+    seeds, seed_rank = _seeds(tables, known, rank)
+    return hit_table(tables, "expansion", recall_expansion(tables, seeds, seed_rank, known, postings, placements))
+
+
+def hits(
+    sub_queries: SubQueries,
+    lexical_hits: Hits,
+    semantic_hits: Hits,
+    symbol_hits: Hits,
+    recent_hits: Hits,
+    exact_hits: Hits,
+    expansion_hits: Hits,
+) -> Hits:
+    """The hits of all lanes, by request, sub-query, lane and rank."""
+    parts = [exact_hits, expansion_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
+    place = sub_query_order(sub_queries)
+    at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
+    table = pa.concat_tables(parts)
+    order = np.lexsort((numbers(table["rank"]), lane_codes(table), at))
+    return HITS.build({name: table[name].take(pa.array(order)) for name in HITS.columns})
+
+
+def candidates(
+    hits: Hits, sub_queries: SubQueries, contracts: Contracts, evidence: Evidence, row_index: RowIndex
+) -> Candidates:
+    """The hits merged, one row per request and evidence, in the order of the contract's merge policy.
+
+    Admissible rows come first, `pool_k` of them; withheld ones follow, `withheld_k` of them.
+    """
+    sub = sub_query_of(sub_queries, hits)
+    request = positions(sub_queries["request_id"], contracts["request_id"])[sub]
+    fusion = Fusion.of(request, numbers(hits["row"]), numbers(hits["rank"]))
+    first = fusion.order[fusion.starts[:-1]]
+    withheld = np.asarray(hits["withheld"])[first]
+    lane, score = lane_codes(hits), hits["score"].to_numpy()
+    order, place = merged_order(
+        fusion,
+        withheld,
+        policies_of(contracts)[fusion.request],
+        numbers(evidence["authority"].take(pa.array(fusion.row)).fill_null(0)),
+        column_codes(evidence, "evidence_kind", fusion.row),
+        row_index.id_key[fusion.row],
+    )
+    limit = np.where(withheld, *(numbers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
+    order = order[place < limit[order]]
+    owner, row = fusion.request[order], fusion.row[order]
+    _, placement = RecallTables.clocks(contracts).judge(row_index, owner, row)
+    at = pa.array(order)
+    raw = {
+        f"{name}_raw": fusion.best(score, lane == lanes_in_order().index(known))[order]
+        for name, known in (("bm25", "lexical"), ("semantic", "semantic"), ("symbol", "symbol"))
+    }
+    intent = positions(sub_queries["intent"], pa.array(_INTENTS))[sub]
+    return CANDIDATES.build(
+        {
+            "request_id": contracts["request_id"].take(pa.array(owner)),
+            "evidence_id": evidence["evidence_id"].take(pa.array(row)),
+            "row": row,
+            "placement": placement,
+            "pool_rank": (rank_within(owner) + 1).astype(np.int32),
+            "merge_score": fusion.score[order],
+            "lanes": fusion.any_of(lane, lanes_in_order()).take(at),
+            "intents": fusion.any_of(intent, _INTENTS).take(at),
+            **raw,
+            "via": fusion.links(positions(hits["via"], pa.array(VIA)), len(VIA)).take(at),
+            "withheld": withheld[order],
+        }
+    )
+
+
+def _nothing() -> Found:
+    return Found.concat([])
+
+
+def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, Int]:
+    """The hits of several lanes as cells, and their ranks."""
+    sub = np.concatenate([sub_query_of(sub_queries, table) for table in tables])
+    table = pa.concat_tables(tables)
+    withheld = np.asarray(table["withheld"])
+    plain = np.full(len(sub), -1)
+    return Found(sub, numbers(table["row"]), table["score"].to_numpy(), withheld, plain), numbers(table["rank"])
+
+
+def _seeds(tables: RecallTables, known: Found, rank: Int) -> tuple[Found, Int]:
+    """The visible rows of expanding sub-queries by fusion, each with the one that ranks it best, and their place."""
+    shown = np.flatnonzero(~known.withheld & tables.uses("expansion")[known.sub])
+    sub = known.sub[shown]
+    fusion = Fusion.of(tables.sub_request[sub], known.row[shown], rank[shown])
+    grouped = np.repeat(np.arange(len(fusion.row)), np.diff(fusion.starts))
+    best = fusion.order[np.lexsort((sub[fusion.order], rank[shown][fusion.order], grouped))]
+    order = np.lexsort((tables.row_index.id_key[fusion.row], -fusion.score, fusion.request))
+    seeds = Found.of(sub[best[fusion.starts[:-1]]][order], fusion.row[order], fusion.score[order])
+    return seeds, rank_within(fusion.request[order])

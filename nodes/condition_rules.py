@@ -1,0 +1,206 @@
+"""The conditions of an answer: which hold, for what, with what action.
+
+Every rule reads the request, the contract and what was shown, all of them functions of the admissible rows alone; no
+rule reads a withheld row, so no message can tell of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .keys import flags_at, flat, objects, pair_keys, positions, take_or
+from .tables import CONDITIONS
+from .vocabulary import ACTIONS
+
+STRONG_SEMANTIC = 0.5
+"""Cosine from which a shown row counts as a strong match by meaning."""
+STRONG_LEXICAL = 0.5
+"""Lexical term from which a shown row counts as a strong match by words: the mean of its pool."""
+STALE_RECENCY = 0.25
+"""Recency below which a shown row counts as stale: older than two half-lives of its kind."""
+FEW_ITEMS = 3
+"""Below this many items nothing is said about diversity."""
+
+Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
+"""Where it holds (one flag per request), condition, subject, action, message."""
+
+_EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
+    "current-code": ("code", None),
+    "test-log": ("test-log", None),
+    "project-rule": ("rule", None),
+    "verified-memory": ("memory", "verified"),
+    "decision-record": ("decision-record", None),
+}
+"""Required evidence: the kind that serves it, and the lifecycle it must have."""
+
+
+def condition_rows(
+    requests: pa.Table,
+    failures: pa.Table,
+    contracts: pa.Table,
+    lane_states: pa.Table,
+    verdicts: pa.Table,
+    score_terms: pa.Table,
+    candidates: pa.Table,
+    packs: pa.Table,
+    trimmed: pa.Table,
+    blocks: pa.Table,
+    decisions: pa.Table,
+    evidence: pa.Table,
+) -> pa.Table:
+    """CONDITIONS of every request and failure."""
+    ids = _ids(requests, failures)
+    contract = positions(ids, contracts["request_id"])
+    failed = positions(ids, failures["request_id"])
+    walls = np.zeros(len(ids), bool)
+    walls[positions(verdicts["request_id"].filter(verdicts["wall_disagreement"]), ids)] = True
+    denied = flags_at(contracts["denied"], contract)
+    rules: list[Row] = [
+        (failed >= 0, "request_failed", "", "block", objects(take_or(failures["error"], failed, ""))),
+        (walls, "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"),
+        (denied & (failed < 0), "nothing_granted", "", "block",
+         objects(take_or(contracts["denied_reason"], contract, "nothing is granted here"))),
+        *_lane_rules(ids, lane_states),
+        *_overlay_rules(ids, requests),
+    ]  # fmt: skip
+    open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
+    rules += [
+        (mask & open_, *rest)
+        for mask, *rest in _shown_rules(
+            ids, contracts, contract, score_terms, candidates, packs, trimmed, blocks, decisions, evidence
+        )
+    ]
+    said = np.zeros(len(ids), bool)
+    for mask, *_ in rules:
+        said |= mask
+    rules.append((~said, "healthy", "", "continue", "nothing to remark"))
+    return _table(ids, rules)
+
+
+def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
+    """The worst action of each request's conditions; `continue` where there are none."""
+    level = positions(conditions["action"], pa.array(ACTIONS.values))
+    worst = np.zeros(len(ids), np.int64)
+    np.maximum.at(worst, positions(conditions["request_id"], ids), level)
+    return np.asarray(ACTIONS.values, dtype=object)[worst]
+
+
+def _ids(requests: pa.Table, failures: pa.Table) -> pa.Array:
+    both = pa.concat_arrays([flat(requests["request_id"]), flat(failures["request_id"])])
+    return pc.unique(both.take(pc.sort_indices(both)))
+
+
+def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
+    for lane in sorted(pc.unique(lane_states["lane"]).to_pylist()):
+        rows = lane_states.filter(pc.equal(lane_states["lane"], lane))
+        state = objects(take_or(rows["state"], positions(ids, rows["request_id"])))
+        message = objects(take_or(rows["message"], positions(ids, rows["request_id"]), ""))
+        yield state == "failed", "lane_failed", lane, "degrade", message
+        yield state == "off", "lane_off", lane, "continue", message
+
+
+def _overlay_rules(ids: pa.Array, requests: pa.Table) -> Iterator[Row]:
+    at = positions(ids, requests["request_id"])
+    for field in ("mode", "role"):
+        given = np.asarray(take_or(requests[field], at).is_valid())
+        yield given, "no_overlay", field, "warn", f"no {field} overlay was applied"
+
+
+def _shown_rules(
+    ids: pa.Array,
+    contracts: pa.Table,
+    contract: NDArray[np.int64],
+    score_terms: pa.Table,
+    candidates: pa.Table,
+    packs: pa.Table,
+    trimmed: pa.Table,
+    blocks: pa.Table,
+    decisions: pa.Table,
+    evidence: pa.Table,
+) -> Iterator[Row]:
+    selected = decisions.filter(pc.equal(decisions["outcome"], "selected"))
+    keys = pair_keys(selected["request_id"], selected["evidence_id"])
+    owner = positions(selected["request_id"], ids)
+    term = positions(keys, pair_keys(score_terms["request_id"], score_terms["evidence_id"]))
+    row = take_or(candidates["row"], positions(keys, pair_keys(candidates["request_id"], candidates["evidence_id"])))
+    count = np.bincount(owner, minlength=len(ids))
+    items = np.asarray(take_or(blocks["items"], positions(ids, blocks["request_id"]), 0))
+
+    def at_least(column: str, floor: float) -> NDArray[np.bool_]:
+        return np.asarray(take_or(score_terms[column], term, 0.0)) >= floor
+
+    def number(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(owner[mask], minlength=len(ids))
+
+    strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
+    yield number(strong) == 0, "no_strong_match", "", "warn", "nothing shown matches the question strongly"
+
+    stale = ~at_least("recency", STALE_RECENCY)
+    yield (
+        (count > 0) & (2 * number(stale) > count),
+        "stale_dominant",
+        "",
+        "warn",
+        "most of what is shown is old for its kind",
+    )
+
+    lifecycle = objects(evidence["lifecycle"].take(row))
+    unverified = (lifecycle == "candidate") | (lifecycle == None)  # noqa: E711 - element-wise
+    yield (count > 0) & (number(unverified) == count), "unverified_only", "", "degrade", "nothing shown is verified"
+
+    shown = positions(trimmed["request_id"], ids)
+    noted = np.bincount(
+        shown[np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)], minlength=len(ids)
+    )
+    yield (noted > 0) & (items > 0), "conflicting", "", "warn", "competing claims exist about something shown"
+
+    kinds = objects(selected["evidence_kind"])
+    distinct = np.zeros(len(ids), np.int64)
+    for kind in sorted(set(kinds.tolist())):
+        distinct += number(kinds == kind) > 0
+    few = (items >= FEW_ITEMS) & (distinct == 1)
+    yield few, "low_diversity", "", "continue", "everything shown is of one kind"
+
+    packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
+    bound_by = objects(take_or(blocks["bound_by"], positions(ids, blocks["request_id"])))
+    over = packed & (items == 0)
+    yield over, "over_budget", "", "degrade", "the budget is too small for any item"
+    for limit in ("max_items", "max_tokens", "max_chars", "max_chunk_tokens"):
+        yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"
+
+    yield from _missing(ids, contracts, contract, owner, kinds, lifecycle)
+
+
+def _missing(
+    ids: pa.Array,
+    contracts: pa.Table,
+    contract: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    kinds: NDArray[np.object_],
+    lifecycle: NDArray[np.object_],
+) -> Iterator[Row]:
+    required = take_or(contracts["required_evidence"], contract)
+    parents, values = np.asarray(pc.list_parent_indices(required)), objects(pc.list_flatten(required))
+    for need, (kind, state) in _EVIDENCE_NEEDS.items():
+        asked = np.zeros(len(ids), bool)
+        asked[parents[values == need]] = True
+        served = kinds == kind if state is None else (kinds == kind) & (lifecycle == state)
+        found = np.bincount(owner[served], minlength=len(ids)) > 0
+        yield asked & ~found, "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
+
+
+def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
+    names = objects(ids)
+    columns: dict[str, list[NDArray[np.object_]]] = {name: [] for name in CONDITIONS.columns}
+    for mask, condition, subject, action, message in rules:
+        number = int(mask.sum())
+        columns["request_id"].append(names[mask])
+        for name, value in (("condition", condition), ("subject", subject), ("action", action), ("message", message)):
+            columns[name].append(value[mask] if isinstance(value, np.ndarray) else np.full(number, value, dtype=object))
+    table = CONDITIONS.build({name: np.concatenate(parts) for name, parts in columns.items()})
+    return table.sort_by([(name, "ascending") for name in CONDITIONS.order])

@@ -1,0 +1,156 @@
+"""How one candidate's fate is read off the tables of the line: stage by stage, the earliest removal decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .gates import GATES, HIDING
+from .keys import flags_at, flat, objects, pair_keys, positions, take_or
+
+LIMITS = {
+    "unverified_cap": "max_unverified_items",
+    "source_cap": "max_items_per_source",
+    "budget_items": "max_items",
+    "budget_tokens": "max_tokens",
+    "budget_part": "max_chunk_tokens",
+}
+"""What decided, for reasons that a limit of the contract gives."""
+
+BUDGET_REASONS = {
+    "max_items": "budget_items",
+    "max_tokens": "budget_tokens",
+    "max_chars": "budget_tokens",
+    "max_chunk_tokens": "budget_part",
+}
+"""Reason code of a row that trimming dropped, by the limit that bound."""
+
+SELECT_REASONS = frozenset(
+    {"low_score", "below_overlap_floor", "diversity_cut", "unverified_cap", "budget_items", "stale"}
+)
+"""Reasons of packing that choose among items; the others build items and count as stage `pack`."""
+
+WORDS = {
+    "merged": "shown as part of the item it was merged into",
+    "low_score": "ranked below the items that were chosen",
+    "below_overlap_floor": "shares too little with the question",
+    "diversity_cut": "another item already says this kind of thing",
+    "duplicate": "the same text stands in another item",
+    "near_duplicate": "nearly the same text stands in another item",
+    "unverified_cap": "the cap on unverified items was reached",
+    "source_cap": "the cap on items of one source was reached",
+    "budget_items": "the limit on items was reached",
+    "budget_tokens": "the limit on the block's size was reached",
+    "budget_part": "the limit on one item's size left nothing of it",
+    "conflict_downrank": "a competing claim took its place",
+    "citation_unresolved": "its citation does not resolve",
+    "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
+}
+GATE_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES}
+
+
+def decision_columns(
+    candidates: pa.Table,
+    verdicts: pa.Table,
+    bounded: pa.Table,
+    ranked: pa.Table,
+    packs: pa.Table,
+    trimmed: pa.Table,
+    trims: pa.Table,
+    citations: pa.Table,
+    contracts: pa.Table,
+) -> dict[str, Any]:
+    """The columns of DECISIONS that the line's tables give, in the order of `candidates`."""
+    keys = pair_keys(candidates["request_id"], candidates["evidence_id"])
+    verdict = positions(keys, pair_keys(verdicts["request_id"], verdicts["evidence_id"]))
+    rank = positions(keys, pair_keys(ranked["request_id"], ranked["evidence_id"]))
+    pack_keys = pair_keys(packs["request_id"], packs["evidence_id"])
+    pack = positions(keys, pack_keys)
+    kept = flags_at(packs["kept"], pack)
+    merged_into = pair_keys(packs["request_id"], pc.fill_null(flat(packs["merged_into"]), ""))
+    lead_of_pack = np.where(np.asarray(flat(packs["merged_into"]).is_valid()), positions(merged_into, pack_keys), -1)
+    lead = np.where(kept, pack, np.where(pack >= 0, lead_of_pack[pack] if packs.num_rows else -1, -1))
+    lead_keys = take_or(pack_keys, lead)
+    item = positions(lead_keys, pair_keys(trimmed["request_id"], trimmed["evidence_id"]))
+    cut = positions(lead_keys, pair_keys(trims["request_id"], trims["evidence_id"]))
+    shown = positions(keys, _members(trimmed)) >= 0
+    cited = _cited(candidates, lead_keys, citations, contracts)
+
+    admitted = flags_at(verdicts["admitted"], verdict)
+    bounded_in = positions(keys, pair_keys(bounded["request_id"], bounded["evidence_id"])) >= 0
+    gate = objects(take_or(verdicts["decided_by"], verdict))
+    gate_reason = objects(take_or(verdicts["reason_code"], verdict))
+    pack_reason = objects(take_or(packs["reason_code"], pack))
+    pack_reason = np.where(pack_reason == None, "low_score", pack_reason)  # noqa: E711 - element-wise
+    bound_by = objects(take_or(trims["bound_by"], cut))
+    trim_reason = _mapped(bound_by, BUDGET_REASONS, "budget_tokens")
+    own = lead == pack
+    steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]] = [
+        (~admitted, np.where(np.isin(gate, list(HIDING)), "hidden", "rejected"), "gate", gate, gate_reason),
+        (~bounded_in, "rejected", "gate", "walls", "wall_disagreement"),
+        (rank < 0, "rejected", "rank", None, "low_score"),
+        (pack < 0, "rejected", "select", None, "low_score"),
+        (lead < 0, "rejected", np.where(np.isin(pack_reason, list(SELECT_REASONS)), "select", "pack"),
+         _mapped(pack_reason, LIMITS, None), pack_reason),
+        (item < 0, "rejected", "trim", bound_by, trim_reason),
+        (~cited, "rejected", "cite", "require_citation", "citation_unresolved"),
+        (~own & ~shown, "rejected", "trim", bound_by, trim_reason),
+        (~own, "selected", "pack", None, "merged"),
+    ]  # fmt: skip
+    outcome, stage, decided_by, reason = (
+        _choose(steps, i, default) for i, default in enumerate(("selected", "project", None, "selected"))
+    )
+    chosen = outcome == "selected"
+    return {
+        "request_id": candidates["request_id"],
+        "evidence_id": candidates["evidence_id"],
+        "outcome": outcome,
+        "stage": stage,
+        "form": np.where(chosen, objects(take_or(trimmed["form"], item, "none")), "none"),
+        "decided_by": decided_by,
+        "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
+        "admitted_by": take_or(verdicts["admitted_by"], verdict, []),
+        "reason_code": reason,
+        "reason_text": _words(reason, objects(take_or(ranked["selected_reason"], rank, "selected"))),
+        "rank": take_or(ranked["rank"], rank),
+        "final": take_or(ranked["final"], rank),
+    }
+
+
+def _members(trimmed: pa.Table) -> pa.Array:
+    """Keys of every row that an item of the block shows."""
+    parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
+    return pair_keys(flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"])))
+
+
+def _cited(candidates: pa.Table, lead_keys: pa.Array, citations: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
+    """Whether the item's citation resolves, or need not."""
+    citation = positions(lead_keys, pair_keys(citations["request_id"], citations["evidence_id"]))
+    required = flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
+    return flags_at(citations["resolves"], citation) | ~required
+
+
+def _choose(steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]], field: int, default: Any) -> NDArray[np.object_]:
+    """The value of the first step whose mask holds, element by element."""
+    result = np.full(len(steps[0][0]), default, dtype=object)
+    for mask, *values in reversed(steps):
+        result[mask] = values[field][mask] if isinstance(values[field], np.ndarray) else values[field]
+    return result
+
+
+def _mapped(values: NDArray[np.object_], mapping: dict[str, str], default: str | None) -> NDArray[np.object_]:
+    result = np.full(len(values), default, dtype=object)
+    for value, mapped in mapping.items():
+        result[values == value] = mapped
+    return result
+
+
+def _words(reason: NDArray[np.object_], selected: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Reasons in words: of a chosen row why it was chosen, else the rule that it did not meet."""
+    text = _mapped(reason, GATE_WORDS | WORDS, None)
+    text = np.where(reason == "selected", selected, text)
+    return np.where(text == None, reason, text)  # noqa: E711 - element-wise

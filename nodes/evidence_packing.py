@@ -1,0 +1,260 @@
+"""Evidence packing: candidates become items. Rows are merged, dropped and ordered here, nothing else.
+
+Reads `ranked` with the stored rows. Gives `packs`: every ranked row exactly once, kept with a place, or dropped with a
+reason. Nothing enters: each rule looks only at the request's own candidates.
+
+Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
+neighbors of one document version merged, the cap on unverified items, the cap per source. What one would otherwise get
+wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
+competing claims look alike; they travel together, at the place of the best of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .keys import flags_at, flat, objects, pair_keys, positions, take_or
+from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, Verdicts
+
+MERGED_BYTES_PER_TOKEN = 3
+"""A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
+
+_PLACE = ("version", "line_start", "line_end", "byte_start", "byte_end")
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+def packs(
+    ranked: Ranked,
+    bounded_candidates: Candidates,
+    verdicts: Verdicts,
+    contracts: Contracts,
+    evidence: Evidence,
+    placements: Placements,
+) -> Packs:
+    """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items.
+
+    `merged_rows` of an item lists its rows in document order; of a dropped row, the row alone.
+    """
+    keys = pair_keys(ranked["request_id"], ranked["evidence_id"])
+    at = positions(keys, pair_keys(bounded_candidates["request_id"], bounded_candidates["evidence_id"]))
+    verdict = positions(keys, pair_keys(verdicts["request_id"], verdicts["evidence_id"]))
+    row = bounded_candidates["row"].to_numpy()[at]
+    placement = bounded_candidates["placement"].to_numpy()[at]
+    owner = positions(ranked["request_id"], contracts["request_id"])
+    columns = (
+        "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set", "text",
+        "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type",
+    )  # fmt: skip
+    rows = pa.table({name: flat(evidence[name].take(pa.array(row))) for name in columns})
+    placed = {name: flat(placements[name].take(pa.array(placement))) for name in _PLACE}
+    conflict = _numbers_of(owner, rows["conflict_set"])
+    disputed = np.asarray(flat(rows["conflict_set"]).is_valid())
+    unverified = np.asarray(pc.equal(pc.fill_null(flat(rows["lifecycle"]), "candidate"), "candidate"))
+    stale = np.asarray(_among(rows["lifecycle"], ("deprecated", "expired")))
+    standing = _standing(verdicts, verdict, unverified, stale)
+
+    packing = _Packing(owner)
+    required = flags_at(contracts["require_citation"], owner)
+    packing.drop(required & ~_resolvable(rows, placed), "citation_unresolved")
+    packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
+    packing.drop_repeats(_numbers_of(owner, _normalised(row, rows["text"])), "near_duplicate", among=~disputed)
+    limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
+    packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
+    packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
+    source = _numbers_of(owner, pc.coalesce(flat(rows["path"]), flat(rows["source_id"])), rows["source_id"])
+    packing.drop_beyond(source, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
+
+    position = _positions(packing.kept, owner, conflict, disputed)
+    alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
+    order = np.lexsort((ranked["rank"].to_numpy(), position, owner))
+    table = PACKS.build(
+        {
+            "request_id": ranked["request_id"],
+            "evidence_id": ranked["evidence_id"],
+            "row": row,
+            "placement": placement,
+            "position": position.astype(np.int32),
+            "kept": packing.kept,
+            "reason_code": pa.array(packing.reason, pa.string()),
+            "merged_into": flat(ranked["evidence_id"]).take(pa.array(packing.into, mask=packing.into < 0)),
+            "merged_rows": _members(packing, _start(placed), flat(ranked["evidence_id"])),
+            "standing": standing,
+            "form": _forms(contracts, owner, rows, standing, unverified, disputed),
+            "conflict_note": alone,
+            "history": np.asarray(pc.equal(standing, "history")) | stale,
+        }
+    )
+    return table.take(pa.array(order))
+
+
+def _start(placed: dict[str, pa.Array]) -> Int:
+    """First byte in the document, -1 where unknown."""
+    return np.asarray(placed["byte_start"].fill_null(-1)).astype(np.int64)
+
+
+def _resolvable(rows: pa.Table, placed: dict[str, pa.Array]) -> Bool:
+    """Source, version (or text hash), span and hash are all there. A record without a path is its own span."""
+    span = pc.or_(placed["line_start"].is_valid(), placed["byte_start"].is_valid())
+    whole = flat(rows["path"]).is_null()
+    return np.asarray(pc.and_(pc.or_(span, whole), flat(rows["text_sha256"]).is_valid()))
+
+
+class _Packing:
+    """What became of each row; rows are in order of request and rank, so the first of a group is its best."""
+
+    def __init__(self, owner: Int) -> None:
+        count = len(owner)
+        self.kept: Bool = np.ones(count, dtype=bool)
+        self.reason: NDArray[np.object_] = np.full(count, None, dtype=object)
+        self.into: Int = np.full(count, -1, dtype=np.int64)
+
+    def drop(self, which: Bool, reason: str) -> None:
+        """Drop rows that are still kept."""
+        which = which & self.kept
+        self.kept[which] = False
+        self.reason[which] = reason
+
+    def drop_repeats(self, group: Int, reason: str, among: Bool | None = None) -> None:
+        """Keep the best row of each group; the others say which row stands for them."""
+        index = np.flatnonzero(self.kept if among is None else self.kept & among)
+        _, first, inverse = np.unique(group[index], return_index=True, return_inverse=True)
+        repeated = index[first[inverse]] != index
+        self.into[index[repeated]] = index[first[inverse]][repeated]
+        self.kept[index[repeated]] = False
+        self.reason[index[repeated]] = reason
+
+    def merge(self, runs: Int) -> None:
+        """Rows of one run become one item, led by its best."""
+        self.drop_repeats(runs, "merged", among=runs >= 0)
+
+    def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
+        """Of each group keep as many rows of `among` as the limit says, best first."""
+        index = np.flatnonzero(self.kept & among)
+        order = index[np.argsort(group[index], kind="stable")]
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1) != 0)
+        number = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+        beyond = np.zeros(len(self.kept), dtype=bool)
+        beyond[order] = number >= limit[order]
+        self.drop(beyond, reason)
+
+
+def _numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
+    """A number per distinct (request, values); nulls count as one more value."""
+    number = owner
+    for column in columns:
+        code = np.asarray(flat(column).dictionary_encode(null_encoding="encode").indices).astype(np.int64)
+        _, number = np.unique(number * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+    return number.astype(np.int64)
+
+
+def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
+    return contracts[name].to_numpy().astype(np.int64)[owner]
+
+
+def _among(column: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> pa.Array:
+    return pc.is_in(flat(column), value_set=pa.array(values))
+
+
+def _normalised(row: Int, texts: pa.ChunkedArray) -> pa.Array:
+    """Texts without case, punctuation and spacing; each distinct row once. Words and numbers still tell texts apart."""
+    _, first, inverse = np.unique(row, return_index=True, return_inverse=True)
+    plain = pc.utf8_lower(flat(texts).take(pa.array(first)))
+    words = pc.replace_substring_regex(plain, pattern=r"[^\p{L}\p{M}\p{N}]+", replacement=" ")
+    words = pc.utf8_trim_whitespace(words)
+    # A text of signs only has no words to compare.
+    return pc.if_else(pc.equal(words, ""), plain, words).take(pa.array(inverse))
+
+
+def _runs(
+    packing: _Packing,
+    owner: Int,
+    rows: pa.Table,
+    placed: dict[str, pa.Array],
+    standing: pa.Array,
+    disputed: Bool,
+    limit: Int,
+) -> Int:
+    """A run number for rows that become one item: neighbors of one document version around their best; else -1.
+
+    Rows further from the best row than half of what the limit leaves stay items of their own.
+    """
+    start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
+    first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
+    able = packing.kept & ~disputed & (start >= 0) & np.asarray(flat(rows["path"]).is_valid())
+    index = np.flatnonzero(able)
+    document = _numbers_of(
+        owner, rows["source_id"], rows["path"], placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"],
+        rows["owner_project"], rows["evidence_kind"], rows["lifecycle"], standing,
+    )  # fmt: skip
+    order = index[np.lexsort((start[index], document[index]))]
+    here, before = order[1:], order[:-1]
+    touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
+    chained = np.append(False, (document[here] == document[before]) & touching)[: len(order)]
+    chain = np.cumsum(~chained)
+    best = np.full(int(chain.max(initial=0)) + 1, len(owner), dtype=np.int64)
+    np.minimum.at(best, chain, order)
+    lead = best[chain]
+    room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
+    near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
+    runs = np.full(len(owner), -1, dtype=np.int64)
+    runs[order[near]] = lead[near]
+    return runs
+
+
+def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
+    """Per row the ids of its item in document order; a dropped row lists itself."""
+    every = np.arange(len(ids))
+    merged = packing.reason == "merged"
+    item = np.concatenate([np.where(merged, packing.into, every), every[merged]])
+    row = np.concatenate([every, every[merged]])
+    order = np.lexsort((row, start[row], item))
+    offsets = np.zeros(len(ids) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(item, minlength=len(ids)), out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(row[order])))
+
+
+def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool) -> Int:
+    """Places 1, 2, ... per request in order of rank, conflict sets together at the place of their best; 0 = dropped."""
+    index = np.flatnonzero(kept)
+    best = index.copy()
+    together = np.flatnonzero(disputed[index])
+    _, first, inverse = np.unique(conflict[index[together]], return_index=True, return_inverse=True)
+    best[together] = index[together][first[inverse]]
+    order = index[np.lexsort((index, best, owner[index]))]
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1) != 0)
+    position = np.zeros(len(kept), dtype=np.int64)
+    position[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
+    return position
+
+
+def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -> pa.Array:
+    """How a text may speak: what the second wall says, but an unverified row as a hint at most and a stale one as history."""
+    standing = take_or(verdicts["standing"], verdict, "untrusted")
+    speaks = pc.is_in(standing, value_set=pa.array(["evidence", "instruction"]))
+    standing = pc.if_else(pc.and_(pa.array(unverified), speaks), "hint", standing)
+    return pc.if_else(pc.and_(pa.array(stale), pc.not_equal(standing, "untrusted")), "history", standing)
+
+
+def _forms(
+    contracts: pa.Table, owner: Int, rows: pa.Table, standing: pa.Array, unverified: Bool, disputed: Bool
+) -> pa.Array:
+    """How an item is to be shown (S0.67): a disputed row warns, an unverified one hints, a citation-pack cites the rest."""
+    cited = np.asarray(pc.equal(take_or(contracts["output_shape"], owner), "citation-pack"))
+    summary = pc.or_(
+        pc.fill_null(pc.equal(flat(rows["document_type"]), "summary"), False),
+        pc.fill_null(pc.equal(flat(rows["content_type"]), "summary"), False),
+    )
+    rules = [
+        (disputed, "conflict-note"),
+        (unverified | np.asarray(pc.equal(standing, "hint")), "hint"),
+        (objects(rows["evidence_kind"]) == "structured-fact", "fact"),
+        (np.asarray(summary), "summary"),
+        (cited, "reference"),
+    ]
+    forms = np.select([mask for mask, _ in rules], [form for _, form in rules], "full")
+    return pa.array(forms.astype(object), pa.string())

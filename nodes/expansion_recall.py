@@ -1,0 +1,125 @@
+"""The expansion lane: what stands beside the best hits, found through the rows' own links.
+
+Reads the visible hits of the other lanes. Gives neighbours in the same document, parents, partners in a conflict set and
+superseding records, each judged by the same gates as any other row before it becomes a hit.
+
+The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
+tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from .frames import PostingIndex, posting_keys
+from .index_keys import conflict_keys, id_keys
+from .keys import flat
+from .numbers import quantise
+from .ragged import Ragged, starts_of
+from .recall_scope import Int, RecallTables, Scope, numbers, spread
+from .recall_selection import VIA, Found, best_found
+
+SEEDS = 10
+"""Hits per request, over all lanes, from which the lane starts."""
+WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "parent": 0.5, "neighbour": 0.5}
+"""Share of the seed's fusion score: a competing or newer claim is worth as much as its seed, a surrounding one half."""
+
+Reached = tuple[Int, Int, str]
+"""Seed number, position in `scope.rows`, and how it was reached."""
+
+
+def recall_expansion(
+    tables: RecallTables, seeds: Found, seed_rank: Int, known: Found, postings: PostingIndex, placements: pa.Table
+) -> Found:
+    """Rows reached from the seeds, best first; the score is the seed's fusion score times the link's weight.
+
+    Args:
+        tables: the inputs every lane reads.
+        seeds: the best visible hits per request; `score` is their fusion score.
+        seed_rank: rank of each seed inside its request, from 0; only the first `SEEDS` are followed.
+        known: every hit of the other lanes: what they found is not found again.
+        postings: the frame's index.
+        placements: the frame's placements, for document order.
+    """
+    request = tables.sub_request
+    followed = np.flatnonzero(seed_rank < SEEDS)
+    parts = []
+    for scope in tables.scopes("expansion"):
+        own = followed[np.isin(seeds.sub[followed], scope.sub)]
+        if not len(own):
+            continue
+        local = scope.local(seeds.row[own])
+        reached = [
+            *_linked(scope, seeds.row[own], postings),
+            _neighbours(scope, seeds.sub[own], local, placements),
+        ]
+        seed, row, via = _flattened(reached)
+        sub = seeds.sub[own[seed]]
+        clock, of_request = tables.clock
+        passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
+        passes &= ~scope.withheld[row] & (row != local[seed])
+        taken = np.unique(request[known.sub] * (len(tables.row_index.id_key) + 1) + known.row)
+        passes &= ~np.isin(request[sub] * (len(tables.row_index.id_key) + 1) + scope.rows[row], taken)
+        kept = np.flatnonzero(passes)
+        share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
+        score = quantise(seeds.score[own[seed[kept]]] * share)
+        found = _once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept]))
+        parts.append(best_found(tables, found))
+    return Found.concat(parts)
+
+
+def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
+    """Rows that the seeds name: the parent, the members of the conflict set, the record that replaces them."""
+    for column, via, field, keys_of in (
+        ("parent_id", "parent", "id", id_keys),
+        ("superseded_by", "superseding", "id", id_keys),
+        ("conflict_set", "conflict", "conflict", conflict_keys),
+    ):
+        named = Ragged.of(flat(scope.tables.evidence[column].take(pa.array(rows)))).expand(keys_of)
+        if not len(named.codes):
+            continue
+        matches = postings.lookup(posting_keys(field, named.vocabulary.to_pylist()), scope.segments)
+        of, at = spread(matches.starts[named.codes], np.diff(matches.starts)[named.codes])
+        local = scope.local(matches.rows[at])
+        yield named.rows[of[local >= 0]], local[local >= 0], via
+
+
+def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:
+    """The admissible rows before and after each seed in its document, as it stood at the request's as_of."""
+    tables = scope.tables
+    document = scope.document
+    by_document = np.argsort(document, kind="stable")
+    starts = starts_of(np.bincount(document))
+    of, at = spread(starts[document[local]], np.diff(starts)[document[local]])
+    member = by_document[at]
+    clock, of_request = tables.clock
+    rows = scope.rows[member]
+    open_, placement = clock.judge(tables.row_index, of_request[tables.sub_request[sub[of]]], rows)
+    kept = np.flatnonzero(open_ & ~scope.withheld[member])
+    of, member, rows = of[kept], member[kept], rows[kept]
+    lines = flat(placements["line_start"].take(pa.array(placement[kept])))
+    line = numbers(lines.fill_null(0))
+    order = np.lexsort((tables.row_index.id_key[rows], line, of))
+    of, member = of[order], member[order]
+    here = np.flatnonzero(member == local[of])
+    before = here[(here > 0) & (of[np.maximum(here - 1, 0)] == of[here])]
+    after = here[(here + 1 < len(of)) & (of[np.minimum(here + 1, len(of) - 1)] == of[here])]
+    return np.concatenate([of[before], of[after]]), np.concatenate([member[before - 1], member[after + 1]]), "neighbour"
+
+
+def _flattened(reached: list[Reached]) -> tuple[Int, Int, Int]:
+    seed = np.concatenate([part[0] for part in reached])
+    row = np.concatenate([part[1] for part in reached])
+    return seed, row, np.concatenate([np.full(len(part[0]), VIA.index(part[2])) for part in reached])
+
+
+def _once(tables: RecallTables, found: Found) -> Found:
+    """Each row once per request, by its best link and seed."""
+    request = tables.sub_request[found.sub]
+    order = np.lexsort((found.sub, found.via, -found.score, found.row, request))
+    new = np.diff(found.row[order], prepend=-1).astype(bool) | np.diff(request[order], prepend=-1).astype(bool)
+    order = order[new]
+    return Found.of(found.sub[order], found.row[order], found.score[order], via=found.via[order])

@@ -1,0 +1,230 @@
+"""Which items fit a budget, and how much of each: one pass over ranks, for all requests of a shard at once.
+
+Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that stays, the order in which it was
+chosen and the limit that bound.
+
+Policy `line-end/1`: best item first. What does not fit whole is cut at a line end, if at least a quarter of what the
+item may show remains or nothing was chosen before; else it is dropped, and the next, maybe smaller, item is tried. A cut keeps the start of an item,
+unless its leading row or a log's first error line lies further down: then it starts there (two lines above, in a log).
+
+What one would otherwise get wrong: costs are those of the rendering, margins and fences included, and everything not
+known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .frames import expand_ranges
+from .item_texts import ItemTexts
+from .line_units import Units, focus_units, units_of
+from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
+from .token_counting import Counters
+
+LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
+"""Names of `Fit.bound`'s codes, by position; -1 = none bound."""
+ITEMS, TOKENS, CHARS, CHUNK = range(4)
+
+LEAST_TOKENS, LEAST_CHARS = 8, 24
+"""No item is smaller than this, label and locator included; a request with less left is done."""
+LEAST_SHARE = 4
+"""A cut item keeps at least one part in this many of what it may show."""
+_STRIDE = 16
+"""Ranks whose texts are measured together; later ones only for requests that still have room."""
+_LOG_KINDS = ("test-log", "tool-output", "session-event")
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The limits of each request, int64[requests], and its counter as `names[which]`."""
+
+    max_items: Int
+    max_tokens: Int
+    max_chars: Int
+    max_chunk_tokens: Int
+    names: Sequence[str]
+    which: Int
+
+    @classmethod
+    def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
+        """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
+        encoded = contracts["tokenizer"].combine_chunks().dictionary_encode()
+        limits = {name: contracts[name].to_numpy().astype(np.int64) for name in LIMITS}
+        limits["max_chunk_tokens"] = np.where(
+            shapes == "model-brief", np.minimum(limits["max_chunk_tokens"], BRIEF_TOKENS), limits["max_chunk_tokens"]
+        )
+        return cls(**limits, names=encoded.dictionary.to_pylist(), which=np.asarray(encoded.indices).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Per item: `number` in order of choice (0 = dropped), bytes kept, line breaks before and inside, `bound` code."""
+
+    number: Int
+    start: Int
+    end: Int
+    lines_before: Int
+    lines_inside: Int
+    bound: Int
+
+
+class _Progress:
+    """What each request has used up, and what became of each item."""
+
+    def __init__(self, frame_tokens: Int, frame_chars: int, groups: int, items: int) -> None:
+        self.tokens = frame_tokens.copy()
+        self.chars = np.full(len(frame_tokens), frame_chars, dtype=np.int64)
+        self.count = np.zeros(len(frame_tokens), dtype=np.int64)
+        self.seen = np.zeros((len(frame_tokens), groups), dtype=bool)
+        self.number, self.start, self.end, self.before, self.inside = (np.zeros(items, np.int64) for _ in range(5))
+        self.bound = np.full(items, -1, dtype=np.int64)
+
+    def fit(self) -> Fit:
+        return Fit(self.number, self.start, self.end, self.before, self.inside, self.bound)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
+    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs."""
+
+    tokens: Int
+    chars: Int
+    group: Int
+    heading_tokens: Int
+    heading_chars: Int
+    fenced: Bool
+    log: Bool
+
+    @classmethod
+    def of(
+        cls, item: Pieces, heading: pa.Array, kinds: pa.Array, counters: Counters, budgets: Budgets, owner: Int
+    ) -> Costs:
+        """The cost of the worst-case pieces of each item."""
+        nonce = pa.scalar("a" * NONCE_LENGTH, pa.large_string())
+        marks = pc.if_else(pa.array(item.fenced), nonce, pa.scalar("", pa.large_string()))
+        around = pc.binary_join_element_wise(
+            item.head, marks, item.fence, marks, item.tail, pa.scalar("", pa.large_string())
+        )
+        which = budgets.which[owner]
+        kind = kinds.dictionary_encode()
+        return cls(
+            tokens=counters.count(around, budgets.names, which),
+            chars=_numbers(pc.utf8_length(around)),
+            group=_numbers(kind.indices),
+            heading_tokens=counters.count(heading, budgets.names, which),
+            heading_chars=_numbers(pc.utf8_length(heading)),
+            fenced=item.fenced,
+            log=np.isin(kinds.to_numpy(zero_copy_only=False), _LOG_KINDS),
+        )
+
+
+def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
+    """What fits; items are sorted by request and place, `owner` is the request of each."""
+    requests = len(budgets.which)
+    items = np.bincount(owner, minlength=requests)
+    first = np.cumsum(items) - items
+    frame = pa.array([HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING], pa.large_string())
+    frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
+    done = _Progress(
+        frame_tokens[budgets.which], _numbers(pc.utf8_length(frame))[0], int(costs.group.max(initial=0)) + 1, len(owner)
+    )
+    for low in range(0, int(items.max(initial=0)), _STRIDE):
+        live = np.flatnonzero((items > low) & (_exhausted(done, budgets) < 0))
+        stop = np.flatnonzero((items > low) & (_exhausted(done, budgets) >= 0))
+        rest = expand_ranges(first[stop] + low, items[stop] - low)
+        done.bound[rest] = np.where(done.bound[rest] < 0, _exhausted(done, budgets)[owner[rest]], done.bound[rest])
+        among = expand_ranges(first[live] + low, np.minimum(items[live] - low, _STRIDE))
+        units = units_of(texts.text.take(pa.array(among)), counters, budgets.names, budgets.which[owner[among]])
+        focus = focus_units(units, costs.log[among], texts.lead_start[among])
+        local = np.full(len(owner), -1, dtype=np.int64)
+        local[among] = np.arange(len(among))
+        for rank in range(low, min(low + _STRIDE, int(items.max()))):
+            asking = live[items[live] > rank]
+            if len(asking):
+                _step(done, asking, first[asking] + rank, local, units, focus, costs, budgets)
+    return done.fit()
+
+
+def _exhausted(done: _Progress, budgets: Budgets) -> Int:
+    """The limit that leaves no room for any further item, per request; -1 = none."""
+    return np.select(
+        [
+            done.count >= budgets.max_items,
+            budgets.max_tokens - done.tokens < LEAST_TOKENS,
+            budgets.max_chars - done.chars < LEAST_CHARS,
+        ],
+        [ITEMS, TOKENS, CHARS],
+        -1,
+    )
+
+
+def _step(
+    done: _Progress, asking: Int, item: Int, local: Int, units: Units, focus: Int, costs: Costs, budgets: Budgets
+) -> None:
+    """Try one item for each asking request, at most one per request."""
+    at = local[item]
+    fresh = ~done.seen[asking, costs.group[item]]
+    beside_tokens = costs.tokens[item] + fresh * costs.heading_tokens[item]
+    beside_chars = costs.chars[item] + fresh * costs.heading_chars[item]
+    room_tokens = budgets.max_tokens[asking] - done.tokens[asking] - beside_tokens
+    room_chars = budgets.max_chars[asking] - done.chars[asking] - beside_chars
+    cap = budgets.max_chunk_tokens[asking]
+    fenced = costs.fenced[item]
+
+    opening, closing = units.first[at], np.where(fenced, units.first[at + 1], units.first[at])
+    tokens = np.minimum(room_tokens, cap)
+    by_tokens, by_chars = units.fitting(opening, closing, tokens, room_chars)
+    end = np.minimum(by_tokens, by_chars)
+    start = np.where(
+        (end < closing) & (end <= focus[at]), _context(units, focus[at], opening, costs.log[item]), opening
+    )
+    by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
+    end = np.minimum(by_tokens, by_chars)
+
+    whole = (start == opening) & (end == closing)
+    used_tokens, used_chars = units.cost(start, end)
+    shown = np.minimum(units.cost(opening, closing)[0], cap)
+    much = (LEAST_SHARE * used_tokens >= shown) | (done.count[asking] == 0)
+    worth = whole | (much & (units.solid[end] > units.solid[start]))
+    text = ~fenced | (closing > opening)
+    exhausted = _exhausted(done, budgets)[asking]
+    chosen = (exhausted < 0) & (room_tokens >= 0) & (room_chars >= 0) & worth & text
+    limit = np.select([by_chars < by_tokens, cap < room_tokens], [CHARS, CHUNK], TOKENS)
+    limit = np.where((room_tokens >= 0) & (room_chars < 0), CHARS, limit)
+    limit = np.where(exhausted >= 0, exhausted, limit)
+
+    done.bound[item] = np.where(chosen & whole, -1, limit)
+    some, r, i = np.flatnonzero(chosen), asking[chosen], item[chosen]
+    done.count[r] += 1
+    done.tokens[r] += (beside_tokens + used_tokens)[some]
+    done.chars[r] += (beside_chars + used_chars)[some]
+    done.seen[r, costs.group[i]] = True
+    done.number[i] = done.count[r]
+    filled = np.flatnonzero(chosen & (end > start))
+    i, s, e = item[filled], start[filled], end[filled]
+    done.start[i], done.end[i] = units.start[s], units.end[e - 1]
+    done.before[i] = units.line[s] - units.line[opening[filled]]
+    done.inside[i] = units.line[e - 1] - units.line[s]
+
+
+def _context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
+    """The unit that starts the focus's line; in a log two lines above it, inside the item."""
+    start = np.maximum(units.line_first[focus], opening) if len(units.line_first) else opening
+    for _ in range(2):
+        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening) if len(units.line_first) else opening
+        start = np.where(log, above, start)
+    return start
+
+
+def _numbers(values: pa.Array) -> Int:
+    return np.asarray(values).astype(np.int64)

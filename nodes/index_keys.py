@@ -1,0 +1,50 @@
+"""Under which keys names, paths and ids are indexed, and hence looked up: the one place that index and query share.
+
+Keys come without the prefix of their field; `frames.posting_keys` adds it. Index every key of a stored value. To look
+something up, ask for the keys of what was asked, most specific first: the first key that finds anything is the best match.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["conflict_keys", "definition_keys", "id_keys", "path_keys"]
+
+_QUALIFIER = re.compile(r"(?:::|[.#/$])")
+
+
+def definition_keys(name: str) -> list[str]:
+    """Of an identifier: as written, its last part, and that in lower case.
+
+    `Session.resolveUrl` gives `Session.resolveUrl`, `resolveUrl`, `resolveurl`. Used for definitions and references.
+    """
+    name = name.strip().removesuffix("()")
+    bare = next((part for part in reversed(_QUALIFIER.split(name)) if part), "")
+    return _distinct(name, bare, bare.lower())
+
+
+def path_keys(path: str) -> list[str]:
+    """Of a path: itself and every suffix at a `/`, longest first, then the file name without its ending; lower case.
+
+    `src/App/url.test.ts` gives `src/app/url.test.ts`, `app/url.test.ts`, `url.test.ts`, `url.test`. An absolute path of
+    another machine thus finds the stored path that it ends with.
+    """
+    parts = [part for part in path.strip().lower().replace("\\", "/").split("/") if part not in ("", ".")]
+    if not parts:
+        return []
+    stem = parts[-1].rpartition(".")[0]
+    return _distinct(*("/".join(parts[i:]) for i in range(len(parts))), stem)
+
+
+def id_keys(value: str) -> list[str]:
+    """Of an evidence id, an entity or a URI: itself in lower case."""
+    return _distinct(value.strip().lower())
+
+
+def conflict_keys(value: str) -> list[str]:
+    """Of a conflict set: itself, exactly."""
+    return _distinct(value)
+
+
+def _distinct(*keys: str) -> list[str]:
+    return [key for key in dict.fromkeys(keys) if key]

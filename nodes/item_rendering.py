@@ -1,0 +1,84 @@
+"""From rows of items to bytes of blocks: the stored columns that are printed, put into the renderer's hands.
+
+Reads items with their stored rows. Gives `Printed` (the pieces of each item and its heading) and `rendered` (blocks).
+Trimming calls it with the worst case of everything that it does not know yet; projection calls it with what is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .keys import flat, objects
+from .rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items to be printed, all arrays in item order, sorted by `owner` and place.
+
+    `row` is the frame row of the leading row, `number` the n of its label, `line` the line of its locator, `shape` the
+    output shape of its request.
+    """
+
+    owner: Int
+    row: pa.Array
+    number: Int
+    line: pa.Array
+    form: pa.Array
+    standing: pa.Array
+    conflict_note: pa.Array
+    reason: pa.Array
+    shape: NDArray[np.object_]
+
+
+def printed(items: Items, evidence: pa.Table) -> Pieces:
+    """The pieces of each item."""
+    row = items.row
+    stored = {
+        name: flat(evidence[name].take(row))
+        for name in ("evidence_kind", "path", "title", "source_id", "section", "authority", "event_time", "text_sha256")
+    }
+    return pieces(
+        label=labels(stored["evidence_kind"], items.number),
+        locator=locators(stored["path"], stored["title"], stored["source_id"], items.line, stored["section"]),
+        authority=authority_words(stored["authority"]),
+        standing=items.standing,
+        form=items.form,
+        conflict_note=items.conflict_note,
+        day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
+        reason=items.reason,
+        text_sha256=stored["text_sha256"],
+        fenced=fenced(items.shape),
+    )
+
+
+def fenced(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Whether an item of this shape carries text."""
+    return np.isin(shapes, [shape for shape in np.unique(shapes.astype(str)) if shows_text(shape)])
+
+
+def group_lines(kinds: pa.Array) -> pa.Array:
+    """The heading of each kind in a model-brief, with its line break."""
+    place = pc.index_in(flat(kinds).cast(pa.string()), value_set=pa.array(list(GROUPS)))
+    return pa.array([f"{name}\n" for name in GROUPS.values()], pa.large_string()).take(place)
+
+
+def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Array:
+    """The line before each item: the heading where a model-brief turns to another kind, else nothing."""
+    kind = objects(kinds)
+    turns = np.ones(len(owner), dtype=bool)
+    turns[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1])
+    return pc.if_else(pa.array(turns & (shapes == "model-brief")), group_lines(kinds), pa.scalar("", pa.large_string()))
+
+
+def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:
+    """`count` blocks; `texts` are the visible texts of the items."""
+    kinds = flat(evidence["evidence_kind"].take(items.row))
+    return assemble(items.owner, headings(items.owner, kinds, items.shape), printed(items, evidence), texts, count)

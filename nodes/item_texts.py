@@ -1,0 +1,109 @@
+"""The text of an item and where its parts stand in their document: shared by trimming and citation.
+
+Reads packs and stored rows. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
+and per member row its byte range in that text and its place in the document.
+
+The one thing to know: a joined text is the document's own bytes wherever the rows lie side by side. Where a line break
+between two rows belongs to neither, it is put back. Byte positions of the document are known only if they account for
+every byte of the text; masked secrets or changed line ends make them unknown, and then they are null, not near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .keys import flat, pair_keys, positions
+from .list_columns import flattened
+
+Int = NDArray[np.int64]
+_PLACE = ("line_start", "line_end", "byte_start", "byte_end")
+
+
+@dataclass(frozen=True)
+class ItemTexts:
+    """Texts of items, and the members of each in document order."""
+
+    text: pa.Array
+    """large_string, one per item."""
+    item: Int
+    """Item of each member, ascending."""
+    member_id: pa.Array
+    """Evidence id of each member."""
+    start: Int
+    """First byte of each member in its item's text."""
+    lead_start: Int
+    """First byte of the leading row in its item's text, one per item."""
+    line_start: pa.Array
+    """First line of each item in its document; null = unknown."""
+    line_end: pa.Array
+    """Last line of each item in its document; null = unknown."""
+    byte_start: pa.Array
+    """First byte of each item in its document; null = unknown or not exact."""
+    size: Int
+    """Bytes of each item's text."""
+
+
+def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements: pa.Table) -> ItemTexts:
+    """The texts of `items`, rows of `packs` that were kept. `packs` has a row for every member."""
+    item, member_id = flattened(items["merged_rows"])
+    alone = len(item) == items.num_rows
+    if alone:
+        row, placement = (items[name].to_numpy() for name in ("row", "placement"))
+    else:
+        owner = flat(items["request_id"]).take(pa.array(item))
+        at = positions(pair_keys(owner, member_id), pair_keys(packs["request_id"], packs["evidence_id"]))
+        row, placement = (packs[name].to_numpy()[at] for name in ("row", "placement"))
+    text = flat(evidence["text"].take(pa.array(row)))
+    last = np.append(np.diff(item) != 0, True)[: len(item)]
+    first = np.append(True, np.diff(item) != 0)[: len(item)]
+    size = np.asarray(pc.binary_length(text)).astype(np.int64)
+    if not alone:
+        open_end = ~np.asarray(pc.ends_with(text, "\n")) & ~last
+        text = pc.if_else(
+            pa.array(open_end),
+            pc.binary_join_element_wise(text, *(pa.scalar(t, pa.large_string()) for t in ("\n", ""))),
+            text,
+        )
+        size = size + open_end
+    before = np.cumsum(size) - size
+    start = before - np.repeat(before[first], np.diff(np.append(np.flatnonzero(first), len(item))))
+    place = {name: flat(placements[name]).take(pa.array(placement)) for name in _PLACE}
+    opening, ending = np.flatnonzero(first), np.flatnonzero(last)
+    whole = (start + size)[ending]
+    spanned = pc.subtract(place["byte_end"].take(pa.array(ending)), place["byte_start"].take(pa.array(opening)))
+    exact = pc.fill_null(pc.equal(spanned, pa.array(whole)), False)
+    lead = np.asarray(pc.equal(member_id, flat(items["evidence_id"]).take(pa.array(item)))) if not alone else first
+    return ItemTexts(
+        text=text if alone else _joined(text, opening),
+        item=item,
+        member_id=member_id,
+        start=start,
+        lead_start=start[np.flatnonzero(lead)],
+        line_start=place["line_start"].take(pa.array(opening)),
+        line_end=place["line_end"].take(pa.array(ending)),
+        byte_start=pc.if_else(exact, place["byte_start"].take(pa.array(opening)), pa.scalar(None, pa.int64())),
+        size=whole,
+    )
+
+
+def _joined(text: pa.Array, opening: Int) -> pa.Array:
+    offsets = pa.array(np.append(opening, len(text)))
+    return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), pa.scalar("", pa.large_string()))
+
+
+def slices(texts: pa.Array, start: Int, end: Int) -> pa.Array:
+    """Bytes [start, end) of each text; the positions must lie between characters."""
+    if not len(texts):
+        return texts
+    _, offset_buffer, data = texts.buffers()
+    first = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts)]
+    spread = np.empty(2 * len(texts) + 1, np.int64)
+    spread[0:-1:2], spread[1::2] = first + start, first + end
+    spread[-1] = spread[-2]
+    every = pa.Array.from_buffers(pa.large_string(), 2 * len(texts), [None, pa.py_buffer(spread), data])
+    return every.take(pa.array(np.arange(0, 2 * len(texts), 2)))

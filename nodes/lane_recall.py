@@ -1,0 +1,205 @@
+"""The lanes that look up keys or vectors or take the newest: lexical, symbol, exact, semantic and recent.
+
+Reads the inputs every lane reads (`RecallTables`) and the lane's own index. Gives `Found`, scope group by scope group.
+
+The one thing to know: a sub-query's filters (sources, kinds, least authority, greatest age) decide what returns, never
+what is counted; document frequencies, N and lengths are those of A(r).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .bm25 import Bm25
+from .frames import PostingIndex, VectorIndex, expand_ranges, posting_keys
+from .index_keys import definition_keys
+from .keys import flat
+from .list_columns import flattened
+from .numbers import RESOLUTION, quantise
+from .posting_recall import CELLS, Entries, recall_keys
+from .ragged import Ragged
+from .recall_scope import Int, RecallTables, Scope, happened_at, numbers, sub_query_of
+from .recall_selection import Found, best_cells, best_found, rank_within
+
+FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
+"""A row that defines a named symbol says most about it; one that only mentions it, least."""
+HOP_SEEDS = 10
+"""Definitions per sub-query from which the call chain is followed."""
+HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
+"""What a definition calls, and who calls it: the second hop weighs a quarter of the first."""
+BLOCK_ROWS = 1 << 13
+"""Rows multiplied at once: 24 MiB of float64 at 384 dimensions."""
+
+
+def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Found:
+    """The lexical lane (BM25 over text terms) or the exact lane (ids, by idf)."""
+    field = {"lexical": "text", "exact": "id"}[lane]
+    terms = _Terms.of(tables, query_terms, (field,))
+    parts = [
+        recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
+        for scope in tables.scopes(lane)
+    ]
+    return Found.concat(parts)
+
+
+def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex) -> Found:
+    """The symbol lane: rows that define, mention or are the file of what the request names, and one hop of calls.
+
+    The hop starts at the best admissible definitions, goes to what they call and to who calls them, and scores
+    admissible rows only: a withheld definition leads nowhere.
+    """
+    terms = _Terms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
+    parts = []
+    for scope in tables.scopes("symbol"):
+        direct = terms.entries(scope)
+        definitions = np.array([key.startswith(posting_keys("definition", [""])[0]) for key in direct.keys], dtype=bool)
+        chosen = definitions[direct.key] if len(direct.key) else np.empty(0, dtype=bool)
+        seeds = recall_keys(
+            scope, postings, Entries(direct.keys, direct.sub[chosen], direct.key[chosen], direct.weight[chosen]), None
+        )
+        parts.append(recall_keys(scope, postings, _with_hops(scope, direct, seeds), None))
+    return Found.concat(parts)
+
+
+def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: VectorIndex) -> Found:
+    """The semantic lane: the admissible rows whose vector has the greatest positive cosine.
+
+    Components are whole multiples of 2**-15, so every float64 product is exact and no summation order shows. Rows that
+    are withheld are not recorded here: every row has some cosine with everything, so that would record chance.
+    """
+    vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
+    vector[sub_query_of(tables.sub_queries, query_vectors)] = numbers(query_vectors["vector_row"])
+    parts = []
+    for scope in tables.scopes("semantic"):
+        asked = np.flatnonzero(vector[scope.sub] >= 0)
+        for low in range(0, len(scope.rows), BLOCK_ROWS):
+            local = np.arange(low, min(low + BLOCK_ROWS, len(scope.rows)))
+            rows, missing = _vectors_of(scope, vectors, local)
+            parts += [
+                _nearest(scope, vectors.queries, vector[scope.sub[subs]], subs, local[~missing], rows[~missing])
+                for subs in _split(asked, len(local) if len(local) > missing.sum() else 0)
+            ]
+    return best_found(tables, Found.concat(parts))
+
+
+def recall_newest(tables: RecallTables) -> Found:
+    """The recent lane: the newest admissible rows of the sub-query's sources and kinds; the score is 1 / place."""
+    parts = []
+    clock, of_request = tables.clock
+    index = tables.row_index
+    for scope in tables.scopes("recent"):
+        passed, of = scope.filters
+        for number in range(len(passed)):
+            local = np.flatnonzero(passed[number] & ~scope.withheld)
+            for subs in _split(np.flatnonzero(of == number), len(local)):
+                sub, at = np.repeat(subs, len(local)), np.tile(local, len(subs))
+                rows = scope.rows[at]
+                open_, placement = clock.judge(index, of_request[scope.request[sub]], rows)
+                time = happened_at(index, rows, placement)
+                kept = np.flatnonzero(open_ & (time >= scope.oldest[sub]))
+                place = np.repeat(np.arange(len(subs)), len(local))[kept]
+                k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
+                best = best_cells(place, time[kept].astype(np.float64), index.id_key[rows[kept]], k)
+                score = quantise(1.0 / (rank_within(place[best]) + 1))
+                parts.append(Found.of(scope.sub[sub[kept[best]]], rows[kept[best]], score))
+    return Found.concat(parts)
+
+
+class _Terms:
+    """The terms of some fields, by sub-query: what scopes cut their entries from."""
+
+    def __init__(self, sub: Int, key: Int, keys: pa.Array, weight: np.ndarray) -> None:
+        self.sub, self.key, self.keys, self.weight = sub, key, keys, weight
+
+    @classmethod
+    def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> _Terms:
+        chosen = query_terms.filter(pc.is_in(query_terms["field"], value_set=pa.array(fields)))
+        sub = sub_query_of(tables.sub_queries, chosen)
+        field = flat(chosen["field"]).dictionary_encode()
+        prefixes = pa.array([posting_keys(name, [""])[0] for name in field.dictionary.to_pylist()], pa.large_string())
+        share = np.array([FIELD_WEIGHTS.get(name, 1.0) for name in field.dictionary.to_pylist()])
+        weight = chosen["weight"].to_numpy() * share[field.indices.to_numpy()] if len(share) else np.empty(0)
+        keys = pc.binary_join_element_wise(
+            prefixes.take(field.indices), flat(chosen["term"]).cast(pa.large_string()), pa.scalar("", pa.large_string())
+        ).dictionary_encode()
+        by_sub = np.argsort(sub, kind="stable")
+        return cls(sub[by_sub], numbers(keys.indices)[by_sub], keys.dictionary, weight[by_sub])
+
+    def entries(self, scope: Scope) -> Entries:
+        """The look-ups of a scope's sub-queries, with the distinct keys they use."""
+        low = np.searchsorted(self.sub, scope.sub)
+        counts = np.searchsorted(self.sub, scope.sub, side="right") - low
+        at = expand_ranges(low, counts)
+        used, key = np.unique(self.key[at], return_inverse=True)
+        sub = np.repeat(np.arange(len(scope.sub)), counts)
+        return Entries(self.keys.take(pa.array(used)).to_pylist(), sub, key.reshape(-1), self.weight[at])
+
+
+def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
+    """The look-ups of a scope and, behind them, those of the calls of its best definitions."""
+    top = np.flatnonzero(~seeds.withheld)
+    ids = scope.tables.row_index.id_key[seeds.row[top]]
+    top = top[np.lexsort((ids, -seeds.score[top], seeds.sub[top]))]
+    top = top[rank_within(seeds.sub[top]) < HOP_SEEDS]
+    sub = np.searchsorted(scope.sub, seeds.sub[top])
+    rows = pa.array(seeds.row[top])
+    keys, owner, weight = list(direct.keys), [direct.sub], [direct.weight]
+    place = {key: number for number, key in enumerate(keys)}
+    key = [direct.key]
+    for column, field in (("calls", "definition"), ("symbols", "reference")):
+        at, names = flattened(scope.tables.evidence[column].take(rows))
+        found = Ragged.of(names).expand(lambda name: definition_keys(name)[:1])
+        looked_up = posting_keys(field, found.vocabulary.to_pylist())
+        for one in looked_up:
+            place.setdefault(one, len(place))
+        numbers_ = np.array([place[one] for one in looked_up], dtype=np.int64)
+        owner.append(sub[at][found.rows])
+        key.append(numbers_[found.codes])
+        weight.append(np.full(len(found.codes), HOP_WEIGHTS[field]))
+    subs, all_keys, weights = (np.concatenate(parts) for parts in (owner, key, weight))
+    hop = np.arange(len(subs)) >= len(direct.sub)
+    _, first = np.unique(subs * len(place) + all_keys, return_index=True)
+    return Entries(list(place), subs[first], all_keys[first], weights[first], hop[first])
+
+
+def _nearest(scope: Scope, queries: np.ndarray, vector: Int, subs: Int, local: Int, rows: np.ndarray) -> Found:
+    """The best of one block of a scope's rows for some sub-queries; `vector` is the query vector of each."""
+    tables = scope.tables
+    distinct, of = np.unique(vector, return_inverse=True)
+    product = ((queries[distinct].astype(np.float64) @ rows.T) * RESOLUTION)[of.reshape(-1)]
+    clock, of_request = tables.clock
+    clocks, at_clock = np.unique(of_request[scope.request[subs]], return_inverse=True)
+    open_ = clock.grid(tables.row_index, clocks, scope.rows[local]) & ~scope.withheld[local]
+    sub, at = np.nonzero((product > 0) & open_[at_clock.reshape(-1)])
+    allowed = scope.filtered(subs[sub], local[at])
+    sub, at = sub[allowed], at[allowed]
+    score = product[sub, at]
+    frame = scope.rows[local[at]]
+    k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
+    best = best_cells(sub, score, tables.row_index.id_key[frame], k)
+    return Found.of(scope.sub[subs[sub[best]]], frame[best], score[best])
+
+
+def _vectors_of(scope: Scope, vectors: VectorIndex, local: Int) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of some rows as float64, and which rows have none."""
+    frame = scope.rows[local]
+    segment = np.searchsorted(vectors.row_starts, frame, side="right") - 1
+    out = np.zeros((len(frame), vectors.queries.shape[1]))
+    missing = np.ones(len(frame), dtype=bool)
+    for number in np.unique(segment).tolist():
+        part = vectors.parts[number]
+        if part is not None:
+            own = np.flatnonzero(segment == number)
+            out[own] = part[frame[own] - vectors.row_starts[number]]
+            missing[own] = False
+    return out, missing
+
+
+def _split(subs: Int, rows: int) -> list[Int]:
+    """Sub-queries in parts of at most `CELLS` pairs."""
+    if not rows or not len(subs):
+        return []
+    per = max(1, CELLS // rows)
+    return [subs[low : low + per] for low in range(0, len(subs), per)]

@@ -1,0 +1,173 @@
+"""Texts as the units a budget may cut between, with what each costs when rendered.
+
+Reads item texts. Gives `Units`: where each unit ends, and running sums of tokens and characters, so that "how much of
+this item fits" is one binary search for all items at once.
+
+A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, or else before
+the last space of every 256 bytes; a long line without either stays whole. Such cuts lie before a space or after an
+ideographic stop, where no token of the base counter can span them, and never inside a character. The rules belong to
+the trimming policy `line-end/1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .item_texts import slices
+from .rendering import quoted, requoted
+from .token_counting import Counters
+
+LONG_LINE = 512
+_STRIDE = 256
+_NEWLINE, _RETURN, _SPACE = 10, 13, 32
+_SENTENCE_ENDS = np.frombuffer(b".!?;", np.uint8)
+_IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
+
+ERROR_LINE = r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗"
+"""A line that says what went wrong; a cut log keeps the first of them."""
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of all items, one after the other; those of item `i` are `first[i]:first[i + 1]`.
+
+    `tokens[k]` and `chars[k]` are the cost of all units up to `k`, rendered and closed by a line break;
+    `before_tokens[k]` and `before_chars[k]` that of the units before it. `start` and `end` are bytes of the item's
+    text, `end` without the line break; `line[k]` counts the lines that ended before unit `k`, `solid[k]` the units
+    before it with something else than white space.
+    """
+
+    first: Int
+    start: Int
+    end: Int
+    line: Int
+    tokens: Int
+    chars: Int
+    before_tokens: Int
+    before_chars: Int
+    solid: Int
+    line_first: Int
+    """First unit of the line that each unit belongs to."""
+    text: pa.Array
+
+    def fitting(self, start: Int, stop: Int, tokens: Int, chars: Int) -> tuple[Int, Int]:
+        """End unit, exclusive, of what fits from unit `start` on: by tokens and by characters, elementwise."""
+        ends = []
+        for closed, before, limit in (
+            (self.tokens, self.before_tokens, tokens),
+            (self.chars, self.before_chars, chars),
+        ):
+            end = np.searchsorted(closed, before[start] + np.maximum(limit, 0), "right")
+            ends.append(np.clip(end, start, stop))
+        return ends[0], ends[1]
+
+    def cost(self, start: Int, end: Int) -> tuple[Int, Int]:
+        """Tokens and characters of units [start, end), elementwise; 0 where empty."""
+        some = end > start
+        last = np.maximum(end - 1, 0)
+        return (
+            np.where(some, self.tokens[last] - self.before_tokens[start], 0),
+            np.where(some, self.chars[last] - self.before_chars[start], 0),
+        )
+
+
+def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: Int) -> Units:
+    """The units of each text; text `i` is counted by the counter `names[which[i]]`."""
+    offsets, data = _bytes(texts)
+    bounds = _bounds(offsets, data)
+    starts, ends = bounds[:-1], bounds[1:]
+    first = np.searchsorted(starts, offsets)
+    closed = data[ends - 1] == _NEWLINE if len(ends) else np.zeros(0, bool)
+    returned = closed & (ends - starts > 1) & (data[ends - 2] == _RETURN) if len(ends) else closed
+    breaks = closed.astype(np.int64) + returned
+    # A unit starts a line if it starts its text or follows a line break.
+    opens = np.isin(starts, offsets)
+    opens[1:] |= closed[:-1]
+    every = pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    content = slices(every, np.zeros(len(starts), np.int64), ends - breaks - starts)
+    rendered = pc.if_else(pa.array(opens), quoted(content), requoted(content))
+    owner = np.repeat(np.arange(len(texts)), np.diff(first))
+    costs = []
+    for counted in (counters.count(rendered, names, which[owner]), _numbers(pc.utf8_length(rendered))):
+        total = np.cumsum(counted + breaks)
+        before = total - counted - breaks
+        costs.append((np.maximum.accumulate(total + ~closed) if len(total) else total, np.append(before, total[-1:])))
+    blank = np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
+    line_first = np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)) if len(starts) else starts
+    return Units(
+        first=first,
+        start=starts - offsets[owner],
+        end=ends - breaks - offsets[owner],
+        line=np.append(0, np.cumsum(closed)),
+        tokens=costs[0][0],
+        chars=costs[1][0],
+        before_tokens=costs[0][1] if len(starts) else np.zeros(1, np.int64),
+        before_chars=costs[1][1] if len(starts) else np.zeros(1, np.int64),
+        solid=np.append(0, np.cumsum(~blank)),
+        line_first=line_first,
+        text=content,
+    )
+
+
+def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int) -> Int:
+    """The unit of each item that a cut should keep: a log's first error line, else where its leading row starts."""
+    owner = np.repeat(np.arange(len(logs)), np.diff(units.first))
+    focus = units.first[:-1].copy()
+    inside = np.flatnonzero(lead_start > 0)
+    if len(inside):
+        # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
+        width = int(units.end.max(initial=0)) + 2
+        place = np.searchsorted(units.start + owner * width, lead_start[inside] + inside * width, "right")
+        focus[inside] = place - 1
+    chosen = np.flatnonzero(logs[owner])
+    if len(chosen):
+        wrong = np.asarray(pc.match_substring_regex(units.text.take(pa.array(chosen)), pattern=ERROR_LINE))
+        hits = chosen[wrong]
+        of_item, at = np.unique(owner[hits], return_index=True)
+        focus[of_item] = hits[at]
+    return focus
+
+
+def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
+    """Every place where a unit starts or ends, ascending."""
+    line_ends = np.flatnonzero(data == _NEWLINE) + 1
+    bounds = np.unique(np.concatenate([offsets, line_ends]))
+    if not np.any(np.diff(bounds) > LONG_LINE):
+        return bounds
+    spaces = np.flatnonzero((data[1:] == _SPACE) & (data[:-1] > _SPACE)) + 1
+    line = np.searchsorted(bounds, spaces, "right") - 1
+    spaces, line = (part[(np.diff(bounds) > LONG_LINE)[line]] for part in (spaces, line))
+    stride = (spaces - bounds[line]) // _STRIDE + line * (len(data) // _STRIDE + 1)
+    last = np.append(np.diff(stride) != 0, True)[: len(stride)]
+    cuts = [spaces[last | np.isin(data[spaces - 1], _SENTENCE_ENDS)]]
+    for stop in _IDEOGRAPHIC_STOPS:
+        head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
+        at = np.flatnonzero((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])) + 3
+        at = at[at < len(data)]
+        line = np.searchsorted(bounds, at, "right") - 1
+        # At the end of a line the break follows, and belongs to the line.
+        inside = (np.diff(bounds) > LONG_LINE)[line] & (data[at] > _SPACE)
+        cuts.append(at[inside])
+    return np.unique(np.concatenate([bounds, *cuts]))
+
+
+def _bytes(texts: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
+    """Offsets from 0 and the bytes of a large_string array."""
+    if not len(texts):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    _, offset_buffer, data = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return offsets - offsets[0], np.ascontiguousarray(flat[offsets[0] : offsets[-1]])
+
+
+def _numbers(values: pa.Array) -> Int:
+    return np.asarray(values).astype(np.int64)

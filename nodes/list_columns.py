@@ -1,0 +1,59 @@
+"""List columns taken apart and put together, for whole tables at once.
+
+A list column here is flat values plus the row each belongs to. Null lists have no values and come out as empty ones
+unless a caller keeps their validity.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+
+def combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The row each value belongs to, ascending, and the values."""
+    array = combined(lists)
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    return np.repeat(np.arange(len(array), dtype=np.int64), lengths), array.flatten()
+
+
+def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListArray:
+    """For each of `count` rows the sorted distinct values that belong to it."""
+    if not len(values):
+        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), values)
+    encoded = combined(values).dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    width = len(order)
+    keys = np.unique(rows * width + place[encoded.indices.to_numpy()])
+    offsets = np.zeros(count + 1, dtype=np.int32)
+    np.cumsum(np.bincount(keys // width, minlength=count), out=offsets[1:])
+    sorted_values = encoded.dictionary.take(pa.array(order))
+    return pa.ListArray.from_arrays(pa.array(offsets), sorted_values.take(pa.array(keys % width)))
+
+
+def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
+    """Every list sorted and without repeats; a null list stays null or becomes empty."""
+    array = combined(lists)
+    rows, values = flattened(array)
+    result = collected(rows, values, len(array))
+    if keep_null and array.null_count:
+        result = pc.if_else(array.is_valid(), result, pa.scalar(None, result.type))
+    return result
+
+
+def contains(lists: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
+    """Whether list `i` contains value `i`; null contains nothing and is contained nowhere."""
+    rows, flat = flattened(lists)
+    same = pc.equal(flat, combined(values).take(pa.array(rows))).fill_null(False).to_numpy(zero_copy_only=False)
+    return np.bincount(rows[same], minlength=len(lists)) > 0

@@ -1,0 +1,301 @@
+"""Query planning: turns each request into several sub-queries, each with its own text, lanes, sources and limits.
+
+Reads requests, contracts and the plan rules of the purpose. Gives `anchors`, `sub_queries` and `query_terms`.
+
+The one thing to know: the query text of a sub-query is not the user's sentence. It is put together from the parts its
+rule names: question, context, declared anchors, what was found in traces and state (S0.42). A rule whose parts are all
+empty plans nothing, unless the request requires the evidence it serves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .anchor_keys import definition_terms, id_terms, path_terms
+from .anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
+from .frames import expand_ranges, micros
+from .keys import flat, positions
+from .list_columns import contains, flattened
+from .ragged import Ragged, starts_of
+from .schema import TIMESTAMP
+from .tables import (
+    ANCHORS,
+    QUERY_TERMS,
+    SUB_QUERIES,
+    Anchors,
+    Contracts,
+    PlanRules,
+    QueryTerms,
+    Requests,
+    SubQueries,
+)
+from .text_analysis import query_tokens
+from .vocabulary import RECALL_EFFORTS, REQUIRED_EVIDENCE
+
+_WEIGHTS = {
+    "failing_test": 1.0,
+    "error_text": 1.0,
+    "stack_trace": 1.0,
+    "current_files": 1.0,
+    "anchor_symbols": 1.0,
+    "question": 0.5,
+    "state": 0.5,
+    "context_summary": 0.25,
+}
+"""How much an anchor weighs by where it was found, most trusted first: 1 where it was declared, less in prose."""
+
+_MINIMAL = frozenset({"lexical", "exact"})
+_GRAPH = ("symbol", "expansion")
+_TEXT = pa.large_string()
+_DAY = 86_400_000_000
+
+
+def anchors(requests: Requests) -> Anchors:
+    """What each request names, by request, kind and value; of equal values the most trusted origin stays."""
+    parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
+    parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
+    for origin in ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary"):
+        texts = flat(requests[origin])
+        held = np.flatnonzero(texts.is_valid())
+        texts = texts.take(pa.array(held))
+        found = anchors_in(spoken_state(texts) if origin == "state" else texts)
+        parts.append((held[found.text], found.kind, found.value, origin))
+    request = np.concatenate([part[0] for part in parts])
+    kind = np.concatenate([part[1] for part in parts])
+    value = pa.concat_arrays([part[2].cast(_TEXT) for part in parts])
+    origins = list(_WEIGHTS)
+    origin = np.concatenate([np.full(len(part[0]), origins.index(part[3])) for part in parts])
+    kind_place = np.argsort(np.argsort(KINDS))[kind]
+    value_place = _places(value)
+    order = np.lexsort((origin, value_place, kind_place, request))
+    order = order[_first_of_runs(request[order], kind_place[order], value_place[order])]
+    return ANCHORS.build(
+        {
+            "request_id": requests["request_id"].take(pa.array(request[order])),
+            "kind": pa.array(KINDS).take(pa.array(kind[order])),
+            "value": value.take(pa.array(order)),
+            "origin": pa.array(origins).take(pa.array(origin[order])),
+            "weight": np.array(list(_WEIGHTS.values()))[origin[order]],
+        }
+    )
+
+
+def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan_rules: PlanRules) -> SubQueries:
+    """The retrieval plan of each request, by request and ordinal; a denied request or one of effort none has none."""
+    efforts = list(RECALL_EFFORTS.values)
+    effort = positions(contracts["recall_effort"], pa.array(efforts))
+    denied = contracts["denied"].to_numpy()
+    rule_purposes = pc.unique(flat(plan_rules["purpose"]))
+    purpose = positions(contracts["purpose"], rule_purposes)
+    purpose[denied | (effort == efforts.index("none"))] = -1
+    rule_purpose = positions(plan_rules["purpose"], rule_purposes)
+    by_purpose = np.argsort(rule_purpose, kind="stable")
+    starts = starts_of(np.bincount(rule_purpose, minlength=len(rule_purposes)))
+    planned = np.flatnonzero(purpose >= 0)
+    counts = np.diff(starts)[purpose[planned]]
+    request = np.repeat(planned, counts)
+    rule = by_purpose[expand_ranges(starts[purpose[planned]], counts)]
+
+    lanes, kept_lanes = _lanes(plan_rules, efforts)
+    plan_lanes = rule * len(efforts) + effort[request]
+    text = _query_texts(contracts, requests, anchors, plan_rules, request, rule)
+    required = _required(contracts, plan_rules, request, rule)
+    worded = np.asarray(pc.greater(pc.binary_length(pc.utf8_trim_whitespace(text)), 0))
+    kept = np.flatnonzero((worded | required) & kept_lanes[plan_lanes])
+    request, rule, text, plan_lanes = request[kept], rule[kept], text.take(pa.array(kept)), plan_lanes[kept]
+    ordinal = np.arange(len(request)) - np.searchsorted(request, request) + 1
+    at = pa.array(rule)
+    asked = requests["lane_k"].take(pa.array(positions(contracts["request_id"], requests["request_id"])[request]))
+    lane_k = pc.coalesce(plan_rules["lane_k"].take(at), contracts["lane_k"].take(pa.array(request)))
+    age = plan_rules["max_age_days"].take(at)
+    days = np.nan_to_num(age.fill_null(0.0).to_numpy())
+    oldest = micros(contracts["as_of"], 0)[request] - np.rint(days * _DAY).astype(np.int64)
+    return SUB_QUERIES.build(
+        {
+            "request_id": contracts["request_id"].take(pa.array(request)),
+            "sub_query_id": pc.binary_join_element_wise("q", pa.array(ordinal).cast(pa.string()), ""),
+            "ordinal": ordinal.astype(np.int32),
+            "intent": plan_rules["intent"].take(at),
+            "query_text": text,
+            "lanes": lanes.take(pa.array(plan_lanes)),
+            "sources": plan_rules["sources"].take(at),
+            "kinds": plan_rules["kinds"].take(at),
+            "lane_k": pc.min_element_wise(lane_k, asked),
+            "min_authority": plan_rules["min_authority"].take(at),
+            "oldest": pa.array(oldest, mask=~np.asarray(age.is_valid())).cast(TIMESTAMP),
+        }
+    )
+
+
+def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
+    """The index keys each sub-query looks up, by request, sub-query, field and term; no term is capped or dropped.
+
+    A text term weighs its count in the query text. An anchor's keys weigh what the anchor weighs, less for the vaguer
+    ones; where two anchors share a key the greater weight counts.
+    """
+    lanes = {lane: _using(sub_queries, lane) for lane in ("lexical", "symbol", "exact")}
+    texts = flat(sub_queries["query_text"]).dictionary_encode()
+    tokens = Ragged.of(query_tokens(texts.dictionary))
+    of_text = np.diff(tokens.starts)
+    text_code = texts.indices.to_numpy()[lanes["lexical"]]
+    sub = np.repeat(lanes["lexical"], of_text[text_code])
+    code = tokens.codes[expand_ranges(tokens.starts[:-1][text_code], of_text[text_code])]
+    parts = [("text", sub, tokens.vocabulary.take(pa.array(code)).cast(_TEXT), np.ones(len(sub)))]
+
+    kind = positions(anchors["kind"], pa.array(KINDS))
+    owner = positions(anchors["request_id"], sub_queries["request_id"].unique())
+    mine = positions(sub_queries["request_id"], sub_queries["request_id"].unique())
+    for lane, kinds, fields, terms_of in (
+        ("symbol", ("identifier", "test"), ("definition", "reference"), definition_terms),
+        ("symbol", ("path",), ("path",), path_terms),
+        ("exact", ("id",), ("id",), id_terms),
+    ):
+        chosen = np.flatnonzero(np.isin(kind, [KINDS.index(k) for k in kinds]) & (owner >= 0))
+        chosen = chosen[np.argsort(owner[chosen], kind="stable")]
+        terms, shares = terms_of(flat(anchors["value"].take(pa.array(chosen))))
+        starts = np.searchsorted(owner[chosen], mine[lanes[lane]])
+        counts = np.searchsorted(owner[chosen], mine[lanes[lane]], side="right") - starts
+        sub = np.repeat(lanes[lane], counts)
+        anchor = expand_ranges(starts, counts)
+        per = np.diff(terms.starts)[anchor]
+        at = expand_ranges(terms.starts[anchor], per)
+        weight = anchors["weight"].to_numpy()[chosen][np.repeat(anchor, per)] * shares[at]
+        values = terms.vocabulary.take(pa.array(terms.codes[at])).cast(_TEXT)
+        parts += [(field, np.repeat(sub, per), values, weight) for field in fields]
+    return _terms_table(sub_queries, parts)
+
+
+def _declared(requests: pa.Table, column: str, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pa.Array, str]:
+    """A declared anchor as its own first match: each path or symbol, the test's name, the error's first line."""
+    values = flat(requests[column])
+    if pa.types.is_list(values.type):
+        at, values = flattened(values)
+    else:
+        at, values = np.flatnonzero(values.is_valid()), values.drop_null()
+        values = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"(?s)\n.*", replacement="")
+    values = pc.utf8_trim_whitespace(normalised_paths(values) if kind == "path" else values).cast(_TEXT)
+    kept = np.asarray(pc.fill_null(pc.greater(pc.binary_length(values), 0), False))
+    at, values = at[kept], values.filter(pa.array(kept))
+    return at, np.full(len(at), KINDS.index(kind)), values, column
+
+
+def _lanes(plan_rules: pa.Table, efforts: list[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """The lanes of every (rule, recall effort) and whether any is left; `graph` adds what walks, `minimal` keeps two."""
+    lists = []
+    for lanes in plan_rules["lanes"].to_pylist():
+        for effort in efforts:
+            chosen = dict.fromkeys([*lanes, *_GRAPH] if effort == "graph" else lanes)
+            lists.append([lane for lane in chosen if effort != "minimal" or lane in _MINIMAL])
+    return pa.array(lists, type=pa.list_(pa.string())), np.array([len(lanes) > 0 for lanes in lists], dtype=bool)
+
+
+def _query_texts(
+    contracts: pa.Table,
+    requests: pa.Table,
+    anchors: pa.Table,
+    plan_rules: pa.Table,
+    request: NDArray[np.int64],
+    rule: NDArray[np.int64],
+) -> pa.Array:
+    """The query text of each (contract, rule) pair: the parts of the rule that are not empty, one per line."""
+    asked = requests.take(pa.array(positions(contracts["request_id"], requests["request_id"])))
+    owner = positions(anchors["request_id"], contracts["request_id"])
+    traced = np.asarray(pc.equal(flat(anchors["origin"]), "stack_trace"))
+    is_kind = {kind: np.asarray(pc.equal(flat(anchors["kind"]), kind)) for kind in KINDS}
+
+    def named(mask: NDArray[np.bool_]) -> pa.Array:
+        chosen = np.flatnonzero(mask & (owner >= 0))
+        lists = pa.LargeListArray.from_arrays(
+            pa.array(starts_of(np.bincount(owner[chosen], minlength=contracts.num_rows))),
+            flat(anchors["value"]).take(pa.array(chosen)),
+        )
+        return pc.binary_join(lists, pa.scalar(" ", _TEXT))
+
+    parts = {
+        "question": asked["question"],
+        "context": asked["context_summary"],
+        "failing_test": asked["failing_test"],
+        "error": pc.coalesce(flat(asked["error_text"]), named(is_kind["error"])),
+        "stack": named(traced & (is_kind["identifier"] | is_kind["path"])),
+        "files": named(~traced & is_kind["path"]),
+        "symbols": named(~traced & is_kind["identifier"]),
+        "state": spoken_state(flat(asked["state"])),
+    }
+    columns = []
+    for name, text in parts.items():
+        named_by = np.asarray(contains(plan_rules["parts"], pa.repeat(name, plan_rules.num_rows)))[rule]
+        text = flat(text).cast(_TEXT)
+        empty = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
+        columns.append(flat(text).take(pa.array(request, mask=~named_by | np.asarray(empty)[request])))
+    return pc.binary_join_element_wise(*columns, pa.scalar("\n", _TEXT), null_handling="skip")
+
+
+def _required(
+    contracts: pa.Table, plan_rules: pa.Table, request: NDArray[np.int64], rule: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether the contract requires evidence that the rule serves."""
+    needed = np.zeros(len(request), dtype=bool)
+    for value in REQUIRED_EVIDENCE.values:
+        wanted = contains(contracts["required_evidence"], pa.repeat(value, contracts.num_rows))
+        served = contains(plan_rules["requires"], pa.repeat(value, plan_rules.num_rows))
+        needed |= wanted[request] & served[rule]
+    return needed
+
+
+def _using(sub_queries: pa.Table, lane: str) -> NDArray[np.int64]:
+    return np.flatnonzero(contains(sub_queries["lanes"], pa.repeat(lane, sub_queries.num_rows)))
+
+
+def _terms_table(
+    sub_queries: pa.Table, parts: list[tuple[str, NDArray[np.int64], pa.Array, NDArray[np.float64]]]
+) -> pa.Table:
+    """The looked-up keys in declared order: counts of equal text terms added, of equal anchor keys the greatest."""
+    fields = sorted(field for field, _, _, _ in parts)
+    sub = np.concatenate([part[1] for part in parts])
+    field = np.concatenate([np.full(len(part[1]), fields.index(part[0])) for part in parts])
+    terms = pa.concat_arrays([part[2] for part in parts])
+    weight = np.concatenate([part[3] for part in parts])
+    place = _places(terms)
+    ordered = pc.sort_indices(
+        sub_queries, sort_keys=[("request_id", "ascending"), ("sub_query_id", "ascending")]
+    ).to_numpy()
+    sub_place = np.argsort(ordered)
+    order = np.lexsort((place, field, sub_place[sub]))
+    first = _first_of_runs(sub[order], field[order], place[order])
+    text = fields.index("text")
+    total = np.where(
+        field[order][first] == text,
+        np.add.reduceat(weight[order], first) if len(first) else weight,
+        np.maximum.reduceat(weight[order], first) if len(first) else weight,
+    )
+    chosen = order[first]
+    at = pa.array(sub[chosen])
+    return QUERY_TERMS.build(
+        {
+            "request_id": sub_queries["request_id"].take(at),
+            "sub_query_id": sub_queries["sub_query_id"].take(at),
+            "field": pa.array(fields).take(pa.array(field[chosen])),
+            "term": terms.take(pa.array(chosen)),
+            "weight": total,
+        }
+    )
+
+
+def _places(values: pa.Array) -> NDArray[np.int64]:
+    """The place of each value among the sorted distinct values."""
+    encoded = values.dictionary_encode()
+    place = np.empty(len(encoded.dictionary), dtype=np.int64)
+    place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
+    return place[encoded.indices.to_numpy()]
+
+
+def _first_of_runs(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions where a row differs from the one before in some column."""
+    change = np.zeros(len(columns[0]), dtype=bool)
+    change[:1] = True
+    for column in columns:
+        change[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(change)

@@ -1,0 +1,303 @@
+"""What one scope group offers to the lanes: its rows, its clocks and its sub-queries, as NumPy arrays.
+
+Reads the tables of planning and of the first wall. Gives one `Scope` per group that has sub-queries for a lane.
+
+The one thing to know: a scope holds the rows that pass the *access* gates. Whether a row is admissible for a request
+also depends on the visibility gates (`withheld`) and on the request's clock (`Clock`), which is asked for (clock, row)
+pairs inside the kernels, never once per request and row of the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .frames import OPEN_END, OPEN_START, RowIndex, expand_ranges, micros
+from .keys import flat, positions
+from .list_columns import contains
+from .selectors import selected_pairs, source_pairs
+from .time_gates import time_codes, time_grid
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Float = NDArray[np.float64]
+
+SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Distinct time bounds of some requests: `as_of`, window start and window end, int64 microseconds."""
+
+    as_of: Int
+    start: Int
+    end: Int
+
+    def __len__(self) -> int:
+        return len(self.as_of)
+
+    def judge(self, row_index: RowIndex, clock: Int, rows: Int) -> tuple[Bool, Int]:
+        """Whether each (clock, frame row) pair passes the time gates, and the placement it was judged by."""
+        codes, placement = time_codes(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock])
+        return codes == 0, placement
+
+    def grid(self, row_index: RowIndex, clock: Int, rows: Int) -> Bool:
+        """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
+        return time_grid(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock]) == 0
+
+
+@dataclass(frozen=True)
+class RecallTables:
+    """The inputs that every lane reads."""
+
+    contracts: pa.Table
+    scope_groups: pa.Table
+    reachable: pa.Table
+    admissible: pa.Table
+    segments: pa.Table
+    evidence: pa.Table
+    row_index: RowIndex
+    sub_queries: pa.Table
+
+    @cached_property
+    def sub_request(self) -> Int:
+        """The contract row of each sub-query."""
+        return positions(self.sub_queries["request_id"], self.contracts["request_id"])
+
+    @cached_property
+    def group(self) -> Int:
+        """The scope group of each contract row, -1 where denied."""
+        at = positions(self.contracts["request_id"], self.scope_groups["request_id"])
+        return np.where(at >= 0, numbers(self.scope_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
+
+    @cached_property
+    def clock(self) -> tuple[Clock, Int]:
+        """The distinct time bounds of the shard, and each contract row's position among them."""
+        all_ = self.clocks(self.contracts)
+        distinct, inverse = np.unique(np.stack([all_.as_of, all_.start, all_.end]), axis=1, return_inverse=True)
+        return Clock(*(np.ascontiguousarray(row) for row in distinct)), inverse.reshape(-1)
+
+    @staticmethod
+    def clocks(contracts: pa.Table) -> Clock:
+        """The time bounds of each contract, in order."""
+        return Clock(
+            micros(contracts["as_of"], OPEN_END),
+            micros(contracts["window_start"], OPEN_START),
+            micros(contracts["window_end"], OPEN_END),
+        )
+
+    @cached_property
+    def statistics(self) -> tuple[Int, Int]:
+        """N and total length of A(r), per contract row; 0 where the request has none."""
+        at = positions(self.contracts["request_id"], self.admissible["request_id"])
+        known = at >= 0
+        out = []
+        for name in ("rows", "total_length"):
+            values = np.zeros(len(at), dtype=np.int64)
+            values[known] = numbers(self.admissible[name])[at[known]]
+            out.append(values)
+        return out[0], out[1]
+
+    def contract_numbers(self, name: str) -> Int:
+        """A whole number of each contract."""
+        return numbers(self.contracts[name])
+
+    def uses(self, lane: str) -> Bool:
+        """Which sub-queries use a lane."""
+        return contains(self.sub_queries["lanes"], pa.repeat(lane, self.sub_queries.num_rows))
+
+    def scopes(self, lane: str) -> Iterator[Scope]:
+        """The scope groups with at least one sub-query for this lane, in group order."""
+        request = self.sub_request
+        group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
+        use = self.uses(lane) & (group >= 0)
+        groups = numbers(self.reachable["scope_group"])
+        rows, withheld = numbers(self.reachable["row"]), numbers(self.reachable["withheld_by"])
+        starts, ends = numbers(self.segments["row_start"]), numbers(self.segments["row_end"])
+        for number in np.unique(group[use]):
+            low, high = np.searchsorted(groups, [number, number + 1])
+            if low == high:
+                continue
+            own = rows[low:high]
+            held = np.flatnonzero(np.searchsorted(own, starts) < np.searchsorted(own, ends))
+            yield Scope(
+                tables=self,
+                rows=own,
+                withheld=withheld[low:high] != 0,
+                segments=held,
+                sub=np.flatnonzero(use & (group == number)),
+            )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One group: `rows` (frame rows, ascending), `withheld` by a visibility gate, `segments`, and `sub`-queries."""
+
+    tables: RecallTables
+    rows: Int
+    withheld: Bool
+    segments: Int
+    sub: Int
+    _columns: dict[str, pa.Array] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def request(self) -> Int:
+        """The contract row of each sub-query of the scope."""
+        return self.tables.sub_request[self.sub]
+
+    @cached_property
+    def _ranges(self) -> tuple[Int, Int]:
+        starts = numbers(self.tables.segments["row_start"])[self.segments]
+        return starts, numbers(self.tables.segments["row_end"])[self.segments] - starts
+
+    @cached_property
+    def _table(self) -> NDArray[np.int32]:
+        """Position in `rows` of every row of the scope's segments, -1 where a gate stops it."""
+        table = np.full(int(self._ranges[1].sum()), -1, dtype=np.int32)
+        table[self._offset(self.rows)] = np.arange(len(self.rows), dtype=np.int32)
+        return table
+
+    def _offset(self, frame_rows: Int) -> Int:
+        starts, lengths = self._ranges
+        if len(starts) == 1:
+            return frame_rows - starts[0]
+        shift = starts - (np.cumsum(lengths) - lengths)
+        return frame_rows - shift[np.searchsorted(starts, frame_rows, side="right") - 1]
+
+    def local(self, frame_rows: Int) -> Int:
+        """Position of each frame row in `rows`, -1 for a row that an access gate stops.
+
+        The rows must belong to the scope's segments, as posting look-ups return them.
+        """
+        return self._table[self._offset(frame_rows)].astype(np.int64)
+
+    def column(self, name: str) -> pa.Array:
+        """An evidence column of the scope's rows; the cost follows the scope's segments."""
+        column = self.tables.evidence[name]
+        starts, lengths = self._ranges
+        parts = [column.slice(s, n) for s, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        whole = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+        return whole if len(whole) == len(self.rows) else whole.take(pa.array(self._offset(self.rows)))
+
+    @cached_property
+    def owner(self) -> Int:
+        """A code of (owner_project, owner_user) per row: equal paths of two owners are two documents."""
+        of = self.tables.segments.take(pa.array(self.segments))
+        codes = codes_of([of["owner_project"], of["owner_user"]])
+        starts, _ = self._ranges
+        return codes[np.searchsorted(starts, self.rows, side="right") - 1]
+
+    @cached_property
+    def document(self) -> Int:
+        """A code of (owner, source_id, path) per row; a row without a path is a document of its own."""
+        path = self.column("path")
+        codes = codes_of([pa.array(self.owner), self.column("source_id"), path])
+        alone = np.asarray(path.is_null())
+        codes[alone] = codes.max(initial=-1) + 1 + np.arange(int(alone.sum()))
+        return np.unique(codes, return_inverse=True)[1].reshape(-1)
+
+    @cached_property
+    def filters(self) -> tuple[NDArray[np.bool_], Int]:
+        """What each distinct sub-query filter lets return, bool[filters, rows], and each sub-query's filter.
+
+        Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
+        """
+        sub_queries = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub))
+        keys = [pc.binary_join(sub_queries[name].combine_chunks(), SEPARATOR) for name in ("sources", "kinds")]
+        code = codes_of([*keys, sub_queries["min_authority"]])
+        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+        pairs = source_pairs(self.column("origin_class"), self.column("source_id"))
+        kinds = self.column("evidence_kind").dictionary_encode()
+        kind = kinds.indices.to_numpy(zero_copy_only=False)
+        authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
+        passed = np.ones((len(first), len(self.rows)), dtype=bool)
+        for number, one in enumerate(sub_queries.take(pa.array(first)).to_pylist()):
+            if one["sources"]:
+                passed[number] &= selected_pairs(one["sources"], pairs)[pairs.codes]
+            if one["kinds"]:
+                named = pc.is_in(kinds.dictionary, value_set=pa.array(one["kinds"], type=pa.string()))
+                passed[number] &= np.asarray(named)[kind]
+            if one["min_authority"] > 0:
+                passed[number] &= authority >= one["min_authority"]
+        return passed, inverse.reshape(-1)
+
+    @cached_property
+    def oldest(self) -> Int:
+        """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
+        return micros(self.tables.sub_queries["oldest"], OPEN_START)[self.sub]
+
+    def filtered(self, sub: Int, local: Int) -> Bool:
+        """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""
+        passed, of = self.filters
+        allowed = passed[of[sub], local]
+        aged = np.flatnonzero(allowed & (self.oldest[sub] != OPEN_START))
+        if len(aged):
+            clock, of_request = self.tables.clock
+            index, rows = self.tables.row_index, self.rows[local[aged]]
+            time = index.event_time[rows]
+            undated = np.flatnonzero(time == OPEN_START)  # only these ask for a placement
+            if len(undated):
+                _, placement = clock.judge(index, of_request[self.request[sub[aged[undated]]]], rows[undated])
+                time[undated] = recorded_at(index, placement)
+            allowed[aged] = time >= self.oldest[sub[aged]]
+        return allowed
+
+
+def happened_at(row_index: RowIndex, rows: Int, placement: Int) -> Int:
+    """When each row happened: its event time, else when the placement was recorded."""
+    event = row_index.event_time[rows]
+    return np.where(event == OPEN_START, recorded_at(row_index, placement), event)
+
+
+def recorded_at(row_index: RowIndex, placement: Int) -> Int:
+    """When each placement was recorded, `OPEN_START` for -1."""
+    if not len(row_index.recorded):
+        return np.full(len(placement), OPEN_START)
+    return np.where(placement >= 0, row_index.recorded[placement], OPEN_START)
+
+
+def numbers(column: pa.ChunkedArray | pa.Array) -> Int:
+    """A column of whole numbers without nulls as int64."""
+    return flat(column).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+def codes_of(columns: list[pa.ChunkedArray | pa.Array]) -> Int:
+    """One number per row, equal where all columns are (null equals null)."""
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        encoded = flat(column).dictionary_encode()
+        width = len(encoded.dictionary) + 1
+        if int(code.max(initial=0)) > np.iinfo(np.int64).max // width - 1:
+            code = np.unique(code, return_inverse=True)[1].reshape(-1)
+        code = code * width + numbers(encoded.indices.fill_null(width - 1))
+    return code
+
+
+def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
+    """For ranges `start, start + count`: the range number and the index of every element."""
+    return np.repeat(np.arange(len(counts)), counts), expand_ranges(starts, counts)
+
+
+def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:
+    """For a table sorted by (request_id, sub_query_id): the sub-query of each row.
+
+    Only the first row of each run of equal owners is looked up.
+    """
+    if not table.num_rows:
+        return np.empty(0, dtype=np.int64)
+    request, sub_query = flat(table["request_id"]), flat(table["sub_query_id"])
+    change = np.ones(len(request), dtype=bool)
+    change[1:] = np.asarray(pc.not_equal(request[1:], request[:-1])) | np.asarray(
+        pc.not_equal(sub_query[1:], sub_query[:-1])
+    )
+    first = np.flatnonzero(change)
+    asked = pc.binary_join_element_wise(request.take(pa.array(first)), sub_query.take(pa.array(first)), "\n")
+    known = pc.binary_join_element_wise(flat(sub_queries["request_id"]), flat(sub_queries["sub_query_id"]), "\n")
+    return np.repeat(positions(asked, known), np.diff(first, append=len(request)))

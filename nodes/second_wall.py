@@ -1,0 +1,231 @@
+"""The gates of the second wall, as comparisons of (candidate, bound) and (candidate, placement) pairs.
+
+Reads the candidates' stored rows and their contracts. Gives per candidate the number of the first gate that removes it,
+0 where none does. Written apart from the first wall's predicates on purpose: it compares columns of two tables pair by
+pair where the first wall codes a segment's columns, and it matches globs by its own rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .frames import expand_ranges
+from .gates import GATES, NUMBER
+from .list_columns import combined, flattened
+from .vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Column = pa.ChunkedArray | pa.Array
+
+_PASSED = len(GATES) + 1
+_NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
+_ACCEPTS = (
+    ("workspace", "current-workspace"),
+    ("project-doc", "project-doc"),
+    ("team-standard", "project-doc"),
+    ("decision-record", "project-doc"),
+    ("memory", "verified-memory"),
+    ("session-event", "session-event"),
+    ("artifact", "session-event"),
+)
+
+
+def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Ints:
+    """The first access or visibility gate that removes each candidate.
+
+    Each candidate is compared with every bound of its contract; the bound that takes it furthest speaks for it.
+
+    Args:
+        rows: the stored row of each candidate.
+        order: position of each candidate's contract.
+        contracts: CONTRACTS.
+        contract_bounds: CONTRACT_BOUNDS.
+    """
+    owner = pc.index_in(combined(contract_bounds["request_id"]), combined(contracts["request_id"])).to_numpy()
+    starts = np.searchsorted(owner, np.arange(contracts.num_rows + 1))
+    counts = np.diff(starts)[order]
+    candidate = np.repeat(np.arange(len(order)), counts)
+    bounds = contract_bounds.take(pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))))
+    alone = _by_contract(rows, order, contracts)
+    row, removed = rows.take(pa.array(candidate)), [(gate, mask[candidate]) for gate, mask in alone]
+    removed += _by_bound(row, bounds)
+    stop = _first(removed, len(candidate))
+    furthest = np.full(len(order), NUMBER["project"], dtype=np.int64)
+    np.maximum.at(furthest, candidate, stop)
+    return np.where(furthest == _PASSED, 0, furthest)
+
+
+def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> Ints:
+    """The first time gate that removes each candidate, judged by the placement that serves it best.
+
+    Best is one that passes every gate, then one alive at `as_of`, then one recorded by then; of equals the latest, but
+    of those recorded only later the first.
+    """
+    held = placements["row"].to_numpy()
+    starts = np.searchsorted(held, row)
+    counts = np.searchsorted(held, row, side="right") - starts
+    candidate = np.repeat(np.arange(len(row)), counts)
+    placed = placements.select(["recorded_time", "superseded_at", "deleted_at"]).take(
+        pa.array(expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
+    )
+    stored = rows.select(["event_time", "valid_from", "valid_until"]).take(pa.array(candidate))
+    clock = asked.select(["as_of", "window_start", "window_end"]).take(pa.array(candidate))
+    as_of, recorded = clock["as_of"], placed["recorded_time"]
+    happened = pc.coalesce(stored["event_time"], recorded)
+    unrecorded = _true(pc.greater(recorded, as_of))
+    replaced = _true(pc.less_equal(placed["superseded_at"], as_of))
+    gone = _true(pc.less_equal(placed["deleted_at"], as_of))
+    removed = [
+        ("recorded", unrecorded),
+        ("superseded", replaced),
+        ("deleted", gone),
+        ("valid_from", _true(pc.greater(stored["valid_from"], as_of))),
+        ("valid_until", _true(pc.less_equal(stored["valid_until"], as_of))),
+        ("window_start", _true(pc.less(happened, clock["window_start"]))),
+        ("window_end", _true(pc.greater_equal(happened, clock["window_end"]))),
+    ]
+    stop = _first(removed, len(candidate))
+    grade = np.where(stop == _PASSED, 3, np.where(unrecorded, 0, np.where(replaced | gone, 1, 2)))
+    when = recorded.cast(pa.int64()).to_numpy()
+    best = np.lexsort((np.where(grade > 0, when, -when), grade, candidate))
+    last = best[np.append(np.diff(candidate[best]) > 0, True)] if len(best) else best
+    result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
+    result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
+    return result
+
+
+def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
+    """The lowest gate number among those that remove each pair; `_PASSED` where none does."""
+    lowest = np.full(count, _PASSED, dtype=np.int64)
+    for gate, mask in removed:
+        lowest[mask] = np.minimum(lowest[mask], NUMBER[gate])
+    return lowest
+
+
+def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple[str, Mask]]:
+    """Which candidates each gate removes, where the contract alone decides."""
+    asked = contracts.select([*_NAMED, "workspace_root", "min_authority"]).take(pa.array(order))
+    everyone = np.arange(contracts.num_rows)
+    group_of, groups = flattened(contracts["groups"])
+    who = pa.concat_arrays([combined(groups), combined(contracts["principal"])])
+    listing, reader = flattened(rows["principals"])
+    entitled = np.zeros(len(order), dtype=bool)
+    entitled[listing[_belongs(order[listing], reader, np.concatenate([group_of, everyone]), who)]] = True
+    open_sources = _null(contracts["allowed_sources"])[order]
+    accepting = _null(contracts["accepted_authority"])[order]
+    state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
+    named = [
+        (gate, _present(rows[name]) & _present(asked[name]) & ~_equal(rows[name], asked[name]))
+        for gate, name in _NAMED.items()
+    ]
+    elsewhere = _present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
+    return [
+        ("principals", _present(rows["principals"]) & ~entitled),
+        ("source_allow", ~(open_sources | _picked(rows, order, contracts["allowed_sources"]))),
+        ("source_deny", _picked(rows, order, contracts["denied_sources"])),
+        *named,
+        ("workspace", elsewhere),
+        ("visibility", ~_equal(rows["declared_visibility"], pa.scalar("model-visible"))),
+        ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
+        ("safety", _equal(rows["declared_safety"], pa.scalar("blocked"))),
+        ("accepted_authority", ~(accepting | _accepted(rows, state, order, contracts["accepted_authority"]))),
+        ("min_authority", _true(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
+    ]
+
+
+def _by_bound(row: pa.Table, bounds: pa.Table) -> list[tuple[str, Mask]]:
+    """Which (candidate, bound) pairs each gate removes, where a grant decides."""
+    pair = np.arange(row.num_rows)
+    shared = _null(row["owner_user"])
+    zones = pa.array(ZONES.values)
+    zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
+    highest = pc.index_in(combined(bounds["zone"]), zones).fill_null(-1)
+    state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
+    return [
+        ("project", ~_equal(row["owner_project"], bounds["project"])),
+        ("owner", ~(shared | _belongs(pair, combined(row["owner_user"]), *flattened(bounds["users"])))),
+        ("zone", _true(pc.greater(zone, highest))),
+        ("source_allow", ~(_null(bounds["sources"]) | _picked(row, pair, bounds["sources"]))),
+        ("lifecycle", ~(_null(bounds["states"]) | _belongs(pair, state, *flattened(bounds["states"])))),
+    ]
+
+
+def _accepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
+    """Whether the contract accepts the row's class of source; a memory only while verified."""
+    origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
+    class_of = name.take(pc.index_in(combined(rows["origin_class"]), origin))
+    unverified = _equal(class_of, pa.scalar("verified-memory")) & ~_equal(state, pa.scalar("verified"))
+    return _belongs(order, class_of, *flattened(accepted)) & ~unverified
+
+
+def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
+    """Whether a selector of list `order[i]` picks the source of row `i`; each distinct question is asked once."""
+    listing, selector = flattened(selectors)
+    if not len(selector) or not len(order):
+        return np.zeros(len(order), dtype=bool)
+    starts = np.searchsorted(listing, np.arange(len(selectors) + 1))
+    counts = np.diff(starts)[order]
+    row = np.repeat(np.arange(len(order)), counts)
+    asked = combined(selector).take(
+        pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64)))
+    )
+    source, origin = (combined(rows[name]).take(pa.array(row)) for name in ("source_id", "origin_class"))
+    encoded = [column.dictionary_encode() for column in (asked, source, origin)]
+    words = [column.dictionary.to_pylist() for column in encoded]
+    codes = np.stack([column.indices.to_numpy() for column in encoded], axis=1)
+    questions, which = np.unique(codes, axis=0, return_inverse=True)
+    answers = [_selects(words[0][s], words[1][i], words[2][o]) for s, i, o in questions.tolist()]
+    picked = np.zeros(len(order), dtype=bool)
+    picked[row[np.array(answers, dtype=bool)[which.ravel()]]] = True
+    return picked
+
+
+def _selects(selector: str, source_id: str, origin_class: str) -> bool:
+    """Whether a selector names this origin class, or its glob this source id as a whole."""
+    if selector in ORIGIN_CLASSES.values or selector in ORIGIN_CLASSES.aliases:
+        return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
+    glob = selector + "*" if selector.endswith("/") else selector
+    reached = {0}
+    for character in glob:
+        if character == "*":
+            reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if at < len(source_id) and character in ("?", source_id[at])}
+    return len(source_id) in reached
+
+
+def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
+    """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in none."""
+    words = pa.concat_arrays([combined(values), combined(set_values)]).dictionary_encode()
+    code = words.indices.fill_null(-1).to_numpy().astype(np.int64)
+    width = len(words.dictionary) + 1
+    asked, known = code[: len(group)], code[len(group) :]
+    return (asked >= 0) & np.isin(group * width + asked, set_group * width + known)
+
+
+def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
+    """The column with `null` in place of nulls and of words that are none of the list."""
+    array = combined(column)
+    return pc.if_else(pc.is_in(array, pa.array(words)), array, null)
+
+
+def _equal(one: Column, other: Column | pa.Scalar) -> Mask:
+    return _true(pc.equal(one, other))
+
+
+def _present(column: Column) -> Mask:
+    return np.asarray(column.is_valid())
+
+
+def _null(column: Column) -> Mask:
+    return np.asarray(column.is_null())
+
+
+def _true(mask: Column) -> Mask:
+    return np.asarray(mask.fill_null(False))

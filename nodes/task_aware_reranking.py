@@ -1,0 +1,254 @@
+"""Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95).
+
+Reads the bounded candidates with their stored rows, the anchors and the policies of the purpose. Gives `score_terms`
+(raw, 0 to 1), `rerank_weights` and `ranked`. To try other weights, override `rerank_weights`: nothing above it re-runs.
+
+What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
+contributions with `==`, in any order. The diversity term is greedy (it depends on what was chosen before), yet needs no
+loop: only the first of a kind has it, and the first of a kind chosen is always the kind's best by the other terms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .anchor_hits import anchor_term
+from .frames import OPEN_START, micros
+from .keys import flat, objects, pair_keys, positions, take_or
+from .numbers import quantise
+from .tables import (
+    RANKED,
+    RERANK_WEIGHTS,
+    SCORE_TERMS,
+    Anchors,
+    Candidates,
+    Contracts,
+    Evidence,
+    KindPolicies,
+    Placements,
+    PurposePolicies,
+    Ranked,
+    RerankWeights,
+    ScoreTerms,
+)
+from .vocabulary import AUTHORITY
+from .vocabulary import SCORE_TERMS as CLASSES
+
+_MICROS_PER_DAY = 86_400_000_000.0
+_LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
+_GENERATED_FACTOR = 0.5
+_SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
+_RECENT, _AUTHORITATIVE = 0.5, 0.6
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+
+def score_terms(
+    bounded_candidates: Candidates,
+    contracts: Contracts,
+    anchors: Anchors,
+    evidence: Evidence,
+    placements: Placements,
+    kind_policies: KindPolicies,
+) -> ScoreTerms:
+    """The raw score classes of every bounded candidate, each 0 to 1, in recall order.
+
+    `lexical` relates a candidate to the mean of its own request's admitted candidates; it is pool-relative (C18) and no
+    row outside the boundary can move it. `recency` is measured against `as_of` (S0.96).
+    """
+    owner = positions(bounded_candidates["request_id"], contracts["request_id"])
+    names = (
+        "evidence_kind", "origin_class", "path", "symbols", "calls", "text", "authority", "confidence", "lifecycle",
+        "generated", "event_time", "owner_project", "branch", "session_id", "test_suite",
+    )  # fmt: skip
+    rows = pa.table({name: flat(evidence[name].take(bounded_candidates["row"])) for name in names})
+    asked = contracts.take(pa.array(owner))
+    anchor_owner = positions(anchors["request_id"], contracts["request_id"])
+    anchored = anchor_term(owner, rows, anchors, anchor_owner, contracts.num_rows)
+    recorded = flat(placements["recorded_time"].take(bounded_candidates["placement"]))
+    policy = positions(
+        pair_keys(asked["purpose"], rows["evidence_kind"]),
+        pair_keys(kind_policies["purpose"], kind_policies["evidence_kind"]),
+    )
+    half_life = _floats(take_or(kind_policies["half_life_days"], policy, np.inf))
+    recency = _recency(rows["event_time"], recorded, asked["as_of"], half_life)
+    authority = _authority(rows)
+    return SCORE_TERMS.build(
+        {
+            "request_id": bounded_candidates["request_id"],
+            "evidence_id": bounded_candidates["evidence_id"],
+            "pool_rank": bounded_candidates["pool_rank"],
+            "evidence_kind": rows["evidence_kind"],
+            "semantic": quantise(np.clip(_floats(bounded_candidates["semantic_raw"]), 0.0, 1.0)),
+            "lexical": _lexical(owner, _floats(bounded_candidates["bm25_raw"]), contracts.num_rows),
+            "anchor": anchored.value,
+            "authority": authority,
+            "recency": recency,
+            "actionability": quantise(_floats(take_or(kind_policies["actionability"], policy, 0.0))),
+            "scope": _scope(owner, rows, asked, anchors, anchor_owner),
+            "anchor_signal": anchored.signal,
+            "source_signal": _source_signal(rows, authority, recency),
+        }
+    )
+
+
+def rerank_weights(contracts: Contracts, purpose_policies: PurposePolicies) -> RerankWeights:
+    """The weight of each score class per request, by request id, from the policy of its purpose."""
+    policy = positions(contracts["purpose"], purpose_policies["purpose"])
+    weights = {name: take_or(purpose_policies[f"weight_{name}"], policy, 0.0) for name in CLASSES}
+    return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
+
+
+def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
+    """The bounded candidates by request and rank; final score descending, then evidence id.
+
+    A contribution is weight times term. Diversity counts 1 for an item of a kind that no better item has, else 0
+    (`evidenceDiversity(selectedKinds)` of S0.95).
+    """
+    weight = positions(score_terms["request_id"], rerank_weights["request_id"])
+    contributions = {
+        name: quantise(_floats(take_or(rerank_weights[name], weight)) * _floats(score_terms[name]))
+        for name in CLASSES
+        if name != "diversity"
+    }
+    base = sum(contributions.values(), np.zeros(score_terms.num_rows))
+    evidence_order = np.argsort(
+        np.asarray(pc.rank(flat(score_terms["evidence_id"]), tiebreaker="dense")), kind="stable"
+    )
+    id_rank = np.empty(len(base), dtype=np.int64)
+    id_rank[evidence_order] = np.arange(len(base))
+    kind = np.asarray(flat(score_terms["evidence_kind"]).dictionary_encode().indices)
+    first = _first_of_each(np.lexsort((id_rank, -base, kind, weight)), weight, kind)
+    diversity = quantise(_floats(take_or(rerank_weights["diversity"], weight))) * first
+    contributions["diversity"] = diversity
+    final = base + diversity
+    order = np.lexsort((id_rank, -final, weight))
+    rank = _rank_within(weight[order])
+    table = RANKED.build(
+        {
+            "request_id": score_terms["request_id"],
+            "evidence_id": score_terms["evidence_id"],
+            "rank": np.zeros(len(base), dtype=np.int32),
+            "final": final,
+            **contributions,
+            "selected_reason": _reasons(score_terms, contributions),
+        }
+    ).take(pa.array(order))
+    return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))
+
+
+def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _lexical(owner: Int, bm25: Float, requests: int) -> Float:
+    """b / (b + m), m the mean of the request's positive scores: 0.5 at the mean, 0 where nothing matched."""
+    positive = bm25 > 0
+    total = np.bincount(owner, weights=quantise(np.where(positive, bm25, 0.0)), minlength=requests)
+    mean = total / np.maximum(np.bincount(owner[positive], minlength=requests), 1)
+    return quantise(np.divide(bm25, bm25 + mean[owner], out=np.zeros(len(bm25)), where=positive))
+
+
+def _authority(rows: pa.Table) -> Float:
+    """Rank / 3, times the factors of lifecycle, confidence (half of it counts) and generated text (S0.32).
+
+    A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
+    """
+    rank = _floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
+    names = list(_LIFECYCLE_FACTOR)
+    state = pc.index_in(flat(pc.fill_null(rows["lifecycle"], "candidate")), value_set=pa.array(names))
+    factor = pa.array([_LIFECYCLE_FACTOR[name] for name in names]).take(state)
+    confidence = 0.5 + 0.5 * np.clip(_floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
+    generated = np.where(np.asarray(flat(rows["generated"]).fill_null(False)), _GENERATED_FACTOR, 1.0)
+    return quantise(np.clip(rank, 0.0, 1.0) * _floats(factor.fill_null(0.0)) * confidence * generated)
+
+
+def _recency(event: pa.ChunkedArray, recorded: pa.Array, as_of: pa.ChunkedArray, half_life: Float) -> Float:
+    """2 ** (-age / half-life), age from the event, or the record where there is none; 1 for an infinite half-life."""
+    happened = micros(event, OPEN_START)
+    happened = np.where(happened == OPEN_START, micros(recorded, OPEN_START), happened)
+    age = np.maximum(micros(as_of, 0) - happened, 0) / _MICROS_PER_DAY
+    return quantise(np.exp2(-np.divide(age, half_life, out=np.full(len(age), np.inf), where=half_life > 0)))
+
+
+def _scope(owner: Int, rows: pa.Table, asked: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Float:
+    """How close inside the scope: the weights of `_SCOPE_PARTS` that hold."""
+    same = {
+        "project": pc.equal(flat(rows["owner_project"]), flat(asked["project"])),
+        "branch": pc.equal(flat(rows["branch"]), flat(asked["branch"])),
+        "session": pc.equal(flat(rows["session_id"]), flat(asked["session_id"])),
+        "test_suite": pc.equal(flat(rows["test_suite"]), flat(asked["test_suite"])),
+    }
+    parts = {name: np.asarray(value.fill_null(False)).astype(np.float64) for name, value in same.items()}
+    folder, wanted = (
+        pc.replace_substring_regex(flat(side).cast(pa.large_string()), pattern="[^/]*$", replacement="")
+        for side in (rows["path"], anchors["value"])
+    )
+    named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
+    keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
+    anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
+    parts["directory"] = (positions(keys, anchored) >= 0).astype(np.float64)
+    return sum((quantise(weight * parts[name]) for name, weight in _SCOPE_PARTS.items()), np.zeros(len(owner)))
+
+
+def _source_signal(rows: pa.Table, authority: Float, recency: Float) -> pa.Array:
+    """What kind of source it is, in the words of S0.60."""
+    kind, origin, state = (objects(rows[name]) for name in ("evidence_kind", "origin_class", "lifecycle"))
+    verified, recent = state == "verified", recency >= _RECENT
+    rules = [
+        ((kind == "code") & (origin == "workspace"), "current workspace file"),
+        (kind == "code", "code"),
+        ((kind == "rule") & verified, "verified project rule"),
+        (kind == "rule", "rule"),
+        ((kind == "decision-record") & (authority >= _AUTHORITATIVE), "high authority decision record"),
+        (kind == "decision-record", "decision record"),
+        ((kind == "test-log") & recent, "recent test log"),
+        (kind == "test-log", "earlier test log"),
+        ((kind == "session-event") & recent, "recent session observation"),
+        (kind == "session-event", "earlier session observation"),
+        ((kind == "memory") & verified, "verified memory"),
+        (kind == "memory", "unverified memory"),
+        (kind == "structured-fact", "recorded fact"),
+        (kind == "tool-output", "tool output"),
+    ]
+    words = np.select([mask for mask, _ in rules], [text for _, text in rules], "project document")
+    return pa.array(words.astype(object), pa.string())
+
+
+def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
+    """A hit anchor first; else the strongest of: close in meaning, matching words, the kind of source."""
+    source = (
+        contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
+    )
+    semantic, lexical = contributions["semantic"], contributions["lexical"]
+    strongest = np.select(
+        [(semantic >= lexical) & (semantic > source), lexical > source], ["close in meaning", "matched the words"], ""
+    )
+    words = pc.if_else(
+        pa.array(strongest == ""), flat(score_terms["source_signal"]), pa.array(strongest.astype(object), pa.string())
+    )
+    anchored = pc.if_else(pa.array(contributions["anchor"] > 0), flat(score_terms["anchor_signal"]), None)
+    return pc.coalesce(anchored, words)
+
+
+def _first_of_each(order: Int, *groups: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Marks, of each group, the element that comes first in `order`, which sorts by the groups first."""
+    first = np.zeros(len(order), dtype=bool)
+    changed = np.zeros(len(order), dtype=bool)
+    changed[:1] = True
+    for group in groups:
+        changed[1:] |= np.diff(group[order]) != 0
+    first[order[changed]] = True
+    return first
+
+
+def _rank_within(groups: Int) -> Int:
+    """1, 2, ... inside each run of equal values."""
+    start = np.ones(len(groups), dtype=bool)
+    start[1:] = np.diff(groups) != 0
+    at = np.flatnonzero(start)
+    return np.arange(len(groups)) - np.repeat(at, np.diff(np.append(at, len(groups)))) + 1

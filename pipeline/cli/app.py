@@ -1,0 +1,79 @@
+"""The Typer application and its entry point.
+
+`main` is the only place that turns errors into exit codes: usage 2, and otherwise the code that the error's class
+carries (`nodes/errors.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from . import corpus_commands, retrieval_commands, run_commands, system_commands
+from .output import note, print_error
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="scoped-retrieval",
+    help="Define the boundary first, recall and rank inside it, then write down what the model was allowed to see.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(installed("scoped-retrieval"))
+        raise typer.Exit()
+
+
+for _module in (corpus_commands, retrieval_commands, run_commands, system_commands):
+    _module.register(app)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. The console script passes it to the shell."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in args
+    try:
+        return int(app(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else 1
+    except BrokenPipeError:
+        # The reader of our output went away, e.g. `| head`: nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt as interrupt:
+        return print_error(interrupt, as_json=as_json)
+    except Exception as error:
+        if type(error).__name__ == "Abort":
+            return print_error(KeyboardInterrupt(), as_json=as_json)
+        if hasattr(error, "format_message"):  # a usage error of Typer
+            return _usage(error, as_json)
+        if sys.flags.dev_mode:
+            raise
+        return print_error(error, as_json=as_json)
+
+
+def _usage(error: Exception, as_json: bool) -> int:
+    from ...nodes.errors import InputError
+
+    if type(error).__name__ == "NoArgsIsHelpError":
+        note(error.format_message())  # type: ignore[attr-defined]
+        return 2
+    context = getattr(error, "ctx", None)
+    hint = f"`{context.command_path} --help` lists what it takes." if context else ""
+    message = error.format_message()  # type: ignore[attr-defined]
+    return print_error(InputError(message, hint=hint), as_json=as_json)

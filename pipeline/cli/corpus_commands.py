@@ -1,0 +1,112 @@
+"""`index`, `corpus info`, `corpus gc`: from paths and flags to a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
+from .output import emit, note, shows_progress, write_table
+
+__all__ = ["register"]
+
+corpus_app = typer.Typer(help="Look at a corpus, or remove old generations.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(index)
+    app.add_typer(corpus_app, name="corpus")
+
+
+def _many(name: str, help_: str, metavar: str = "PATH") -> typer.models.OptionInfo:
+    return typer.Option(f"--{name}", metavar=metavar, help=help_)
+
+
+Paths = list[Path] | None
+
+
+def index(
+    paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
+    corpus: CorpusFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    git: Annotated[
+        bool, typer.Option("--git", help="Read the history of each PATH that is a Git checkout, too.")
+    ] = False,
+    sessions: Annotated[Paths, _many("sessions", "Session events, JSONL.", "FILE")] = None,
+    memory: Annotated[Paths, _many("memory", "Governed memory records, JSONL.", "FILE")] = None,
+    artifacts: Annotated[Paths, _many("artifacts", "Logs and other artifacts, a file or folder.")] = None,
+    decisions: Annotated[Paths, _many("decisions", "Decision records, Markdown with a header.")] = None,
+    preferences: Annotated[Paths, _many("preferences", "User preferences.")] = None,
+    standards: Annotated[Paths, _many("standards", "Team standards.")] = None,
+    external: Annotated[Paths, _many("external", "External text; untrusted.")] = None,
+    evidence: Annotated[Paths, _many("evidence", "Generic evidence rows, Parquet or JSONL.", "FILE")] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
+    ] = None,
+    no_semantic: Annotated[
+        bool, typer.Option("--no-semantic", help="Do not embed; the semantic lane stays off.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Build or extend a corpus."""
+    from ..indexing import IndexRequest, index_into
+
+    settings = settings_of(corpus=corpus, project=project, grants=grants)
+    report = index_into(
+        settings,
+        IndexRequest(
+            paths=tuple(paths or ()),
+            git=git,
+            sessions=tuple(sessions or ()),
+            memory=tuple(memory or ()),
+            artifacts=tuple(artifacts or ()),
+            decisions=tuple(decisions or ()),
+            preferences=tuple(preferences or ()),
+            standards=tuple(standards or ()),
+            external=tuple(external or ()),
+            evidence=tuple(evidence or ()),
+            source=source,
+            semantic=not no_semantic,
+        ),
+        progress=shows_progress(settings["progress"]),
+    )
+    emit(report.as_dict(), as_json=as_json, text=report.text())
+    for line in report.notes:
+        note(line)
+    return 0
+
+
+@corpus_app.command("info")
+def info(corpus: CorpusFlag = None, as_json: JsonFlag = False) -> int:
+    """Show generation, projects, segments and sizes of a corpus."""
+    from ..corpus import Corpus
+
+    found = Corpus.open(settings_of(corpus=corpus)["corpus"]).info()
+    emit(found, as_json=as_json, text=_facts(found))
+    return 0
+
+
+@corpus_app.command("gc")
+def gc(
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Generations to keep, the current one included.")] = 3,
+    corpus: CorpusFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Remove generations, and the segments that only they use."""
+    from ..corpus import Corpus
+
+    removed = Corpus.open(settings_of(corpus=corpus)["corpus"]).gc(keep)
+    emit({"removed": removed}, as_json=as_json, text=_facts({"removed": removed}))
+    return 0
+
+
+def _facts(found: dict) -> str:
+    """A mapping as two columns; nested values as short text."""
+    from .output import to_json
+
+    rows = [(k, v if isinstance(v, (str, int, float)) else to_json(v)) for k, v in found.items()]
+    return write_table("", ("what", "value"), rows)

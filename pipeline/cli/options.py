@@ -1,0 +1,24 @@
+"""Flags that several commands take, declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["CorpusFlag", "GrantsFlag", "JsonFlag", "LanesFlag", "ProjectFlag", "RunsFlag", "settings_of"]
+
+CorpusFlag = Annotated[Path | None, typer.Option("--corpus", metavar="DIR", help="Folder of the corpus.")]
+RunsFlag = Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Folder of the runs.")]
+GrantsFlag = Annotated[Path | None, typer.Option("--grants", metavar="FILE", help="Grants file.")]
+ProjectFlag = Annotated[str | None, typer.Option("--project", metavar="P", help="The project.")]
+LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def settings_of(**flags: Any) -> Any:
+    """The settings under the flags that were given."""
+    from ..settings import load_settings
+
+    return load_settings(flags)

@@ -1,0 +1,135 @@
+"""What every command shares on the way out: JSON or text, errors, exit codes, colors and progress.
+
+Results go to standard output, everything about them to standard error. An error prints its message and its hint, never
+a traceback, and with `--json` the same as one object on standard output. Colors and progress bars need a terminal;
+`NO_COLOR` turns colors off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import ScopedRetrievalError
+
+__all__ = ["EXIT", "emit", "exit_code_of", "note", "print_error", "shows_progress", "to_json", "write_table"]
+
+EXIT = {
+    "ok": 0,
+    "empty": 0,
+    "partial": 0,
+    "denied": 3,
+    "failed": 4,
+    "differs": 5,
+    "erased": 6,
+    "unreadable": 7,
+    "interrupted": 130,
+}
+"""Exit code by outcome; 2 is a usage or input error."""
+
+
+def exit_code_of(statuses: Mapping[str, int]) -> int:
+    """The exit code of a run from its statuses by count: 4 if a request failed, 3 if every one was denied, else 0."""
+    total = sum(statuses.values())
+    if statuses.get("failed"):
+        return EXIT["failed"]
+    if total and statuses.get("denied", 0) == total:
+        return EXIT["denied"]
+    if total and statuses.get("erased", 0) == total:
+        return EXIT["erased"]
+    return EXIT["ok"]
+
+
+def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
+    """Print a result: the value as JSON, or the text."""
+    sys.stdout.write(to_json(value) + "\n" if as_json else _with_newline(text if text is not None else to_json(value)))
+    sys.stdout.flush()
+
+
+def to_json(value: Any) -> str:
+    """JSON with sorted keys kept as given, two spaces; times as ISO 8601 in UTC, paths as text, bytes as hex."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_error(error: BaseException, *, as_json: bool) -> int:
+    """Print an error without a traceback; returns the exit code."""
+    message, hint, code = _described(error)
+    if as_json:
+        kind = type(error).__name__
+        print(to_json({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}), flush=True)
+    with suppress(BrokenPipeError):
+        note(f"error: {message}" + (f"\n\nHint: {hint}" if hint else ""))
+    return code
+
+
+def shows_progress(setting: bool) -> bool:
+    """Progress bars are wanted and standard error is a terminal."""
+    return setting and sys.stderr.isatty()
+
+
+def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table as text, as wide as the terminal; `NO_COLOR` and pipes get no escape codes."""
+    from ..views.text_table import text_table
+
+    terminal = sys.stdout.isatty()
+    color = terminal and not os.environ.get("NO_COLOR")
+    return text_table(title, columns, rows, width=None if terminal else 120, color=color)
+
+
+def _described(error: BaseException) -> tuple[str, str, int]:
+    if isinstance(error, ScopedRetrievalError):
+        return error.message, error.hint, error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted", "", EXIT["interrupted"]
+    if isinstance(error, OSError):
+        where = f" - at {error.filename}" if error.filename else ""
+        return f"{error.strerror or type(error).__name__}{where}", "", EXIT["unreadable"]
+    where = _last_frame(error)
+    return (
+        f"Unexpected {type(error).__name__}{where}",
+        "this is a defect of scoped-retrieval; PYTHONDEVMODE=1 shows where it happened.",
+        1,
+    )
+
+
+def _last_frame(error: BaseException) -> str:
+    """Module and line where an unforeseen error came from; its message may quote evidence and is not shown."""
+    frame = error.__traceback__
+    while frame and frame.tb_next:
+        frame = frame.tb_next
+    return f" - at {Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""
+
+
+def _with_newline(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"no JSON form for {type(value).__name__}")

@@ -1,0 +1,179 @@
+"""`ask`, `run`, `eval`: one request, a table of requests, a labelled collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, ProjectFlag, RunsFlag, settings_of
+from .output import emit, exit_code_of, note, shows_progress, write_table
+
+__all__ = ["register"]
+
+Texts = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(run)
+    app.command()(ask)
+    app.command("eval")(evaluate)
+
+
+def run(
+    requests: Annotated[Path, typer.Argument(metavar="REQUESTS", help="JSONL, Parquet or CSV, one request per row.")],
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    shard_requests: Annotated[int | None, typer.Option("--shard-requests", min=1, help="Requests per shard.")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Finish this interrupted run.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Run a table of requests; the result is a run."""
+    from ..request_files import read_requests
+    from ..service import open_retriever
+
+    settings = settings_of(
+        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests
+    )
+    with open_retriever(settings) as retriever:
+        summary = retriever.run(read_requests(requests), resume=resume, progress=shows_progress(settings["progress"]))
+    result = summary.as_dict()
+    rows = [(status, count) for status, count in result["statuses"].items()]
+    text = write_table("", ("status", "requests"), rows) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
+    emit(result, as_json=as_json, text=text)
+    return exit_code_of(result["statuses"])
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question or task.")],
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="TIME", help="Judge facts then; or commit:SHA.")
+    ] = None,
+    branch: Annotated[str | None, typer.Option(help="Code line.")] = None,
+    workspace: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted text counts.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace inside the project.")] = None,
+    test_suite: Annotated[str | None, typer.Option("--test-suite", help="Test suite.")] = None,
+    session: Annotated[str | None, typer.Option(help="Session asked from.")] = None,
+    failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
+    error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
+    file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file worked on.")] = None,
+    symbol: Annotated[Texts, typer.Option("--symbol", help="Anchor: an identifier.")] = None,
+    allow: Annotated[Texts, typer.Option("--allow", metavar="SOURCE", help="Only these sources.")] = None,
+    deny: Annotated[Texts, typer.Option("--deny", metavar="SOURCE", help="Not these sources.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
+    max_chars: Annotated[int | None, typer.Option("--max-chars", min=1, help="Characters of the block.")] = None,
+    max_items: Annotated[int | None, typer.Option("--max-items", min=1, help="Items in the block.")] = None,
+    stale: Annotated[bool, typer.Option("--allow-stale-memory", help="Show deprecated memory as history.")] = False,
+    shape: Annotated[str | None, typer.Option(help="context-block, citation-pack or model-brief.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Ask one question; the block goes to standard output, the snapshot id to standard error."""
+    from ..service import open_retriever
+
+    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose)
+    fields: dict[str, Any] = {
+        "question": question,
+        "project": settings["project"],
+        "purpose": settings["purpose"],
+        "branch": branch,
+        "workspace_root": str(Path(workspace).resolve()) if workspace else None,
+        "namespace": namespace,
+        "test_suite": test_suite,
+        "session_id": session,
+        "anchors": {
+            "failing_test": failing_test,
+            "error_text": error_text,
+            "current_files": file or None,
+            "symbols": symbol or None,
+        },
+        "allowed_sources": allow or None,
+        "denied_sources": deny or None,
+        "time": {"as_of": as_of, "allow_stale_memory": stale or None},
+        "budget": {"max_tokens": max_tokens, "max_chars": max_chars, "max_items": max_items},
+        "output_shape": shape,
+    }
+    with open_retriever(settings) as retriever:
+        found = retriever.retrieve(fields)
+    emit(result_of(found), as_json=as_json, text=found.block)
+    note(f"snapshot: {found.snapshot_id} ({found.status})")
+    for condition in found.conditions:
+        if condition["action"] != "continue" or condition["condition"] == "lane_off":
+            subject = f" {condition['subject']}" if condition["subject"] else ""
+            note(f"{condition['action']}: {condition['condition']}{subject}: {condition['message']}")
+    return exit_code_of({found.status: 1})
+
+
+def evaluate(
+    collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
+    work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Where corpora, runs and TREC files go.")] = Path(
+        ".scoped-retrieval/eval"
+    ),
+    metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    baselines: Annotated[bool, typer.Option("--baselines", help="File-level BM25 beside the line, for code.")] = False,
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Measure the lanes, their fusion and the full line on labelled collections."""
+    from ..encoder import encoder_available
+    from ..evaluation.collections import open_collection
+    from ..evaluation.evaluate import comparison
+    from ..evaluation.evaluate import evaluate as measure
+    from ..evaluation.metrics import DEFAULT_METRICS
+
+    settings = settings_of()
+    semantic = not no_semantic and encoder_available()[0]
+    metrics = tuple(metric or DEFAULT_METRICS)
+    done = []
+    for given in collections:
+        folder = given if given.is_dir() or not settings["eval_data"] else settings["eval_data"] / given
+        done.append(
+            measure(
+                open_collection(folder),
+                work=work,
+                semantic=semantic,
+                metrics=metrics,
+                baselines=baselines,
+                limit=limit,
+                purpose=purpose,
+            )
+        )
+        last = done[-1]
+        note(
+            f"{last.collection}: {last.queries} queries, {last.rows} rows, {last.seconds_index} s index, {last.seconds_run} s run"
+        )
+    records = [record for one in done for record in one.records()]
+    text = ""
+    for name in metrics:
+        frame = comparison(done, name)
+        rows = [(system, *(f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
+        text += write_table(name, ("system", *frame.columns), rows)
+    emit(records, as_json=as_json, text=text)
+    return 0
+
+
+def result_of(found: Any) -> dict[str, Any]:
+    """One retrieval as plain values: what a caller may see."""
+    return {
+        "snapshot_id": found.snapshot_id,
+        "block_ref": found.block_ref,
+        "status": found.status,
+        "action": found.action,
+        "conditions": list(found.conditions),
+        "citations": found.citations,
+        "block": found.block,
+    }

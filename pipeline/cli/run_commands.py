@@ -1,0 +1,214 @@
+"""`runs`, `snapshots`, `replay`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
+
+`xray` of a question is the exception: it asks first, then opens the new snapshot.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note, to_json, write_table
+
+__all__ = ["register"]
+
+SNAPSHOT_PREFIX = "retr-snap-"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    for command in (runs, snapshots, replay, verify, xray, lineage, compact):
+        app.command()(command)
+
+
+def runs(runs: RunsFlag = None, as_json: JsonFlag = False) -> int:
+    """List the runs."""
+    from ..runs import RunStore
+
+    store = RunStore(settings_of(runs=runs)["runs"], create=False)
+    rows = [
+        {
+            "run_id": run.run_id,
+            "created_at": run.manifest["created_at"],
+            "kind": run.manifest.get("kind"),
+            "snapshots": run.manifest["snapshots"],
+            "statuses": run.manifest["statuses"],
+        }
+        for run in store.list()
+    ]
+    unfinished = store.unfinished()
+    text = write_table(
+        "",
+        ("run", "created at", "kind", "snapshots", "statuses"),
+        [(*list(r.values())[:4], ", ".join(f"{k} {v}" for k, v in sorted(r["statuses"].items()))) for r in rows],
+    )
+    emit({"runs": rows, "unfinished": unfinished}, as_json=as_json, text=text)
+    for run_id in unfinished:
+        note(f"unfinished: {run_id}; `run REQUESTS --resume {run_id}` does the rest")
+    return EXIT["ok"]
+
+
+def snapshots(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every run.")] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    status: Annotated[str | None, typer.Option(help="Only this status.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """List the snapshots that you may read."""
+    from ..runs import RunStore
+    from ..service import readable_snapshots
+
+    settings = settings_of(runs=runs, grants=grants)
+    store = RunStore(settings["runs"], create=False)
+    opened = [store.open(run)] if run else store.list()
+    rows = [row for one in opened for row in readable_snapshots(settings, one) if status in (None, row["status"])]
+    columns = ("snapshot_id", "request_id", "status", "project", "purpose", "as_of", "selected", "estimated_tokens")
+    text = write_table("", [c.replace("_", " ") for c in columns], [[r[c] for c in columns] for r in rows])
+    emit(rows, as_json=as_json, text=text)
+    return EXIT["ok"]
+
+
+def replay(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Print the block of a snapshot again, from the run alone."""
+    from ..service import replayed
+
+    found = replayed(settings_of(runs=runs, grants=grants), snapshot)
+    result = {
+        "snapshot_id": found.snapshot_id,
+        "run_id": found.run_id,
+        "status": found.status,
+        "block_ref": found.block_ref,
+        "citations": found.citations.to_pylist(),
+        "conditions": found.conditions.to_pylist(),
+        "erased": list(found.erased),
+        "block": found.block,
+    }
+    emit(result, as_json=as_json, text=found.block or "")
+    note(f"snapshot: {snapshot} ({found.status})")
+    return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
+
+
+def verify(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run or snapshot; default: every run.")] = None,
+    runs: RunsFlag = None,
+    anchor: Annotated[str | None, typer.Option(help="Head of the run log as kept elsewhere.")] = None,
+    witness: Annotated[bool, typer.Option("--witness", help="Recompute lexical scores with rank-bm25, too.")] = False,
+    corpus: CorpusFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Check runs against their records; names the first part that differs."""
+    from ..service import verified
+
+    report = verified(settings_of(runs=runs, corpus=corpus), run, anchor=anchor, witness=witness)
+    lines = []
+    for one in report["runs"]:
+        lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
+        lines += [f"  {p['kind']}: {p['part']}: {p['detail']}" for p in one["problems"]]
+    lines += [f"witness: {w['run_id']}: {w['scores']} lexical scores, {w['differing']} differ" for w in report["witness"]]
+    lines.append(f"head of the log: {report['head'] or '-'}")
+    emit(report, as_json=as_json, text="\n".join(lines))
+    return EXIT["ok"] if report["ok"] else EXIT["differs"]
+
+
+def xray(
+    subject: Annotated[str, typer.Argument(metavar="SNAPSHOT-OR-QUERY", help="A snapshot id, or a question to ask.")],
+    runs: RunsFlag = None,
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    project: ProjectFlag = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block of a query.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace of a query.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Show why each item of a snapshot is there, and what was not shown."""
+    from ...nodes.errors import InputError
+    from ..service import audience_of, open_retriever, open_run, snapshot_rows
+    from ..views.xray import caller_rows, render_text
+
+    if not subject.strip():
+        raise InputError.expected("a snapshot id or a question", subject, "SNAPSHOT-OR-QUERY")
+    settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
+    if not subject.startswith(SNAPSHOT_PREFIX):
+        fields = {
+            "question": subject,
+            "project": settings["project"],
+            "purpose": settings["purpose"],
+            "namespace": namespace,
+            "budget": {"max_chars": budget},
+        }
+        with open_retriever(settings) as retriever:
+            subject = retriever.retrieve(fields).snapshot_id
+    run = open_run(settings, subject)
+    audit = audience_of(settings, run, subject) == "audit"
+    rows = snapshot_rows(run, subject)
+    shown: dict[str, Any] = {"snapshotFound": True, "snapshot": rows if audit else caller_rows(rows)}
+    _deliver(shown, render_text(rows, audit=audit), out, as_json)
+    return EXIT["ok"]
+
+
+def lineage(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: the line as installed.")] = None,
+    runs: RunsFlag = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="json, dot, svg or png; default: by --out, else json.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Draw the dataflow: nodes, tables, columns, edges."""
+    from ...nodes.errors import InputError
+    from ..views.lineage import FORMATS, current_lineage, lineage_of_run, picture, to_dot
+
+    format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
+    if format_ not in FORMATS:
+        raise InputError.one_of(FORMATS, format_, "--format")
+    found = lineage_of_run(settings_of(runs=runs)["runs"], run) if run else current_lineage()
+    content = {"json": lambda: to_json(found) + "\n", "dot": lambda: to_dot(found)}
+    data = content[format_]().encode() if format_ in content else picture(to_dot(found), format_)
+    if out:
+        out = out.expanduser()
+        out.write_bytes(data)
+        note(f"wrote {out}")
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    return EXIT["ok"]
+
+
+def compact(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every interactive run.")] = None,
+    runs: RunsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Turn interactive snapshots into Parquet parts; no digest changes."""
+    from ..runs import RunStore
+    from ..runs import compact as compact_run
+
+    store = RunStore(settings_of(runs=runs)["runs"], create=False)
+    ids = [store.open(run).run_id] if run else [r.run_id for r in store.list() if r.live]
+    done = [compact_run(store, run_id).run_id for run_id in ids]
+    emit({"compacted": done}, as_json=as_json, text="\n".join(done) if done else "nothing to compact")
+    return EXIT["ok"]
+
+
+def _deliver(value: Any, text: str, out: Path | None, as_json: bool) -> None:
+    """Print, or write to a file whose path may begin with `~`."""
+    if out is None:
+        emit(value, as_json=as_json, text=text)
+        return
+    out = out.expanduser()
+    out.write_text(to_json(value) + "\n" if as_json else text, encoding="utf-8")
+    note(f"wrote {out}")

@@ -1,0 +1,62 @@
+"""`doctor` and `demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note, shows_progress, write_table
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(doctor)
+    app.command()(demo)
+
+
+def doctor(
+    corpus: CorpusFlag = None, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False
+) -> int:
+    """Check corpus, model, grants and runs; show each setting and where it came from."""
+    from ..doctor import examine
+
+    found = examine(settings_of(corpus=corpus, runs=runs, grants=grants))
+    text = write_table(
+        "health", ("check", "status", "found", "what to do"), [tuple(c.values()) for c in found["checks"]]
+    ) + write_table(
+        "settings",
+        ("setting", "value", "from"),
+        [(s["name"], _shown(s["value"]), s["origin"]) for s in found["settings"]],
+    )
+    emit(found, as_json=as_json, text=text)
+    return EXIT["ok"] if found["healthy"] else EXIT["unreadable"]
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the demo writes.")] = Path(".demo"),
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    repository: Annotated[bool, typer.Option(help="Index the checkout it runs in, too.")] = True,
+    as_json: JsonFlag = False,
+) -> int:
+    """Index the bundled sample and this repository, run a batch, open up one snapshot."""
+    from ..demo import run_demo
+
+    settings = settings_of()
+    demonstration = run_demo(
+        folder,
+        repository=Path.cwd() if repository else None,
+        semantic=not no_semantic,
+        progress=shows_progress(settings["progress"]),
+        say=note,
+    )
+    emit(demonstration.as_dict(), as_json=as_json, text=demonstration.text())
+    return EXIT["ok"]
+
+
+def _shown(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value

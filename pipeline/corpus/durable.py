@@ -1,0 +1,80 @@
+"""Files that are whole or absent: written under a temporary name, synced, then renamed.
+
+Temporary names start with `TEMPORARY`; whatever a crash left under one is never read and goes with the next `gc`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+TEMPORARY = ".tmp-"
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace a file; a reader sees the old bytes or the new ones."""
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a new Arrow IPC file of one record batch and sync it; the caller renames its folder."""
+    with path.open("wb") as file:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            for batch in table.combine_chunks().to_batches():
+                writer.write_batch(batch)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def staging_folder(parent: Path) -> Iterator[Path]:
+    """A temporary folder beside its future name; it is gone afterwards unless `publish_folder` renamed it."""
+    folder = parent / f"{TEMPORARY}{uuid.uuid4().hex}"
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish_folder(folder: Path, path: Path) -> None:
+    """Give a finished folder its final name. Names say the content: one that is there already stays."""
+    sync_folder(folder)
+    if not path.exists():
+        folder.rename(path)
+        sync_folder(path.parent)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove what crashed writers left under temporary names; the caller holds the lock."""
+    for path in parent.glob(f"{TEMPORARY}*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,107 @@
+"""A corpus frame: some segments of one generation as one flat row space, zero-copy over mapped packs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
+from ...nodes.ragged import starts_of
+from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
+from .changes import applied
+from .packs import Pack, Segment
+from .parts import STORED_EVIDENCE, shifted, with_rows
+
+
+@dataclass(frozen=True)
+class CorpusFrame:
+    """The rows of some segments. Row `i` of every part is the same row; nothing here says what a request may see."""
+
+    generation: str
+    evidence: pa.Table
+    placements: pa.Table
+    segments: pa.Table
+    postings: PostingIndex
+    vectors: VectorIndex | None
+    encoder_profile: str | None
+
+    @cached_property
+    def row_index(self) -> RowIndex:
+        """NumPy views for gates and kernels; the only copy of a frame, made when first used."""
+        return RowIndex.of(self.evidence, self.placements)
+
+    def inputs(self) -> dict[str, Any]:
+        """What the line's driver takes, by input name."""
+        names = ("evidence", "placements", "segments", "row_index", "postings", "vectors")
+        return {name: getattr(self, name) for name in names}
+
+
+def corpus_frame(
+    generation: str, segments: Sequence[Segment], packs: Mapping[str, Pack], changes: pa.Table, profile: str | None
+) -> CorpusFrame:
+    """The frame of these segments, in their order."""
+    starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
+    parts = tuple(packs[segment.pack].matrix(segment) for segment in segments)
+    vectors = None
+    if profile is not None and any(part is not None for part in parts):
+        dimensions = next(part.shape[1] for part in parts if part is not None)
+        vectors = VectorIndex(profile, parts, starts[:-1], np.empty((0, dimensions), dtype=np.int16))
+    return CorpusFrame(
+        generation=generation,
+        evidence=stored_evidence(segments, packs).select(EVIDENCE.names()),
+        placements=stored_placements(segments, packs, changes),
+        segments=SEGMENTS.build(
+            {
+                "segment_id": [segment.segment_id for segment in segments],
+                "owner_project": [segment.owner_project for segment in segments],
+                "owner_user": [segment.owner_user for segment in segments],
+                "row_start": starts[:-1],
+                "row_end": starts[1:],
+            },
+            rows=len(segments),
+        ),
+        postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1]),
+        vectors=vectors,
+        encoder_profile=profile,
+    )
+
+
+def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack]) -> pa.Table:
+    """EVIDENCE with `row_digest` of these segments, one after the other."""
+    slices = [packs[run.pack].evidence.slice(run.rows[0], run.size) for run in _runs(segments)]
+    return pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
+
+
+def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], changes: pa.Table) -> pa.Table:
+    """PLACEMENTS of these segments as they are now; rows count through the segments."""
+    slices, row = [PLACEMENTS.empty()], 0
+    for run in _runs(segments):
+        start, end = run.placements
+        slices.append(shifted(packs[run.pack].placements.slice(start, end - start), row - run.rows[0]))
+        row += run.size
+    stored = pa.concat_tables(slices)
+    starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
+    at = pc.index_in(changes["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
+    changes, at = changes.filter(at.is_valid()), at.drop_null().to_numpy()
+    return applied(stored, with_rows(changes, changes["row"].to_numpy() + starts[at]))
+
+
+def _runs(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """Neighbours in one pack as one range."""
+    run: Segment | None = None
+    for segment in segments:
+        if run and run.pack == segment.pack and run.rows[1] == segment.rows[0]:
+            rows, placements = (run.rows[0], segment.rows[1]), (run.placements[0], segment.placements[1])
+            run = replace(run, rows=rows, placements=placements)
+            continue
+        if run:
+            yield run
+        run = segment
+    if run:
+        yield run

@@ -1,0 +1,52 @@
+"""A generation opened for reading: its manifest, its packs, mapped, and what changed about their placements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from .changes import CHANGES
+from .frame import CorpusFrame, corpus_frame
+from .manifest import Manifest
+from .packs import Pack, Segment
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One state of a corpus, which nothing written later can change."""
+
+    path: Path
+    manifest: Manifest
+    packs: Mapping[str, Pack]
+
+    @classmethod
+    def open(cls, path: Path, generation: str | None = None) -> Generation:
+        """The generation with this id, by default the current one."""
+        manifest = Manifest.read(path, generation)
+        packs = {name: Pack(path / "packs" / name, files) for name, files in manifest.packs.items()}
+        return cls(path, manifest, packs)
+
+    @cached_property
+    def changes(self) -> pa.Table:
+        """CHANGES of all segments."""
+        pack = self.manifest.changes
+        return CHANGES.empty_table() if pack is None else self.packs[pack].table("changes.arrow")
+
+    def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[Segment]:
+        """The segments of these projects that belong to the whole project or to one of these users (None = any)."""
+        return [
+            segment
+            for segment in self.manifest.segments
+            if (projects is None or segment.owner_project in projects)
+            and (users is None or segment.owner_user is None or segment.owner_user in users)
+        ]
+
+    def frame(self, segments: Sequence[Segment]) -> CorpusFrame:
+        """The frame of these segments, in their order."""
+        return corpus_frame(
+            self.manifest.generation, segments, self.packs, self.changes, self.manifest.encoder_profile
+        )

@@ -1,0 +1,110 @@
+"""What a row of evidence is, by its content: its id, its digest, and the digest of a whole generation.
+
+An id never depends on where, when or next to what a row was stored. A generation's digest is a multiset hash of its
+rows: neither order nor segments leave a trace in it, and a change costs only the rows that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...nodes.digests import _rows as row_forms
+from ...nodes.tables import EVIDENCE, PLACEMENTS
+
+ID_COLUMNS = ("owner_project", "owner_user", "source_id", "path", "section", "text_sha256", "occurrence")
+_FROM_ID = {"evidence_id", *ID_COLUMNS, "text"}
+DESCRIBING_COLUMNS = tuple(
+    name for name, column in EVIDENCE.columns.items() if column.digest and name not in _FROM_ID | {"length"}
+)
+"""Columns of EVIDENCE that its id does not already determine; `length` follows from the text."""
+PLACEMENT_COLUMNS = tuple(name for name in PLACEMENTS.columns if name not in ("row", "evidence_id"))
+
+_BASE32HEX = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", dtype=np.uint8)
+
+
+def evidence_ids(rows: pa.Table) -> pa.Array:
+    """The id of each row: the first 130 bits of SHA-256 over `ID_COLUMNS`, as 26 base32hex characters."""
+    digests = np.frombuffer(b"".join(_sha256_rows(b"evidence/1", rows, ID_COLUMNS)), dtype=np.uint8).reshape(-1, 32)
+    bits = np.unpackbits(digests[:, :17], axis=1)[:, :130].reshape(-1, 26, 5)
+    characters = _BASE32HEX[bits @ np.array([16, 8, 4, 2, 1], dtype=np.uint8)]
+    offsets = np.arange(0, 26 * len(digests) + 1, 26, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(digests), pa.py_buffer(offsets), pa.py_buffer(characters.tobytes()))
+
+
+def row_digests(evidence: pa.Table) -> pa.Array:
+    """SHA-256 of each row's `DESCRIBING_COLUMNS`: it changes whenever anything but the row's text and times does."""
+    return pa.array(_sha256_rows(b"row/1", evidence, DESCRIBING_COLUMNS), pa.binary(32))
+
+
+def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) -> list[bytes]:
+    """What a generation's digest adds up, one per row: id, row digest, encoder profile or "", and every placement.
+
+    `placements` is sorted by row (position in `evidence`), then time; `evidence` has the column `row_digest`.
+    """
+    offsets, forms = row_forms([placements[name].combine_chunks() for name in PLACEMENT_COLUMNS], placements.num_rows)
+    bounds = offsets[np.searchsorted(placements["row"].to_numpy(), np.arange(evidence.num_rows + 1))].tolist()
+    view = memoryview(forms)
+    rows = zip(evidence["evidence_id"].to_pylist(), evidence["row_digest"].to_pylist(), profiles, strict=True)
+    return [
+        b"\0".join((row.encode(), digest, profile.encode(), view[bounds[i] : bounds[i + 1]]))
+        for i, (row, digest, profile) in enumerate(rows)
+    ]
+
+
+def _sha256_rows(prefix: bytes, table: pa.Table, columns: Iterable[str]) -> list[bytes]:
+    offsets, forms = row_forms([table[name].combine_chunks() for name in columns], table.num_rows)
+    view, bounds, start = memoryview(forms), offsets.tolist(), hashlib.sha256(prefix)
+    digests = []
+    for begin, end in zip(bounds, bounds[1:], strict=False):
+        hasher = start.copy()
+        hasher.update(view[begin:end])
+        digests.append(hasher.digest())
+    return digests
+
+
+_LANES = 1024
+_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class MultisetHash:
+    """LtHash16 (Lewi et al., "Securing update propagation with homomorphic hashing", 2019): sums of 1,024 16-bit lanes.
+
+    Adding and removing elements commute, so the hash of a generation follows from the one before and the change.
+    """
+
+    lanes: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, elements: Sequence[bytes] = ()) -> MultisetHash:
+        """The hash of some elements."""
+        lanes = np.zeros(_LANES, dtype=np.uint16)
+        for start in range(0, len(elements), _BATCH):
+            batch = b"".join(hashlib.shake_128(e).digest(2 * _LANES) for e in elements[start : start + _BATCH])
+            lanes += np.frombuffer(batch, dtype="<u2").reshape(-1, _LANES).sum(axis=0, dtype=np.uint16)
+        return cls(lanes)
+
+    @classmethod
+    def from_hex(cls, text: str) -> MultisetHash:
+        """The hash that `hex` wrote."""
+        return cls(np.frombuffer(bytes.fromhex(text), dtype="<u2").astype(np.uint16))
+
+    def hex(self) -> str:
+        """The whole state, 4,096 hex digits."""
+        return self.lanes.astype("<u2").tobytes().hex()
+
+    def digest(self, *context: str) -> str:
+        """SHA-256 of the state and some strings, 64 hex digits."""
+        return hashlib.sha256("\0".join((*context, self.hex())).encode()).hexdigest()
+
+    def __add__(self, other: MultisetHash) -> MultisetHash:
+        return MultisetHash(self.lanes + other.lanes)
+
+    def __sub__(self, other: MultisetHash) -> MultisetHash:
+        return MultisetHash(self.lanes - other.lanes)

@@ -1,0 +1,85 @@
+"""Imported rows as evidence: identity computed, rows of one text and occurrence folded into one with its placements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.digests import text_sha256
+from ...nodes.errors import SchemaError
+from ...nodes.tables import EVIDENCE, IMPORT_ROWS, PLACEMENTS
+from .identity import evidence_ids, row_digests
+from .parts import STORED_EVIDENCE
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """What an import says: EVIDENCE with `row_digest` (`length` still 0) and PLACEMENTS, by owner, source and path."""
+
+    evidence: pa.Table
+    placements: pa.Table
+
+
+def incoming(rows: pa.Table, now: datetime) -> Incoming:
+    """Fold import rows (normalised and redacted, see IMPORT_ROWS) into evidence and placements.
+
+    Where rows of one evidence id disagree about anything but time and place, the latest recorded one decides.
+
+    Raises:
+        SchemaError: a column has the wrong type, or a required value is missing.
+    """
+    rows = _complete(rows, now)
+    by_id = [(name, "ascending") for name in ("evidence_id", "recorded_time", "version", "line_start", "line_end")]
+    rows = rows.take(pc.sort_indices(rows.select([name for name, _ in by_id]), sort_keys=by_id))
+    ids = rows["evidence_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    last = np.flatnonzero(np.diff(ids, append=-1))
+    evidence = rows.select(EVIDENCE.names()).take(pa.array(last))
+    names = ("owner_project", "owner_user", "source_id", "path", "evidence_id")
+    order = pc.sort_indices(evidence.select(names), sort_keys=[(name, "ascending") for name in names])
+    place = np.empty(len(last), dtype=np.int64)
+    place[order.to_numpy()] = np.arange(len(last))
+    evidence = evidence.take(order).combine_chunks()
+    evidence = EVIDENCE.check(evidence).append_column(STORED_EVIDENCE.field("row_digest"), row_digests(evidence))
+    placements = rows.select(PLACEMENTS.names()[1:]).add_column(0, PLACEMENTS.schema.field("row"), pa.array(place[ids]))
+    return Incoming(evidence, PLACEMENTS.check(_distinct(placements)))
+
+
+def sorted_placements(placements: pa.Table) -> pa.Table:
+    """By row, then time, then version."""
+    keys = ("row", "recorded_time", "version", "line_start")
+    order = pc.sort_indices(placements.select(keys), sort_keys=[(name, "ascending") for name in keys])
+    return placements.take(order).combine_chunks()
+
+
+def _complete(rows: pa.Table, now: datetime) -> pa.Table:
+    """The rows with every column of EVIDENCE and PLACEMENTS but `row`."""
+    columns = {name: rows[name] for name in rows.column_names}
+    for name, column in {**IMPORT_ROWS.columns, "redactions": EVIDENCE.columns["redactions"]}.items():
+        values = columns.get(name, pa.nulls(rows.num_rows, column.type))
+        if values.type != column.type:
+            raise SchemaError(f"Expected {column.type}, got {values.type} - at import_rows.{name}")
+        columns[name] = values
+    columns["occurrence"] = pc.fill_null(columns["occurrence"], 0)
+    columns["text_sha256"] = text_sha256(columns["text"])
+    columns["captured_time"] = pa.repeat(pa.scalar(now, EVIDENCE.columns["captured_time"].type), rows.num_rows)
+    columns["length"] = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
+    columns["evidence_id"] = evidence_ids(pa.table(columns))
+    names = dict.fromkeys([*EVIDENCE.names(), *PLACEMENTS.names()[1:]])
+    fields = [(PLACEMENTS if name in PLACEMENTS.columns else EVIDENCE).schema.field(name) for name in names]
+    return pa.table([columns[name] for name in names], schema=pa.schema(fields)).combine_chunks()
+
+
+def _distinct(placements: pa.Table) -> pa.Table:
+    """Sorted by row and time, exact repetitions dropped."""
+    placements = sorted_placements(placements)
+    if placements.num_rows < 2:
+        return placements
+    same = np.ones(placements.num_rows - 1, dtype=bool)
+    for name in placements.column_names:
+        codes = placements[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+        same &= codes[1:] == codes[:-1]
+    return placements.filter(pa.array(np.append(True, ~same)))

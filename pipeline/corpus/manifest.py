@@ -1,0 +1,121 @@
+"""Manifests: what a generation consists of, as JSON, and the one pointer that says which is current.
+
+    CURRENT                     the id of the current generation
+    generations/<id>.json       its manifest
+    packs/<id>/                 what one publication wrote, see `packs.py`
+    LOCK                        held by the one writer
+
+A generation's id is a digest of its content: rows, placements, which rows are encoded, encoder profile, analyzers. The
+same content has the same id wherever, in whatever order and in however many segments it was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import StoreError
+from .durable import write_atomic
+from .identity import MultisetHash
+from .packs import Segment
+
+SCHEMA_VERSION = 1
+ANALYZERS = ("code/1", "prose/1")
+"""The analyzers of stored rows; part of every generation's id."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One generation. `sequence` orders generations in this folder; `created` is envelope, in no digest."""
+
+    sequence: int
+    created: str
+    encoder_profile: str | None
+    content: MultisetHash
+    placements: int
+    segments: Sequence[Segment] = ()
+    packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Files of every pack in use: name -> bytes, sha256."""
+    changes: str | None = None
+    """The pack that holds the changes table."""
+
+    @property
+    def generation(self) -> str:
+        """The id of this content, 32 hex digits."""
+        return self.content.digest(f"generation/{SCHEMA_VERSION}", self.encoder_profile or "", *ANALYZERS)[:32]
+
+    @property
+    def rows(self) -> int:
+        """Rows of evidence."""
+        return sum(segment.size for segment in self.segments)
+
+    def write(self, path: Path) -> None:
+        """Make this the current generation of the corpus at `path`: its manifest, then the pointer."""
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "generation": self.generation,
+            "sequence": self.sequence,
+            "created": self.created,
+            "encoder_profile": self.encoder_profile,
+            "analyzers": ANALYZERS,
+            "content": self.content.hex(),
+            "rows": self.rows,
+            "placements": self.placements,
+            "changes": self.changes,
+            "packs": self.packs,
+            "segments": [[getattr(segment, name) for name in Segment.__slots__] for segment in self.segments],
+        }
+        write_atomic(path / "generations" / f"{self.generation}.json", json.dumps(document).encode())
+        write_atomic(path / "CURRENT", f"{self.generation}\n".encode())
+
+    @classmethod
+    def read(cls, path: Path, generation: str | None = None) -> Manifest:
+        """The manifest of a generation, of the current one by default.
+
+        Raises:
+            StoreError: there is no corpus or no such generation, or another version wrote it.
+        """
+        if generation is None:
+            try:
+                generation = (path / "CURRENT").read_text().strip()
+            except OSError as error:
+                hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
+                raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
+        at = path / "generations" / f"{generation}.json"
+        try:
+            document = json.loads(at.read_bytes())
+        except OSError as error:
+            known = ", ".join(generations(path)) or "none"
+            raise StoreError(f"Expected one of the generations {known}, got {generation!r} - at {path}") from error
+        except ValueError as error:
+            raise StoreError(f"Expected a manifest, got a damaged file - at {at}") from error
+        if (version := document.get("schema_version")) != SCHEMA_VERSION:
+            hint = "index the sources again with this version."
+            raise StoreError(f"Expected schema version {SCHEMA_VERSION}, got {version} - at {at}", hint=hint)
+        if (names := tuple(document["analyzers"])) != ANALYZERS:
+            hint = "index the sources again with this version."
+            raise StoreError(f"Expected analyzers {', '.join(ANALYZERS)}, got {', '.join(names)} - at {at}", hint=hint)
+        return cls(
+            sequence=document["sequence"],
+            created=document["created"],
+            encoder_profile=document["encoder_profile"],
+            content=MultisetHash.from_hex(document["content"]),
+            placements=document["placements"],
+            segments=[Segment(*(tuple(v) if isinstance(v, list) else v for v in row)) for row in document["segments"]],
+            packs=document["packs"],
+            changes=document["changes"],
+        )
+
+
+def generations(path: Path) -> list[str]:
+    """The ids of the stored generations, oldest first."""
+    found = []
+    for at in (path / "generations").glob("*.json"):
+        try:
+            found.append((json.loads(at.read_bytes())["sequence"], at.stem))
+        except (OSError, ValueError, KeyError):
+            continue
+    return [generation for _, generation in sorted(found)]

@@ -1,0 +1,182 @@
+"""Packs: what one publication wrote, immutable. A segment is one owner's contiguous range of a pack's rows.
+
+    packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then in EVIDENCE order
+               placements.arrow   PLACEMENTS; `row` counts inside the pack
+               postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
+               vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
+               changes.arrow      if placements of other packs' rows ended or came back, see `changes.py`
+
+Every file is one Arrow IPC record batch, mapped as a whole: many small owners cost few files, and a segment is a slice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...nodes.digests import table_digest
+from ...nodes.errors import StoreError
+from ...nodes.frames import SegmentPostings
+from .durable import publish_folder, staging_folder, write_table
+from .identity import MultisetHash
+from .parts import Part
+from .postings import PostingLists, posting_lists
+
+_POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Where one owner's rows stand: ranges [start, end) of a pack's rows, placements and posting keys."""
+
+    segment_id: str
+    pack: str
+    owner_project: str
+    owner_user: str | None
+    encoded: bool
+    rows: Span
+    placements: Span
+    keys: Span
+
+    @property
+    def size(self) -> int:
+        """Rows of evidence."""
+        return self.rows[1] - self.rows[0]
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Sorts segments by owner; what belongs to the whole project comes first."""
+        return self.owner_project, self.owner_user or ""
+
+
+class Pack:
+    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader."""
+
+    def __init__(self, folder: Path, names: Collection[str]) -> None:
+        self.folder = folder
+        try:
+            self._maps = {name: pa.memory_map(str(folder / name)) for name in names}
+        except OSError as error:
+            raise StoreError(f"Expected pack {folder.name}, got {type(error).__name__} - at {folder}") from error
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._maps
+
+    def table(self, name: str) -> pa.Table:
+        """A file as a table of one chunk, zero-copy."""
+        try:
+            return pa.ipc.open_file(self._maps[name]).read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StoreError(f"Expected an Arrow file, got a damaged one - at {self.folder / name}") from error
+
+    @cached_property
+    def evidence(self) -> pa.Table:
+        """EVIDENCE and `row_digest`."""
+        return self.table("evidence.arrow")
+
+    @cached_property
+    def placements(self) -> pa.Table:
+        """PLACEMENTS as written; `row` counts inside the pack."""
+        return self.table("placements.arrow")
+
+    @cached_property
+    def vectors(self) -> pa.Table | None:
+        """`text_digest` and `vector` of every row, or None."""
+        return self.table("vectors.arrow") if "vectors.arrow" in self else None
+
+    @cached_property
+    def _postings(self) -> PostingLists:
+        table = self.table("postings.arrow").combine_chunks()
+        lists = table["postings"].chunk(0) if table.num_rows else pa.array([], pa.large_list(_POSTING))
+        row, freq = lists.values.flatten()
+        hashes = table["hash"].to_numpy()
+        keys = table["key"].chunk(0) if table.num_rows else pa.array([], pa.large_string())
+        return PostingLists(hashes, keys, lists.offsets.to_numpy(), row.to_numpy(), freq.to_numpy())
+
+    def postings(self, segment: Segment) -> SegmentPostings:
+        """The posting lists of a segment, zero-copy."""
+        start, end = segment.keys
+        lists = self._postings
+        keys = lists.keys.slice(start, end - start)
+        return SegmentPostings(lists.hashes[start:end], keys, lists.starts[start : end + 1], lists.rows, lists.freqs)
+
+    @cached_property
+    def _matrix(self) -> NDArray[np.int16]:
+        assert self.vectors is not None
+        column = self.vectors["vector"].chunk(0)
+        return column.values.to_numpy().reshape(-1, column.type.list_size)
+
+    def matrix(self, segment: Segment) -> NDArray[np.int16] | None:
+        """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
+        return self._matrix[slice(*segment.rows)] if segment.encoded else None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A pack on disk: its id, its files with size and SHA-256, its segments and the sum of their rows."""
+
+    pack: str
+    files: Mapping[str, Mapping[str, Any]]
+    segments: Sequence[Segment]
+    content: MultisetHash
+
+
+def write_pack(packs: Path, part: Part) -> Written:
+    """Write rows in the order of `Part.sorted` as a pack."""
+    bounds = part.segment_starts()
+    lists, key_starts = posting_lists(part.postings, bounds)
+    placement_starts, encoded = part.placement_starts()[bounds], part.encoded()
+    owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
+    hashes = [part.hash(start, end) for start, end in itertools.pairwise(bounds.tolist())]
+    ids = [content.digest("segment/1", str(owner)) for content, owner in zip(hashes, owners, strict=True)]
+    pack = hashlib.sha256("\n".join(["pack/1", *ids]).encode()).hexdigest()[:32]
+    tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
+    if part.vectors is not None:
+        tables["vectors.arrow"] = part.vectors
+    segments = [
+        Segment(
+            segment_id=ids[i][:32],
+            pack=pack,
+            **owners[i],
+            encoded=bool(encoded[bounds[i]]),
+            rows=(int(bounds[i]), int(bounds[i + 1])),
+            placements=(int(placement_starts[i]), int(placement_starts[i + 1])),
+            keys=(int(key_starts[i]), int(key_starts[i + 1])),
+        )
+        for i in range(len(ids))
+    ]
+    return Written(pack, _write(packs, pack, tables), segments, sum(hashes, MultisetHash.of()))
+
+
+def write_changes(packs: Path, changes: pa.Table) -> tuple[str, Mapping[str, Any]]:
+    """Write CHANGES as a pack of its own: its id and its file."""
+    pack = table_digest(changes)[:32]
+    return pack, _write(packs, pack, {"changes.arrow": changes})
+
+
+def _write(packs: Path, pack: str, tables: Mapping[str, pa.Table]) -> Mapping[str, Any]:
+    files = {}
+    with staging_folder(packs) as folder:
+        for name, table in tables.items():
+            write_table(folder / name, table)
+            with (folder / name).open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            files[name] = {"bytes": (folder / name).stat().st_size, "sha256": sha256}
+        publish_folder(folder, packs / pack)
+    return files
+
+
+def _table(lists: PostingLists) -> pa.Table:
+    pairs = pa.StructArray.from_arrays([pa.array(lists.rows), pa.array(lists.freqs)], fields=list(_POSTING))
+    postings = pa.LargeListArray.from_arrays(pa.array(lists.starts), pairs)
+    return pa.table({"hash": lists.hashes, "key": lists.keys, "postings": postings})

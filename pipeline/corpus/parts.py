@@ -1,0 +1,142 @@
+"""Rows on their way into a pack, in memory: new ones, and stored ones that are written again in better company."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.ragged import starts_of
+from ...nodes.tables import EVIDENCE
+from .identity import MultisetHash, elements
+from .postings import Postings, joined, postings_of
+
+STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("row_digest", pa.binary(32), False))
+"""EVIDENCE as a pack stores it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows with everything that belongs to them; position is identity: row `i` of every field is the same row.
+
+    `evidence` is EVIDENCE with `row_digest`; `placements` is sorted by row, then time; `vectors` has `text_digest` and
+    `vector` (null = not encoded), or is None in a corpus without an encoder, whose `profile` is "".
+    """
+
+    evidence: pa.Table
+    placements: pa.Table
+    postings: Postings
+    vectors: pa.Table | None
+    profile: str
+
+    @classmethod
+    def of_new(cls, evidence: pa.Table, placements: pa.Table, vectors: pa.Table | None, profile: str) -> Part:
+        """New rows: their postings and lengths are computed here."""
+        postings, length = postings_of(evidence)
+        at = evidence.schema.get_field_index("length")
+        return cls(evidence.set_column(at, evidence.schema.field(at), length), placements, postings, vectors, profile)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part]) -> Part:
+        """The rows of all parts (at least one), one part after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = starts_of(np.array([part.evidence.num_rows for part in parts]))
+        vectors = None
+        if any(part.vectors is not None for part in parts):
+            schema = next(part.vectors.schema for part in parts if part.vectors is not None)
+            vectors = pa.concat_tables(
+                _nulls(schema, part.evidence.num_rows) if part.vectors is None else part.vectors for part in parts
+            )
+        return cls(
+            pa.concat_tables(part.evidence for part in parts).combine_chunks(),
+            pa.concat_tables(shifted(part.placements, int(start)) for part, start in zip(parts, starts, strict=False)),
+            joined([part.postings.shifted(int(start)) for part, start in zip(parts, starts, strict=False)]),
+            vectors,
+            max(part.profile for part in parts),
+        )
+
+    def sorted(self) -> Part:
+        """By owner, then encoded or not, then in EVIDENCE order, at the line where a row stood last."""
+        last = self.placement_starts()[1:] - 1
+        keys = self.evidence.select(["owner_project", "owner_user", "source_id", "path", "evidence_id"])
+        keys = keys.append_column("line_start", self.placements["line_start"].take(pa.array(last)))
+        keys = keys.append_column("encoded", pa.array(self.encoded()))
+        names = ("owner_project", "owner_user", "encoded", "source_id", "path", "line_start", "evidence_id")
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
+        place = np.empty(len(order), dtype=np.int64)
+        place[order.to_numpy()] = np.arange(len(order))
+        placements = moved(self.placements, place)
+        return replace(
+            self,
+            evidence=self.evidence.take(order),
+            placements=placements.take(pa.array(np.argsort(placements["row"].to_numpy(), kind="stable"))),
+            postings=self.postings.moved(place),
+            vectors=None if self.vectors is None else self.vectors.take(order),
+        )
+
+    def kept(self, keep: NDArray[np.bool_]) -> Part:
+        """Only the rows where `keep` is true."""
+        place = np.where(keep, np.cumsum(keep) - 1, -1)
+        placements = moved(self.placements, place)
+        return replace(
+            self,
+            evidence=self.evidence.filter(pa.array(keep)),
+            placements=placements.filter(pc.greater_equal(placements["row"], 0)),
+            postings=self.postings.moved(place),
+            vectors=None if self.vectors is None else self.vectors.filter(pa.array(keep)),
+        )
+
+    def encoded(self) -> NDArray[np.bool_]:
+        """Which rows have a vector."""
+        if self.vectors is None:
+            return np.zeros(self.evidence.num_rows, dtype=bool)
+        return self.vectors["vector"].is_valid().to_numpy()
+
+    def placement_starts(self) -> NDArray[np.int64]:
+        """Where the placements of each row start, and the end of the last."""
+        return starts_of(np.bincount(self.placements["row"].to_numpy(), minlength=self.evidence.num_rows))
+
+    def segment_starts(self) -> NDArray[np.int64]:
+        """Where the segments of sorted rows start, and the end of the last: one per owner, encoded or not."""
+        rows = self.evidence.num_rows
+        cut = np.zeros(rows, dtype=bool)
+        cut[:1] = True
+        for name in ("owner_project", "owner_user"):
+            codes = self.evidence[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+            cut[1:] |= codes[1:] != codes[:-1]
+        encoded = self.encoded()
+        cut[1:] |= encoded[1:] != encoded[:-1]
+        return np.append(np.flatnonzero(cut), rows)
+
+    def hash(self, start: int = 0, end: int | None = None) -> MultisetHash:
+        """The multiset hash of rows [start, end)."""
+        end = self.evidence.num_rows if end is None else end
+        bounds = self.placement_starts()
+        placements = shifted(self.placements.slice(bounds[start], bounds[end] - bounds[start]), -start)
+        profiles = np.where(self.encoded()[start:end], self.profile, "").tolist()
+        return MultisetHash.of(elements(self.evidence.slice(start, end - start), placements, profiles))
+
+
+def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+    """The placements with these rows, in the same order."""
+    at = placements.schema.get_field_index("row")
+    return placements.set_column(at, placements.schema.field(at), pa.array(rows))
+
+
+def moved(placements: pa.Table, place: NDArray[np.int64]) -> pa.Table:
+    """The placements with row `i` at `place[i]`, in the same order."""
+    return with_rows(placements, place[placements["row"].to_numpy()])
+
+
+def shifted(placements: pa.Table, by: int) -> pa.Table:
+    """The placements with `by` added to their rows; zero-copy where `by` is 0."""
+    return with_rows(placements, placements["row"].to_numpy() + by) if by else placements
+
+
+def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
+    return pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)

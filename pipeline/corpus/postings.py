@@ -1,0 +1,164 @@
+"""The posting lists of rows, built with array operations; a row's postings depend on that row only.
+
+Fields (prefixes in `nodes/frames.py`): terms of text, path, title and section; definitions; references; path; ids;
+conflict set. Only the terms count towards a row's `length`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.frames import FIELDS, key_hashes
+from ...nodes.index_keys import conflict_keys, definition_keys, id_keys, path_keys
+from ...nodes.ragged import Ragged, distinct, starts_of
+from ...nodes.text_analysis import analyzer_for, terms_of
+
+_KEYED_COLUMNS = (
+    ("definition", "symbols", definition_keys),
+    ("reference", "calls", definition_keys),
+    ("path", "path", path_keys),
+    ("id", "evidence_id", id_keys),
+    ("id", "entity", id_keys),
+    ("id", "uri", id_keys),
+    ("conflict", "conflict_set", conflict_keys),
+)
+
+_EMPTY = pa.scalar("", pa.large_string())
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Postings in no order: key `keys[key[i]]` occurs `freq[i]` times in row `row[i]`; pairs may repeat."""
+
+    keys: pa.LargeStringArray
+    key: NDArray[np.int64]
+    row: NDArray[np.int64]
+    freq: NDArray[np.int32]
+
+    def moved(self, rows: NDArray[np.int64]) -> Postings:
+        """The same with row `i` at `rows[i]`; rows at -1 are gone."""
+        row = rows[self.row]
+        kept = row >= 0
+        return Postings(self.keys, self.key[kept], row[kept], self.freq[kept])
+
+    def shifted(self, by: int) -> Postings:
+        """The same with `by` added to every row."""
+        return Postings(self.keys, self.key, self.row + by, self.freq)
+
+
+def joined(parts: Sequence[Postings]) -> Postings:
+    """All the postings of some parts (at least one) under one list of keys."""
+    keys, codes = distinct([part.keys for part in parts])
+    starts = starts_of(np.array([len(part.keys) for part in parts]))
+    return Postings(
+        keys,
+        np.concatenate([codes[start + part.key] for start, part in zip(starts, parts, strict=False)]),
+        np.concatenate([part.row for part in parts]),
+        np.concatenate([part.freq for part in parts]),
+    )
+
+
+def postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
+    """The postings of rows (EVIDENCE without `length`), and the `length` of each: its text terms, with repetitions."""
+    parts, length = _text_postings(evidence)
+    parts += [
+        _postings(field, Ragged.of(evidence[column]).expand(keys)) for field, column, keys in _KEYED_COLUMNS
+    ]
+    return joined(parts), pa.array(length, pa.int32())
+
+
+def index_text(evidence: pa.Table, columns: Sequence[str]) -> pa.Array:
+    """The given columns of each row on lines of their own, nulls left out."""
+    texts = [evidence[name].combine_chunks().cast(pa.large_string()) for name in columns]
+    return pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()), null_handling="skip")
+
+
+@dataclass(frozen=True)
+class PostingLists:
+    """Postings in stored order: segment, then key by hash and text, then row (local to its segment).
+
+    Key `i` has `rows[starts[i]:starts[i + 1]]`.
+    """
+
+    hashes: NDArray[np.uint64]
+    keys: pa.LargeStringArray
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    freqs: NDArray[np.int32]
+
+
+def posting_lists(postings: Postings, row_starts: NDArray[np.int64]) -> tuple[PostingLists, NDArray[np.int64]]:
+    """The postings sorted into lists, and where each segment's keys start (and the last one's end).
+
+    Segment `s` has the rows `row_starts[s]:row_starts[s + 1]`.
+    """
+    hashes, keys, rank = _sorted_keys(postings.keys)
+    segment = np.searchsorted(row_starts, postings.row, side="right") - 1
+    span = int(np.diff(row_starts).max(initial=1))
+    if len(row_starts) * len(keys) * span >= 2**63:
+        raise OverflowError("too many segments, keys and rows for one pack")
+    code = (segment * len(keys) + rank[postings.key]) * span + (postings.row - row_starts[segment])
+    if np.all(postings.freq == 1):
+        code.sort(kind="stable")
+        freq = None
+    else:
+        order = np.argsort(code, kind="stable")
+        code, freq = code[order], postings.freq[order]
+    first = np.flatnonzero(np.diff(code, prepend=-1))
+    freqs = np.diff(first, append=len(code)) if freq is None else np.add.reduceat(freq, first) if len(first) else freq
+    code = code[first]
+    group = code // span
+    rows = code - group * span
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    used = group[starts]
+    stored = used % max(len(keys), 1)
+    lists = PostingLists(
+        hashes[stored],
+        keys.take(pa.array(stored)),
+        np.append(starts, len(rows)),
+        rows.astype(np.int32),
+        freqs.astype(np.int32),
+    )
+    return lists, np.searchsorted(used, np.arange(len(row_starts)) * len(keys))
+
+
+def _sorted_keys(keys: pa.LargeStringArray) -> tuple[NDArray[np.uint64], pa.LargeStringArray, NDArray[np.int64]]:
+    """Keys in order of (hash, text), and the place of each in it."""
+    hashes = key_hashes(keys.to_pylist()) if len(keys) else _none(np.uint64)
+    order = np.argsort(hashes, kind="stable")
+    if np.any(np.diff(hashes[order]) == 0):
+        order = np.array(sorted(range(len(keys)), key=lambda i: (hashes[i], keys[i].as_py())))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return hashes[order], keys.take(pa.array(order)), rank
+
+
+def _text_postings(evidence: pa.Table) -> tuple[list[Postings], NDArray[np.int64]]:
+    kinds = pc.dictionary_encode(evidence["evidence_kind"].combine_chunks())
+    names = np.array([analyzer_for(kind) for kind in kinds.dictionary.to_pylist()], dtype=object)
+    of_row = names[kinds.indices.to_numpy()] if len(kinds) else names
+    texts = index_text(evidence, ("title", "path", "section", "text"))
+    length = np.zeros(len(texts), dtype=np.int64)
+    parts = []
+    for name in sorted(set(names)):
+        rows = np.flatnonzero(of_row == name)
+        terms = terms_of(texts.take(pa.array(rows)), name)
+        length[rows] = np.diff(terms.starts)
+        parts.append(_postings("text", terms).moved(rows))
+    return parts, length
+
+
+def _postings(field: str, terms: Ragged) -> Postings:
+    prefix = pa.scalar(f"{FIELDS[field]}:", pa.large_string())
+    keys = pc.binary_join_element_wise(prefix, terms.vocabulary.cast(pa.large_string()), _EMPTY)
+    return Postings(keys, terms.codes, terms.rows, np.ones(len(terms.codes), dtype=np.int32))
+
+
+def _none(dtype: type) -> NDArray:
+    return np.empty(0, dtype=dtype)

@@ -1,0 +1,182 @@
+"""A corpus: a folder of immutable packs, generations that list their segments, and one pointer to the current one.
+
+Reading: `Corpus.open(path).frame(projects)`. Writing: `publish`, `append`, `merge`, `gc`, one writer at a time. Packs are
+written first, then the manifest, then the pointer, so a crash at any moment leaves the generation before, whole.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pyarrow as pa
+
+from ...nodes.errors import BusyError, InputError, StoreError
+from .durable import remove_leftovers
+from .frame import CorpusFrame
+from .generation import Generation
+from .identity import MultisetHash
+from .incoming import incoming
+from .manifest import ANALYZERS, Manifest, generations
+from .publishing import PublishReport, merged, published
+from .vectors import Encoder
+
+FRAMES_KEPT = 8
+
+
+class Corpus:
+    """One generation of a corpus, opened. Writing moves this object on to the generation it wrote."""
+
+    def __init__(self, base: Generation, *, pinned: bool) -> None:
+        self._base = base
+        self._pinned = pinned
+        self._frames: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
+
+    @classmethod
+    def create(cls, path: Path | str) -> Corpus:
+        """A new, empty corpus.
+
+        Raises:
+            StoreError: there is one already.
+        """
+        path = Path(path)
+        if (path / "CURRENT").exists():
+            raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
+        for folder in ("packs", "generations"):
+            (path / folder).mkdir(parents=True, exist_ok=True)
+        Manifest(0, "", None, MultisetHash.of(), 0).write(path)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path | str, generation: str | None = None) -> Corpus:
+        """The current generation, or a pinned one, which cannot be written to.
+
+        Raises:
+            StoreError: there is no corpus or generation, a file is missing, or another version wrote it.
+        """
+        return cls(Generation.open(Path(path), generation), pinned=generation is not None)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._base.path
+
+    @property
+    def generation(self) -> str:
+        """The id of the open generation: a digest of its content."""
+        return self._base.manifest.generation
+
+    @property
+    def encoder_profile(self) -> str | None:
+        """The encoder of this corpus; None before the first vector."""
+        return self._base.manifest.encoder_profile
+
+    def projects(self) -> list[str]:
+        """The projects that own rows, sorted."""
+        return sorted({segment.owner_project for segment in self._base.manifest.segments})
+
+    def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
+        """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
+        segments = self._base.segments(projects, users)
+        key = tuple(segment.segment_id for segment in segments)
+        if key not in self._frames:
+            self._frames[key] = self._base.frame(segments)
+            if len(self._frames) > FRAMES_KEPT:
+                self._frames.popitem(last=False)
+        self._frames.move_to_end(key)
+        return self._frames[key]
+
+    def publish(
+        self,
+        rows: pa.Table,
+        *,
+        complete_sources: Collection[str] = (),
+        project: str | None = None,
+        now: datetime,
+        encoder: Encoder | None = None,
+    ) -> PublishReport:
+        """Bring the corpus in line with imported rows and make the result the current generation.
+
+        Args:
+            rows: IMPORT_ROWS, normalised and redacted, with `redactions`; see `sources/importing.py`.
+            complete_sources: source ids that `rows` has all of: what it does not mention has ended.
+            project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
+            now: when rows are captured, and when those end that are gone. With a time zone.
+            encoder: encodes rows that have no vector yet.
+
+        Raises:
+            BusyError: another writer holds the lock.
+            StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
+            SchemaError: `rows` is not what is expected; the corpus is as it was.
+        """
+        if now.tzinfo is None:
+            raise InputError.expected("a time with a time zone", now.isoformat(), "now")
+        with self._writing():
+            new = incoming(rows, now)
+            projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
+            report, base = published(self._base, new, complete_sources, projects, now, encoder)
+            self._move_on(base)
+        return report
+
+    def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
+        """Add rows of a live source; what they do not mention stays. Small segments are folded together as they come."""
+        return self.publish(rows, now=now, encoder=encoder)
+
+    def merge(self, *, now: datetime) -> PublishReport:
+        """Fold every owner's smaller segments into one, with their changes. Rows, generation and results stay."""
+        with self._writing():
+            report, base = merged(self._base, now)
+            self._move_on(base)
+        return report
+
+    def gc(self, keep: int = 1) -> dict[str, int]:
+        """Forget all but the newest `keep` generations, and the packs that no other one uses: numbers and bytes freed.
+
+        Readers that have a generation open keep it.
+        """
+        if keep < 1:
+            raise InputError.expected("at least 1", keep, "keep")
+        with self._writing():
+            known = generations(self.path)
+            forgotten = [name for name in known[:-keep] if name != self.generation]
+            for name in forgotten:
+                (self.path / "generations" / f"{name}.json").unlink()
+            used = {pack for name in generations(self.path) for pack in Manifest.read(self.path, name).packs}
+            unused = [folder for folder in sorted((self.path / "packs").iterdir()) if folder.name not in used]
+            freed = sum(file.stat().st_size for folder in unused for file in folder.iterdir())
+            for folder in unused:
+                shutil.rmtree(folder)
+            remove_leftovers(self.path)
+            remove_leftovers(self.path / "generations")
+        return {"generations": len(forgotten), "packs": len(unused), "bytes": freed}
+
+    def info(self) -> dict[str, Any]:
+        """What is stored: rows, placements, segments, owners, sources, sizes, analyzers, encoder, generations."""
+        manifest = self._base.manifest
+        evidence = [self._base.frame([segment]).evidence["source_id"] for segment in ()]
+        return {}
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the lock, at the current generation."""
+        if self._pinned:
+            raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
+        try:
+            with filelock.FileLock(self.path / "LOCK", timeout=0):
+                if Manifest.read(self.path).sequence != self._base.manifest.sequence:
+                    self._move_on(Generation.open(self.path))
+                yield
+        except filelock.Timeout as error:
+            hint = "wait for the other writer to finish."
+            raise BusyError(f"Expected no other writer, got a held lock - at {self.path}", hint=hint) from error
+
+    def _move_on(self, base: Generation) -> None:
+        if base is not self._base:
+            self._base = base
+            self._frames.clear()

@@ -1,0 +1,96 @@
+"""The rows of some segments as one row space, for the writer: to compare with, to hash, to write again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.frames import SegmentPostings
+from ...nodes.ragged import starts_of
+from .frame import stored_evidence, stored_placements
+from .generation import Generation
+from .identity import MultisetHash, elements
+from .packs import Segment
+from .parts import Part, moved, shifted
+from .postings import Postings
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Row `i` of `evidence` is a stored row; segment `s` has the rows `starts[s]:starts[s + 1]`."""
+
+    base: Generation
+    segments: Sequence[Segment]
+    starts: NDArray[np.int64]
+    evidence: pa.Table
+    placements: pa.Table
+
+    @classmethod
+    def of(cls, base: Generation, segments: Sequence[Segment]) -> Stored:
+        """The rows of these segments as they are now."""
+        starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
+        evidence = stored_evidence(segments, base.packs)
+        return cls(base, segments, starts, evidence, stored_placements(segments, base.packs, base.changes))
+
+    def in_sources(self, projects: Collection[str], sources: Collection[str]) -> NDArray[np.bool_]:
+        """Which rows stand in one of these sources of these projects."""
+        among = [
+            pc.is_in(self.evidence[name], value_set=pa.array(sorted(values), pa.string())).to_numpy()
+            for name, values in (("owner_project", projects), ("source_id", sources))
+        ]
+        return among[0] & among[1]
+
+    def segments_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The segment of each row, by position."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def rows_of(self, segments: Collection[int]) -> NDArray[np.int64]:
+        """The rows of these segments, ascending."""
+        ranges = [np.arange(self.starts[s], self.starts[s + 1]) for s in sorted(segments)]
+        return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
+
+    def part(self, segment: int, placements: pa.Table) -> Part:
+        """A segment to be written again, with its share of these placements of the row space."""
+        stored, start, end = self.segments[segment], int(self.starts[segment]), int(self.starts[segment + 1])
+        pack = self.base.packs[stored.pack]
+        first, last = np.searchsorted(placements["row"].to_numpy(), (start, end))
+        return Part(
+            self.evidence.slice(start, end - start),
+            shifted(placements.slice(first, last - first), -start),
+            _postings(pack.postings(stored)),
+            pack.vectors.slice(stored.rows[0], stored.size) if stored.encoded and pack.vectors is not None else None,
+            self.base.manifest.encoder_profile or "",
+        )
+
+    def hash(self, rows: NDArray[np.int64], placements: pa.Table) -> MultisetHash:
+        """The multiset hash of these rows (ascending) with their share of these placements."""
+        if not len(rows):
+            return MultisetHash.of()
+        place = np.full(self.evidence.num_rows, -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        placements = moved(placements, place)
+        placements = placements.filter(pc.greater_equal(placements["row"], 0)).combine_chunks()
+        encoded = np.array([segment.encoded for segment in self.segments])[self.segments_of(rows)]
+        profiles = np.where(encoded, self.base.manifest.encoder_profile or "", "").tolist()
+        return MultisetHash.of(elements(self.evidence.take(pa.array(rows)), placements, profiles))
+
+    def crowded(self, fan_in: int) -> set[int]:
+        """Segments, by position, of owners that have at least `fan_in` of one size class (powers of `fan_in`)."""
+        classes = defaultdict(list)
+        for at, segment in enumerate(self.segments):
+            size_class = int(np.log(max(segment.size, 1)) / np.log(fan_in))
+            classes[segment.owner, segment.encoded, size_class].append(at)
+        return {at for members in classes.values() if len(members) >= fan_in for at in members}
+
+
+def _postings(lists: SegmentPostings) -> Postings:
+    span = slice(lists.starts[0], lists.starts[-1])
+    counts = np.diff(lists.starts)
+    key = np.repeat(np.arange(len(counts)), counts)
+    return Postings(lists.keys, key, lists.rows[span].astype(np.int64), lists.freqs[span])

@@ -1,0 +1,259 @@
+"""`demo`: the bundled sample and this repository, one batch run, and one snapshot opened up.
+
+Reads: `data/demo`, the Git checkout it is started in. Gives: a folder with corpus, grants, runs and pictures, and a
+`Demonstration` of what to look at. The sample counts as read on the morning of its story, so its answers do not depend
+on the day; the repository is read now.
+
+What one would otherwise get wrong: the demo asks as `ana`, and once as `bo` in the other project. The local user is
+granted the same projects, so the commands it prints work afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ..nodes.errors import InputError
+from .corpus import Corpus
+from .grants import write_starter_grants
+from .indexing import IndexReport, IndexRequest, index_into
+from .runs import RunStore, replay
+from .service import open_retriever, snapshot_rows
+from .settings import Settings, load_settings
+from .views.demonstration import Demonstration
+from .views.lineage import lineage_of_run, to_dot, write_picture
+from .views.refusal import refusals
+from .views.xray import render_text
+
+__all__ = ["run_demo"]
+
+MARKER = ".scoped-retrieval-demo"
+SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
+"""The sample counts as read at this time, between the failing run and the questions."""
+SHOP, BILLING = "shop", "billing"
+ASKS, ASKS_IN_BILLING = "ana", "bo"
+OPENED_UP = "1-fix-test"
+REFUSED = "6-other-project"
+MAX_COMMITS = 400
+MAX_EMBEDDED_ROWS = 1_200
+"""A repository with more is read without its history, or left without vectors: the demo takes a minute at most."""
+
+Say = Callable[[str], None]
+
+
+def run_demo(
+    folder: Path, *, repository: Path | None = None, semantic: bool = True, progress: bool = False, say: Say = print
+) -> Demonstration:
+    """Index, run, open up.
+
+    Args:
+        folder: where the demo writes; an earlier demo in it is replaced.
+        repository: a folder inside a Git checkout to index as well; anything else is left out.
+        semantic: embed, where the extra `semantic` is installed.
+        say: takes one line of progress at a time.
+
+    Raises:
+        InputError: `folder` holds something that is not a demo.
+    """
+    started = time.perf_counter()
+    folder = _fresh(folder)
+    sample = Path(str(resources.files(__package__.rpartition(".")[0] + ".data"))) / "demo"
+    settings = _settings(folder, ASKS)
+    shutil.copy(sample / "grants.yaml", settings.grants_path)
+
+    reports = [_index_shop(settings, sample, semantic, progress), _index_billing(folder, sample, semantic, progress)]
+    checkout = _checkout(repository) if repository else None
+    requests = _lines(sample / "requests.jsonl")
+    if checkout:
+        report = _index_checkout(settings, checkout, semantic, progress, say)
+        reports.append(report)
+        requests.append(_question_about(checkout, report.project))
+    for report in reports:
+        say(f"indexed {report.project}: {sum(report.rows.values())} rows in {report.seconds:.1f} s")
+        write_starter_grants(settings.grants_path, _local_user(), report.project)
+
+    with open_retriever(settings) as retriever:
+        summary = retriever.run(requests, progress=progress)
+    say(f"ran {summary.snapshots} requests in {summary.seconds:.1f} s")
+    return _opened(folder, settings, summary.run_id, requests, reports, started)
+
+
+def _opened(
+    folder: Path,
+    settings: Settings,
+    run_id: str,
+    requests: list[dict[str, Any]],
+    reports: list[IndexReport],
+    started: float,
+) -> Demonstration:
+    """Read the run back and open up one of its snapshots."""
+    store = RunStore(settings["runs"], create=False)
+    run = store.open(run_id)
+    by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
+    rows = {request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)}
+    block = rows[OPENED_UP]["blocks"][0]["text"]
+    twin = [row for row in refusals(*_contract(run, by_request[OPENED_UP]), _frame(settings, BILLING)) if row["path"]]
+    lineage = lineage_of_run(settings["runs"], run_id)
+    dot = folder / "lineage.dot"
+    dot.write_text(to_dot(lineage), encoding="utf-8")
+    return Demonstration(
+        folder=folder,
+        run_id=run_id,
+        run_folder=run.folder,
+        requests=requests,
+        rows=rows,
+        opened=by_request[OPENED_UP],
+        block=block,
+        xray=render_text(rows[OPENED_UP]),
+        replayed=replay(store, by_request[OPENED_UP]).block == block,
+        denied=rows[REFUSED],
+        twin=twin,
+        twin_block=_ask_in_billing(folder),
+        indexed=[report.as_dict() for report in reports],
+        pictures=[dot, *_picture(lineage, folder / "lineage.svg")],
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _index_shop(settings: Settings, sample: Path, semantic: bool, progress: bool) -> IndexReport:
+    shop = sample / SHOP
+    request = IndexRequest(
+        paths=(shop / "work_tree",),
+        source=SHOP,
+        sessions=(shop / "sessions.jsonl",),
+        memory=(shop / "memory.jsonl",),
+        artifacts=(shop / "artifacts",),
+        decisions=(shop / "decisions",),
+        preferences=(shop / "preferences.jsonl",),
+        standards=(shop / "standards",),
+        external=(shop / "external",),
+        evidence=(shop / "rules.jsonl",),
+        semantic=semantic,
+    )
+    return index_into(_in(settings, SHOP), request, now=SAMPLE_TIME, progress=progress, grant=False)
+
+
+def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -> IndexReport:
+    billing = sample / BILLING
+    request = IndexRequest(
+        paths=(billing / "work_tree",), source=BILLING, evidence=(billing / "rules.jsonl",), semantic=semantic
+    )
+    settings = _in(_settings(folder, ASKS_IN_BILLING), BILLING)
+    return index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
+
+
+def _index_checkout(settings: Settings, checkout: Path, semantic: bool, progress: bool, say: Say) -> IndexReport:
+    """The repository with its history, or its work tree alone where the history is long."""
+    project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
+    commits = int(_git(checkout, "rev-list", "--count", "--first-parent", "HEAD") or 0)
+    history = 0 < commits <= MAX_COMMITS
+    if not history:
+        say(f"{project}: {commits} commits, so only its work tree is read")
+    request = IndexRequest(paths=(checkout,), git=history, semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
+    report = index_into(_in(settings, project), request, progress=progress, grant=False)
+    write_starter_grants(settings.grants_path, ASKS, project)
+    for note in report.notes:
+        say(note)
+    return report
+
+
+def _question_about(checkout: Path, project: str) -> dict[str, Any]:
+    return {
+        "request_id": "7-this-repository",
+        "project": project,
+        "purpose": "explain-code",
+        "question": "What is this project for, and where does its command line start?",
+        "workspace_root": str(checkout),
+        "budget": {"max_tokens": 900},
+    }
+
+
+def _ask_in_billing(folder: Path) -> str:
+    """The answer that `bo` gets in the other project, to the question that `ana` may not ask there."""
+    with open_retriever(_settings(folder, ASKS_IN_BILLING)) as retriever:
+        return retriever.retrieve(
+            {
+                "question": "What is the default role of a session?",
+                "project": BILLING,
+                "purpose": "answer-question",
+                "time": {"as_of": "2026-05-20T09:00:00Z"},
+                "budget": {"max_tokens": 600, "max_items": 1},
+            }
+        ).block
+
+
+def _settings(folder: Path, principal: str) -> Settings:
+    """The demo's own settings: nothing of the user's files or environment but where it writes and who asks."""
+    return load_settings(
+        {
+            "corpus": folder / "corpus",
+            "runs": folder / "runs",
+            "grants": folder / "grants.yaml",
+            "principal": principal,
+        },
+        cwd=folder,
+        environ={},
+        user=folder / "no-user-file",
+    )
+
+
+def _in(settings: Settings, project: str) -> Settings:
+    from .settings import Value
+
+    return Settings(dict(settings.values) | {"project": Value(project, "demo")})
+
+
+def _fresh(folder: Path) -> Path:
+    """The folder, emptied of an earlier demo; anything else in it is left alone and refused."""
+    folder = folder.expanduser().resolve()
+    if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):
+        raise InputError.expected("an empty folder or an earlier demo", "other files", f"{folder}")
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()
+    return folder
+
+
+def _checkout(start: Path) -> Path | None:
+    """The top of the Git checkout that `start` is in; None outside one or without Git."""
+    top = _git(start, "rev-parse", "--show-toplevel")
+    return Path(top) if top else None
+
+
+def _git(folder: Path, *args: str) -> str:
+    try:
+        done = subprocess.run(["git", *args], cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _contract(run: Any, snapshot_id: str) -> tuple[Any, Any]:
+    return tuple(run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))  # type: ignore[return-value]
+
+
+def _frame(settings: Settings, project: str) -> Any:
+    return Corpus.open(settings["corpus"]).frame([project])
+
+
+def _picture(lineage: Mapping[str, Any], path: Path) -> Iterator[Path]:
+    try:
+        yield write_picture(lineage, path)
+    except InputError:
+        return  # the extra `viz` is not installed; the DOT text is there
+
+
+def _local_user() -> str:
+    return load_settings().principal
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

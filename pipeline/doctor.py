@@ -1,0 +1,123 @@
+"""`doctor`: is everything here to index, ask and replay, and which settings are in force?
+
+Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
+fail, what was found, and for anything but ok what to do. It changes nothing and loads no model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ..nodes.errors import ScopedRetrievalError
+from .settings import Settings
+
+__all__ = ["Check", "examine"]
+
+PACKAGES = ("scoped-retrieval", "apache-hamilton", "pyarrow", "numpy", "pandas", "rank-bm25")
+EXTRAS = {"semantic": "sentence_transformers", "viz": "pygraphviz", "eval": "ir_measures", "notebook": "nbclient"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `status` is ok, warn (something is off or absent) or fail (something is unreadable)."""
+
+    name: str
+    status: str
+    found: str
+    hint: str = ""
+
+
+def examine(settings: Settings) -> dict[str, Any]:
+    """Every check and every setting: `{"checks": [...], "settings": [...], "healthy": bool}`."""
+    checks = [check for examiner in _EXAMINERS for check in _guarded(examiner, settings)]
+    return {
+        "healthy": all(c.status != "fail" for c in checks),
+        "checks": [asdict(c) for c in checks],
+        "settings": settings.rows(),
+    }
+
+
+def _guarded(examiner: Callable[[Settings], Iterator[Check]], settings: Settings) -> Iterator[Check]:
+    """The checks of one examiner; an error ends it as a failed check, and the others go on."""
+    try:
+        yield from examiner(settings)
+    except ScopedRetrievalError as error:
+        yield Check(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
+
+
+def _packages(settings: Settings) -> Iterator[Check]:
+    yield Check("python", "ok", platform.python_version())
+    for name in PACKAGES:
+        try:
+            yield Check(name, "ok", version(name))
+        except PackageNotFoundError:
+            yield Check(name, "fail", "not installed", f"pip install {name}")
+    for extra, module in EXTRAS.items():
+        present = importlib.util.find_spec(module) is not None
+        hint = "" if present else f'pip install "scoped-retrieval[{extra}]"'
+        yield Check(f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint)
+
+
+def _model(settings: Settings) -> Iterator[Check]:
+    from .encoder import encoder_available
+
+    available, why = encoder_available()
+    yield Check("semantic lane", "ok" if available else "warn", settings["encoder"] if available else "off", why)
+
+
+def _corpus(settings: Settings) -> Iterator[Check]:
+    from .corpus import Corpus
+
+    folder = settings["corpus"]
+    if not folder.exists():
+        yield Check("corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one.")
+        return
+    info = Corpus.open(folder).info()
+    facts = ", ".join(f"{k} {v}" for k, v in info.items() if isinstance(v, (str, int, float)))
+    yield Check("corpus", "ok", facts)
+
+
+def _grants(settings: Settings) -> Iterator[Check]:
+    from .grants import load_grants
+
+    path = settings.grants_path
+    if not path.exists():
+        yield Check("grants", "warn", f"none at {path}", "`index --project P` writes a starter file.")
+        return
+    table = load_grants(path).table
+    mine = sorted(
+        {
+            p
+            for who, p in zip(*(table[c].to_pylist() for c in ("principal", "project")), strict=True)
+            if who == settings.principal
+        }
+    )
+    found = f"{table.num_rows} grants; {settings.principal} may read {', '.join(mine) or 'nothing'}"
+    yield Check("grants", "ok" if mine else "warn", found, "" if mine else f"add {settings.principal} to {path}.")
+
+
+def _policies(settings: Settings) -> Iterator[Check]:
+    from .policies import load_policies
+
+    policies = load_policies(settings["policies"])
+    yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")
+
+
+def _runs(settings: Settings) -> Iterator[Check]:
+    from .runs import RunStore
+
+    folder = settings["runs"]
+    if not folder.exists():
+        yield Check("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
+        return
+    yield Check(
+        "runs", "ok", f"{len(RunStore(folder).list())} runs at {folder}", "`scoped-retrieval verify` checks each part."
+    )
+
+
+_EXAMINERS = (_packages, _model, _corpus, _grants, _policies, _runs)

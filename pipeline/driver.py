@@ -1,0 +1,316 @@
+"""The driver: the step modules as one Hamilton graph, built once, and `run_line`, the only way to run it.
+
+Reads resolved requests, a corpus, policies and grants. Gives the line's tables. Hamilton checks neither inputs nor
+outputs; `run_line` gives every input, and a hook checks every output.
+
+What one would otherwise get wrong: a request that breaks the line must not take its shard along. The shard is halved
+until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
+
+import importlib
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hamilton import driver as hamilton_driver
+from numpy.typing import NDArray
+
+from ..nodes.bm25 import Bm25
+from ..nodes.errors import ScopedRetrievalError
+from ..nodes.keys import flat
+from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
+from ..nodes.token_counting import Counters
+from .hooks import TableCheck, declared_table, failed_node
+
+logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
+
+STEPS = (
+    "scope_resolution",
+    "query_planning",
+    "boundary_gates",
+    "candidate_recall",
+    "boundary_filtering",
+    "task_aware_reranking",
+    "evidence_packing",
+    "fact_verification",
+    "budget_trimming",
+    "citation_binding",
+    "context_projection",
+    "audit_snapshot",
+)
+"""The step modules in the order of the line."""
+
+LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
+"""The lanes that exist, in the order of their nodes."""
+
+PLANNED = ("contracts", "contract_bounds", "contract_layers", "scope_groups", "anchors", "sub_queries", "query_terms")
+"""Nodes that need no corpus: they run first, and say which part of it is opened."""
+
+SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]" and index again'
+
+
+class Corpus(Protocol):
+    """What the line needs of a corpus."""
+
+    @property
+    def generation(self) -> str: ...
+
+    def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> Any: ...
+
+
+class Encoder(Protocol):
+    """What the line needs of an encoder: unit vectors times 2**15, int16[texts, dimensions]."""
+
+    @property
+    def profile(self) -> str: ...
+
+    def encode(self, texts: Any) -> NDArray[np.int16]: ...
+
+
+@dataclass
+class QueryVectors:
+    """Vectors of query texts, each distinct text encoded once per run, in the driving process."""
+
+    encoder: Encoder | None
+    known: dict[str, NDArray[np.int16]] = field(default_factory=dict)
+
+    def of(self, texts: list[str]) -> NDArray[np.int16]:
+        """One row per text."""
+        assert self.encoder is not None
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        if new:
+            self.known.update(zip(new, self.encoder.encode(new), strict=True))
+        return np.stack([self.known[text] for text in texts])
+
+
+@dataclass(frozen=True)
+class Line:
+    """Everything a run holds fixed: what every shard is run with."""
+
+    corpus: Corpus
+    policies: Mapping[str, pa.Table]
+    grants: pa.Table
+    provenance: pa.Table
+    lanes: tuple[str, ...] = LANES
+    bm25: Bm25 = field(default_factory=Bm25)
+    vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
+    lanes_off: Mapping[str, str] = field(default_factory=dict)
+    """Lanes that are not available here, and how to turn each on."""
+    counters: Counters = field(default_factory=Counters)
+
+
+@lru_cache(maxsize=1)
+def step_modules() -> tuple[ModuleType, ...]:
+    """The step modules."""
+    package = __package__.rpartition(".")[0]
+    return tuple(importlib.import_module(f"{package}.nodes.{step}") for step in STEPS)
+
+
+@lru_cache(maxsize=1)
+def build_driver() -> hamilton_driver.Driver:
+    """The driver of the line. One is enough: it may run in several threads."""
+    return hamilton_driver.Builder().with_modules(*step_modules()).with_adapters(TableCheck()).build()
+
+
+@lru_cache(maxsize=1)
+def outputs() -> tuple[str, ...]:
+    """The nodes whose tables a run stores, sorted."""
+    nodes = (v for v in build_driver().list_available_variables() if not v.is_external_input)
+    return tuple(sorted(v.name for v in nodes if v.name in TABLES and TABLES[v.name].persist))
+
+
+def dataflow() -> list[str]:
+    """The wiring as text: `node <- input, input`, sorted."""
+    nodes = [v for v in build_driver().list_available_variables() if not v.is_external_input]
+    wired = ((v.name, sorted(v.required_dependencies | v.optional_dependencies)) for v in nodes)
+    return sorted(f"{name} <- {', '.join(inputs)}" for name, inputs in wired)
+
+
+def disagreements() -> list[str]:
+    """Edges whose ends do not declare the same table: `node.input: expected A, got B`."""
+    variables = {v.name: v for v in build_driver().list_available_variables()}
+    wrong = []
+    for module in step_modules():
+        for name, function in sorted(vars(module).items()):
+            if name not in variables or getattr(function, "__module__", None) != module.__name__:
+                continue
+            for parameter, annotation in function_annotations(function).items():
+                wanted, given = declared_table(annotation), declared_table(variables[parameter].type)
+                if (wanted and wanted.name) != (given and given.name):
+                    wrong.append(f"{name}.{parameter}: expected {wanted and wanted.name}, got {given and given.name}")
+    return wrong
+
+
+def function_annotations(function: Any) -> dict[str, Any]:
+    """A node's parameters with their annotations, resolved."""
+    from typing import get_type_hints
+
+    hints = get_type_hints(function, include_extras=True)
+    hints.pop("return", None)
+    return hints
+
+
+def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of the line for one shard: every node that a run stores, and `requests` and `failures` themselves.
+
+    `failures` are requests refused at the door; each gets a failed snapshot. A request that breaks the line becomes
+    one, too; one that breaks a lane goes on without it, with status partial.
+    """
+    parts = []
+    if requests.num_rows:
+        parts += _run(requests, captures, line)
+    if failures.num_rows or not parts:
+        parts.append(_failed(REQUESTS.empty(), failures, captures, line))
+    return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in parts[0]}
+
+
+def _run(
+    requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str] | None = None
+) -> list[dict[str, pa.Table]]:
+    """Run a shard, halving it around what breaks; results in request order."""
+    broken = broken or {}
+    try:
+        return [_execute(requests, captures, line, broken)]
+    except Exception as error:  # whatever a node raises, the other requests of the shard go on
+        if requests.num_rows > 1:
+            half = requests.num_rows // 2
+            return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
+        node = failed_node(error) or ""
+        lane = node.removesuffix("_hits")
+        if lane in LANES and node.endswith("_hits") and lane not in broken:
+            return _run(requests, captures, line, {**broken, lane: _reason(error)})
+        failure = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)]})
+        return [_failed(requests, failure, captures, line)]
+
+
+def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]) -> dict[str, pa.Table]:
+    driver = build_driver()
+    requests = requests.combine_chunks()
+    inputs: dict[str, Any] = {
+        **line.policies,
+        "requests": requests,
+        "failures": FAILURES.empty(),
+        "grants": line.grants,
+        "lanes": tuple(lane for lane in line.lanes if lane not in line.lanes_off),
+        "bm25": line.bm25,
+        "counters": line.counters,
+        "provenance": line.provenance,
+        "captures": _captures_of(requests["request_id"], captures),
+        "lane_states": _lane_states(requests["request_id"], line.lanes_off, broken),
+    }
+    planned = driver.execute(list(PLANNED), inputs=inputs)
+    bounds = planned["contract_bounds"]
+    users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
+    frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+    inputs |= frame.inputs()
+    inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
+    overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
+    wanted = [name for name in outputs() if name not in PLANNED]
+    found = driver.execute(wanted, inputs=inputs, overrides=overrides)
+    return {
+        "requests": requests,
+        "failures": FAILURES.empty(),
+        **{name: planned[name] for name in PLANNED if TABLES[name].persist},
+        **found,
+    }
+
+
+def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of requests that failed: nothing was recalled, decided or shown, and a snapshot says so."""
+    driver = build_driver()
+    audit = ("conditions", "decisions", "snapshots")
+    inputs: dict[str, Any] = {v.name: None for v in driver.list_available_variables() if v.is_external_input}
+    inputs |= {name: TABLES[name].empty() for name in inputs if name in TABLES}
+    ids = failures["request_id"]
+    inputs |= {
+        "requests": requests,
+        "failures": failures,
+        "captures": _captures_of(ids, captures),
+        "provenance": line.provenance,
+        "lane_states": LANE_STATES.empty(),
+    }
+    nodes = (v.name for v in driver.list_available_variables() if not v.is_external_input and v.name not in audit)
+    empty = {name: _empty(name) for name in nodes}
+    found = driver.execute(list(audit), inputs=inputs, overrides=empty)
+    stored = {name: empty[name] for name in outputs() if name not in audit}
+    return {"requests": requests, "failures": failures, **stored, **found}
+
+
+def _empty(node: str) -> pa.Table:
+    variable = next(v for v in build_driver().list_available_variables() if v.name == node)
+    table = declared_table(variable.type)
+    return table.empty() if table else pa.table({})
+
+
+def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
+    mine = captures.filter(pc.is_in(captures["request_id"], value_set=flat(ids)))
+    return CAPTURES.check(mine.sort_by("request_id"))
+
+
+def _lane_states(ids: pa.ChunkedArray, off: Mapping[str, str], broken: Mapping[str, str]) -> pa.Table:
+    """One row per request and lane that did not run."""
+    lanes = [(lane, "off", off[lane]) for lane in off if lane not in broken]
+    lanes += [(lane, "failed", message) for lane, message in broken.items()]
+    lanes.sort()
+    names = flat(ids)
+    repeated = names.take(pa.array(np.repeat(np.arange(len(names)), len(lanes)), pa.int64()))
+    columns = list(zip(*lanes, strict=True)) if lanes else [(), (), ()]
+    lane, state, message = (list(column) * len(names) for column in columns)
+    return LANE_STATES.build({"request_id": repeated, "lane": lane, "state": state, "message": message})
+
+
+def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table]:
+    """The frame's vectors with those of the shard's queries, and which row belongs to which sub-query."""
+    uses = _uses(sub_queries, "semantic")
+    if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
+        return None, QUERY_VECTORS.empty()
+    asked = sub_queries.filter(pa.array(uses))
+    texts = asked["query_text"].to_pylist()
+    distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    try:
+        matrix = line.vectors.of(list(distinct))
+    except Exception as error:
+        error.add_note("node: semantic_hits")
+        raise
+    table = QUERY_VECTORS.build(
+        {
+            "request_id": asked["request_id"],
+            "sub_query_id": asked["sub_query_id"],
+            "vector_row": [distinct[text] for text in texts],
+        }
+    )
+    return replace(vectors, queries=matrix), table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
+
+
+def _uses(sub_queries: pa.Table, lane: str) -> NDArray[np.bool_]:
+    lanes = flat(sub_queries["lanes"])
+    uses = np.zeros(len(lanes), bool)
+    uses[np.asarray(pc.list_parent_indices(lanes))[np.asarray(pc.equal(pc.list_flatten(lanes), lane))]] = True
+    return uses
+
+
+def _reason(error: Exception) -> str:
+    """What may be kept of an error: this package's own messages; of any other, its type and where."""
+    node = failed_node(error)
+    text = (
+        error.message if isinstance(error, ScopedRetrievalError) else f"Expected no error, got {type(error).__name__}"
+    )
+    return f"{text} - in {node}" if node else text
+
+
+def lanes_known(lanes: Iterable[str]) -> tuple[str, ...]:
+    """The given lanes in the order of the line."""
+    wanted = set(lanes)
+    return tuple(lane for lane in LANES if lane in wanted)

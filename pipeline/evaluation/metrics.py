@@ -1,0 +1,62 @@
+"""Rankings, TREC run files and metrics by their `ir_measures` names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...nodes.errors import InputError
+
+DEFAULT_METRICS = ("nDCG@10", "R@5", "R@10", "R@20", "RR@10")
+
+
+def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> dict[str, float]:
+    """The mean of each metric over the queries of `qrels`; a query without results counts as 0.
+
+    Args:
+        qrels: query_id, doc_id, relevance.
+        run: query_id, doc_id, score; higher is better.
+
+    Raises:
+        InputError: a metric is not one `ir_measures` knows, or the package is missing.
+    """
+    ir_measures = _ir_measures()
+    parsed = {}
+    for name in metrics:
+        try:
+            parsed[name] = ir_measures.parse_measure(name)
+        except (NameError, ValueError, SyntaxError) as error:
+            raise InputError.expected("a measure by its ir_measures name, e.g. nDCG@10 or R@100", name, "--metric") from error
+    values = ir_measures.calc_aggregate(list(parsed.values()), qrels, run)
+    return {name: float(values[measure_]) for name, measure_ in parsed.items()}
+
+
+def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metric: str) -> pd.Series:
+    """One metric per query, indexed by query_id; queries without results are 0."""
+    ir_measures = _ir_measures()
+    values = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.parse_measure(metric)], qrels, run)}
+    return pd.Series(values).reindex(sorted(set(qrels["query_id"]))).fillna(0.0)
+
+
+def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
+    """`query_id Q0 doc_id rank score tag`, best first; ranks start at 1. Scores strictly fall so that order is kept."""
+    rows = run.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
+    rank = rows.groupby("query_id").cumcount() + 1
+    lines = (
+        f"{query} Q0 {str(doc).replace(' ', '%20')} {r} {score:.10g} {tag}\n"
+        for query, doc, r, score in zip(rows["query_id"], rows["doc_id"], rank, rows["score"], strict=True)
+    )
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _ir_measures() -> Any:
+    try:
+        import ir_measures
+    except ImportError as error:
+        raise InputError(
+            "Expected the package ir_measures, got none - at eval", hint='pip install "scoped-retrieval[eval]"'
+        ) from error
+    return ir_measures

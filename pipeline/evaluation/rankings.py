@@ -1,0 +1,52 @@
+"""Rankings read from a run's own tables: each single lane, their fusion, and the full line.
+
+A ranking is a frame query_id, doc_id, score with one row per document: the best of its rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+FUSED = "rrf"
+FULL = "full"
+
+
+def lane_rankings(hits: pa.Table, documents: pd.Series) -> dict[str, pd.DataFrame]:
+    """Per lane, documents by their best score over sub-queries and rows; withheld rows do not count.
+
+    Args:
+        hits: HITS.
+        documents: document per evidence_id.
+    """
+    frame = hits.select(["request_id", "lane", "evidence_id", "rank", "score", "withheld"]).to_pandas()
+    frame = frame[~frame["withheld"]]
+    return {
+        str(lane): _documents(rows.assign(score=rows["score"]), documents) for lane, rows in frame.groupby("lane")
+    }
+
+
+def fused_ranking(hits: pa.Table, documents: pd.Series, lanes: tuple[str, ...], k: int = 60) -> pd.DataFrame:
+    """Reciprocal rank fusion of whole-question lane rankings (Cormack et al. 2009), `k` = 60."""
+    rankings = [ranking for lane, ranking in lane_rankings(hits, documents).items() if lane in lanes]
+    if not rankings:
+        return pd.DataFrame({"query_id": [], "doc_id": [], "score": []})
+    parts = []
+    for ranking in rankings:
+        ranking = ranking.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
+        rank = ranking.groupby("query_id").cumcount() + 1
+        parts.append(ranking.assign(score=1.0 / (k + rank)))
+    return pd.concat(parts).groupby(["query_id", "doc_id"], as_index=False)["score"].sum()
+
+
+def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
+    """The full line's order of rows, a document at its best row."""
+    frame = ranked.select(["request_id", "evidence_id", "rank"]).to_pandas()
+    return _documents(frame.assign(score=1.0 / frame["rank"].astype(np.float64)), documents)
+
+
+def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:
+    rows = rows.assign(doc_id=rows["evidence_id"].map(documents), query_id=rows["request_id"])
+    best = rows.groupby(["query_id", "doc_id"], as_index=False)["score"].max()
+    return best.astype({"query_id": str, "doc_id": str})

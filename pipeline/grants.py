@@ -1,0 +1,235 @@
+"""Grants: who may read what, from one file that a person edits.
+
+    principals:
+      ana:
+        projects: [shop, {project: pay, zones: private, expires: 2026-12-31T00:00:00Z}]
+        groups: [dev]
+        zones: internal          # the highest zone; internal where nothing is said
+        users: [bob]             # whose own rows ana may read beside hers
+        states: [verified]       # lifecycles ana may be shown; all of the purpose's where nothing is said
+        act_as: [bot]
+        audit: false
+    grants:                      # other projects that requests of ana's projects may read from
+      - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], reason: shared rules}
+    tokens:
+      <SHA-256 of a bearer token, 64 hex digits>: ana
+
+Nothing granted means nothing seen: what is not in the file is refused. Grants add up; zones and states that a principal
+declares cap each of them. A file that is not what was expected is an error, and nothing of it is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from filelock import FileLock
+
+from ..nodes.errors import PolicyError
+from ..nodes.tables import GRANTS
+from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from .yaml_files import Item, parse
+
+__all__ = ["GrantsFile", "load_grants", "write_starter_grants"]
+
+DEFAULT_ZONE = "internal"
+
+HEADER = """\
+# Who may read what. Nothing granted means nothing seen.
+# `index --project P` adds P for the local user and rewrites this file: entries stay, comments do not.
+"""
+
+_TOP = ("principals", "grants", "tokens")
+_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "act_as", "audit")
+_PROJECT = ("project", "sources", "zones", "users", "states", "reason", "expires")
+_GRANT = ("principal", *_PROJECT, "for_projects")
+_TOKEN = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class GrantsFile:
+    """A grants file as read: the GRANTS table, principals by the SHA-256 of their tokens, the file's own SHA-256."""
+
+    table: pa.Table
+    tokens: Mapping[str, str]
+    principals: tuple[str, ...]
+    digest: str
+    path: Path
+
+    def projects(self, principal: str) -> list[str]:
+        """The projects that a principal may ask in, expired grants included."""
+        rows = self.table.select(["principal", "project", "own_project"]).to_pylist()
+        return sorted({row["project"] for row in rows if row["own_project"] and row["principal"] == principal})
+
+
+def load_grants(path: str | Path) -> GrantsFile:
+    """The grants of a file.
+
+    Raises:
+        PolicyError: the file is missing or not what was expected.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you"
+        raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
+    return _read(data, path)
+
+
+def write_starter_grants(path: str | Path, principal: str, project: str, *, audit: bool = False) -> bool:
+    """Let a principal ask in a project, in a new file or in the one that stands; True if the file was written.
+
+    `audit` counts in a new file only: whoever starts a corpus may audit it, and nobody gains that right later on.
+
+    Where the project is granted already, the file stays as it is, byte for byte. Else it is replaced in one step and
+    keeps every entry, though not its comments. Writers wait for each other.
+
+    Raises:
+        PolicyError: the file that stands is not what was expected; it is left alone.
+    """
+    path = Path(path).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        data = path.read_bytes() if path.exists() else b""
+        if data and project in _read(data, path).projects(principal):
+            return False
+        content = parse(data, str(path)).value or {}
+        principals = content["principals"] = content.get("principals") or {}
+        mine = principals[principal] = principals.get(principal) or {}
+        mine["projects"] = [*(mine.get("projects") or []), project]
+        if audit and not data:
+            mine["audit"] = True
+        text = HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+        _read(text.encode(), path)
+        _replace(path, text.encode())
+    return True
+
+
+def _read(data: bytes, path: Path) -> GrantsFile:
+    content = parse(data, str(path))
+    if content.missing:
+        content = Item({}, content.file, content.key)
+    top = content.fields(_TOP)
+    people = {name: item.fields(_PRINCIPAL) if not item.missing else {} for name, item in top["principals"].entries()}
+    rows = [row for name, fields in people.items() for row in _own_projects(name, fields)]
+    rows += [_cross_project(item, people) for item in top["grants"].items()]
+    tokens = {}
+    for token, item in top["tokens"].entries():
+        if not _TOKEN.fullmatch(token):
+            raise PolicyError(
+                f"Expected a SHA-256 as 64 hex digits, got {len(token)} characters - at {top['tokens'].at}"
+            )
+        tokens[token] = _known(item, people)
+    table = GRANTS.from_rows(rows).sort_by("rule_id")
+    return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path)
+
+
+def _own_projects(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
+    if not person:
+        return []
+    common = _person(person)
+    rows, seen = [], set()
+    for item in person["projects"].items():
+        entry = item if isinstance(item.value, dict) else Item({"project": item.text()}, item.file, item.key)
+        fields = entry.fields(_PROJECT, required=("project",))
+        row = {"rule_id": item.key, "principal": principal, "own_project": True} | _grant(fields, common)
+        if row["project"] in seen:
+            raise fields["project"].wrong("every project once")
+        seen.add(row["project"])
+        rows.append(row)
+    return rows
+
+
+def _cross_project(item: Item, people: Mapping[str, Mapping[str, Item]]) -> dict[str, Any]:
+    fields = item.fields(_GRANT, required=("principal", "project"))
+    principal = _known(fields["principal"], people)
+    person = people[principal]
+    return (
+        {"rule_id": item.key, "principal": principal, "own_project": False}
+        | _grant(fields, _person(person) if person else _NOBODY)
+        | {"for_projects": fields["for_projects"].optional(Item.texts)}
+    )
+
+
+def _grant(fields: Mapping[str, Item], common: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of one grant, capped by what its principal declares."""
+    zone = fields["zones"].optional(_zone)
+    states = fields["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",)))
+    cap = common["states"]
+    return {
+        "project": fields["project"].text(),
+        "sources": fields["sources"].optional(_selectors),
+        "zone": _lower(zone or common["zone"] or DEFAULT_ZONE, common["zone"]),
+        "users": sorted({*(common["users"] or []), *fields["users"].texts()}) or None,
+        "states": cap if states is None else [state for state in states if cap is None or state in cap],
+        "groups": common["groups"],
+        "act_as": common["act_as"],
+        "audit": common["audit"],
+        "expires": fields["expires"].optional(Item.instant),
+        "reason": fields["reason"].optional(Item.text),
+    }
+
+
+_NOBODY: dict[str, Any] = {"zone": None, "states": None, "users": None, "groups": None, "act_as": None, "audit": False}
+
+
+def _person(person: Mapping[str, Item]) -> dict[str, Any]:
+    return {
+        "zone": person["zones"].optional(_zone),
+        "states": person["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",))),
+        "users": person["users"].optional(Item.texts),
+        "groups": person["groups"].optional(Item.texts),
+        "act_as": person["act_as"].optional(Item.texts),
+        "audit": bool(person["audit"].optional(Item.flag)),
+    }
+
+
+def _zone(item: Item) -> str:
+    """The highest zone: one word, or the list of all zones up to it."""
+    if not isinstance(item.value, list):
+        return item.word(ZONES)
+    zones = item.words(ZONES)
+    if not zones or tuple(zones) != ZONES.values[: len(zones)]:
+        raise item.wrong(f"a zone, or all zones up to one: {' < '.join(ZONES.values)}")
+    return zones[-1]
+
+
+def _lower(zone: str, cap: str | None) -> str:
+    return zone if cap is None else min(zone, cap, key=ZONES.values.index)
+
+
+def _selectors(item: Item) -> list[str]:
+    """Source selectors, aliases of origin classes resolved."""
+    return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in item.texts()})
+
+
+def _known(item: Item, people: Mapping[str, object]) -> str:
+    if (name := item.text()) not in people:
+        raise item.wrong(f"one of the principals {', '.join(sorted(people)) or '(there are none)'}")
+    return name
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put `data` in place of the file in one step, with the mode it had; a new file is its owner's alone."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, name)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

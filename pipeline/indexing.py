@@ -1,0 +1,207 @@
+"""`index`: from paths and flags through readers and redaction to one publication of the corpus.
+
+Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
+
+What one would otherwise get wrong: everything is read, checked and redacted before the first byte of the corpus is
+written, so malformed input leaves the corpus as it was. With `git`, a checkout is read as its history plus its
+uncommitted files, in place of its work tree: the same text never stands under two sources.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm.auto import tqdm
+
+from ..nodes.errors import InputError
+from .corpus import Corpus
+from .encoder import encoder_available, load_encoder
+from .grants import write_starter_grants
+from .settings import Settings
+from .sources import git_history, git_uncommitted, records, work_tree
+from .sources.evidence_file import read_evidence
+from .sources.importing import normalise
+from .sources.report import SourceReport
+
+__all__ = ["IndexReport", "IndexRequest", "index_into"]
+
+Paths = tuple[Path, ...]
+Tables = Iterable[pa.Table]
+
+RECORDS: dict[str, Callable[..., Iterator[pa.Table]]] = {
+    "sessions": records.read_sessions,
+    "memory": records.read_memory,
+    "artifacts": records.read_artifacts,
+    "decisions": records.read_decisions,
+    "preferences": records.read_preferences,
+    "standards": records.read_standards,
+    "external": records.read_external,
+}
+"""Readers of records by the flag that names their files."""
+
+
+@dataclass(frozen=True)
+class IndexRequest:
+    """What to read: work trees in `paths`, and files or folders by kind of source."""
+
+    paths: Paths = ()
+    git: bool = False
+    sessions: Paths = ()
+    memory: Paths = ()
+    artifacts: Paths = ()
+    decisions: Paths = ()
+    preferences: Paths = ()
+    standards: Paths = ()
+    external: Paths = ()
+    evidence: Paths = ()
+    source: str | None = None
+    semantic: bool = True
+    max_embedded_rows: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is named."""
+        return not (self.paths or self.evidence or any(getattr(self, kind) for kind in RECORDS))
+
+
+@dataclass
+class IndexReport:
+    """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made."""
+
+    project: str
+    corpus: Path
+    generation: str = ""
+    rows: dict[str, int] = field(default_factory=dict)
+    sources: SourceReport = field(default_factory=SourceReport)
+    masked: int = 0
+    published: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return found | {
+            "corpus": str(self.corpus),
+            "sources": self.sources.as_dict(),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def text(self) -> str:
+        """The report for people: one line per fact."""
+        lines = [f"{kind}: {count} rows" for kind, count in self.rows.items()]
+        lines += [f"skipped: {count} {reason}" for reason, count in sorted(self.sources.skipped.items())]
+        lines += [f"defaulted: {column} in {count} rows" for column, count in sorted(self.sources.defaulted.items())]
+        if self.masked:
+            lines.append(f"masked: a secret in {self.masked} rows")
+        lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
+        return "\n".join(lines) + "\n"
+
+
+def index_into(
+    settings: Settings,
+    request: IndexRequest,
+    *,
+    now: datetime | None = None,
+    progress: bool = False,
+    grant: bool = True,
+) -> IndexReport:
+    """Read everything the request names, then publish it once.
+
+    Args:
+        settings: corpus, project, principal and grants file.
+        now: when the sources count as read; default: the present.
+        grant: let the principal ask in the project, unless it may already.
+
+    Raises:
+        InputError: no project, nothing to read, or malformed input; the corpus is as it was.
+        StoreError: the corpus cannot be read or written.
+    """
+    started = time.perf_counter()
+    now = datetime.now(UTC) if now is None else now
+    project = settings["project"]
+    if not project:
+        raise InputError.expected("a project", "none", "--project", hint="name the project that the rows belong to.")
+    if request.empty:
+        raise InputError.expected(
+            "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
+        )
+    report = IndexReport(project, settings["corpus"])
+    rows = _read(settings, request, now, report, progress)
+    encoder = _encoder(settings, request, rows, report)
+    corpus = _open(settings["corpus"])
+    published = corpus.publish(
+        rows, complete_sources=report.sources.complete_sources, project=project, now=now, encoder=encoder
+    )
+    if grant:
+        write_starter_grants(settings.grants_path, settings.principal, project, audit=True)
+    report.published = asdict(published)
+    report.generation = published.generation
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _read(settings: Settings, request: IndexRequest, now: datetime, report: IndexReport, progress: bool) -> pa.Table:
+    """Every row of every source, normalised and redacted."""
+    principal = settings.principal
+    tables = []
+    with tqdm(desc="read", unit=" rows", disable=not progress, leave=False) as bar:
+        for kind, found in _sources(request, report.project, now, report.sources):
+            report.rows.setdefault(kind, 0)
+            for table in found:
+                rows, imported = normalise(table, project=report.project, principal=principal, now=now)
+                imported.read = 0  # the reader has counted them
+                report.sources.merge(imported)
+                report.masked += imported.redacted
+                report.rows[kind] += rows.num_rows
+                tables.append(rows)
+                bar.update(rows.num_rows)
+    return pa.concat_tables(tables) if tables else _no_rows(report.project, principal, now)
+
+
+def _sources(request: IndexRequest, project: str, now: datetime, report: SourceReport) -> Iterator[tuple[str, Tables]]:
+    """Kind of source and its tables, in a fixed order."""
+    common = {"project": project, "now": now, "report": report}
+    for path in request.paths:
+        if request.git:
+            yield "history", git_history.read_git_history(path, name=request.source, **common)
+            yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
+        else:
+            yield "work tree", work_tree.read_work_tree(path, name=request.source, **common)
+    for kind, reader in RECORDS.items():
+        for path in getattr(request, kind):
+            yield kind, reader(path, **common)
+    for path in request.evidence:
+        yield "evidence", read_evidence(path, **common)
+
+
+def _no_rows(project: str, principal: str, now: datetime) -> pa.Table:
+    empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
+    return normalise(empty, project=project, principal=principal, now=now)[0]
+
+
+def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: IndexReport) -> Any:
+    """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it."""
+    if not request.semantic or "semantic" not in settings["lanes"]:
+        return None
+    available, why = encoder_available()
+    if not available:
+        report.notes.append(f"the semantic lane stays off: {why}")
+        return None
+    if request.max_embedded_rows is not None and rows.num_rows > request.max_embedded_rows:
+        report.notes.append(
+            f"{report.project}: {rows.num_rows} rows are not embedded; the limit here is {request.max_embedded_rows}"
+        )
+        return None
+    return load_encoder(settings["encoder"])
+
+
+def _open(path: Path) -> Corpus:
+    """The corpus at `path`; a new one where there is none."""
+    return Corpus.open(path) if (path / "CURRENT").exists() else Corpus.create(path)

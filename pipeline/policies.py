@@ -1,0 +1,188 @@
+"""Purpose policies: the files of `data/policies/purposes/`, read into three tables.
+
+Each purpose is one YAML file. A user folder of the same layout replaces whole files by name; what it does not hold
+comes from the package. A file that is not what was expected is an error, and nothing of any file is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..nodes.errors import PolicyError
+from ..nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
+from ..nodes.vocabulary import (
+    EVIDENCE_KINDS,
+    INTENTS,
+    LANES,
+    LIFECYCLES,
+    MERGE_POLICIES,
+    OUTPUT_SHAPES,
+    PURPOSES,
+    REQUIRED_EVIDENCE,
+    SCORE_TERMS,
+    Vocabulary,
+)
+from .yaml_files import Item, parse
+
+__all__ = ["Policies", "load_policies"]
+
+PARTS = Vocabulary("part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state"))
+"""What the text of a sub-query may be made of."""
+
+_BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",
+           "max_chunk_tokens", "withheld_k")  # fmt: skip
+_MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
+_TOP = (
+    "purpose",
+    "merge_policy",
+    "output_shape",
+    "include_states",
+    "instruction_sources",
+    "budget",
+    "weights",
+    "kinds",
+    "plan",
+)
+_RULE = (
+    "intent",
+    "question",
+    "parts",
+    "lanes",
+    "sources",
+    "kinds",
+    "lane_k",
+    "min_authority",
+    "max_age_days",
+    "requires",
+)
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The policy tables of a run, and the SHA-256 over the files they were read from."""
+
+    purpose_policies: pa.Table
+    kind_policies: pa.Table
+    plan_rules: pa.Table
+    digest: str
+
+    def inputs(self) -> dict[str, pa.Table]:
+        """The tables by the names that nodes know them by."""
+        return {
+            "purpose_policies": self.purpose_policies,
+            "kind_policies": self.kind_policies,
+            "plan_rules": self.plan_rules,
+        }
+
+
+def load_policies(folder: str | Path | None = None) -> Policies:
+    """The policies of every purpose, those of `folder/purposes/` in place of the bundled ones.
+
+    Raises:
+        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose.
+    """
+    files = _bundled() | (_own(Path(folder)) if folder is not None else {})
+    purposes, kinds, rules, digest = [], [], [], hashlib.sha256()
+    for purpose in sorted(files):
+        name, data = files[purpose]
+        version = hashlib.sha256(data).hexdigest()
+        digest.update(f"{purpose}:{version}\n".encode())
+        fields = parse(data, name).fields(_TOP, required=_TOP)
+        if (stated := fields["purpose"].word(PURPOSES)) != purpose:
+            raise PolicyError(
+                f"Expected {purpose}, got '{stated}' - at {fields['purpose'].at}", hint="the file name says it"
+            )
+        purposes.append({"purpose": purpose, "version": version[:16]} | _choices(fields))
+        kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
+        rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
+    return Policies(
+        PURPOSE_POLICIES.from_rows(purposes),
+        KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
+        PLAN_RULES.from_rows(rules),
+        digest.hexdigest(),
+    )
+
+
+def _bundled() -> dict[str, tuple[str, bytes]]:
+    folder = resources.files(f"{__package__.rpartition('.')[0]}.data").joinpath("policies", "purposes")
+    return {
+        purpose: (f"policies/purposes/{purpose}.yaml", folder.joinpath(f"{purpose}.yaml").read_bytes())
+        for purpose in PURPOSES.values
+    }
+
+
+def _own(folder: Path) -> dict[str, tuple[str, bytes]]:
+    if not folder.is_dir():
+        raise PolicyError(f"Expected a folder with `purposes/*.yaml`, got none - at {folder}")
+    found = {}
+    for path in sorted([*folder.glob("purposes/*.yaml"), *folder.glob("purposes/*.yml")]):
+        if path.stem not in PURPOSES or path.suffix != ".yaml":
+            names = ", ".join(f"{purpose}.yaml" for purpose in PURPOSES.values)
+            raise PolicyError(f"Expected one of {names}, got '{path.name}' - at {path.parent}")
+        found[path.stem] = (str(path), path.read_bytes())
+    return found
+
+
+def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
+    budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
+    weights = fields["weights"].fields(SCORE_TERMS, required=SCORE_TERMS)
+    return (
+        {
+            "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
+            "output_shape": fields["output_shape"].word(OUTPUT_SHAPES),
+            "include_states": fields["include_states"].words(LIFECYCLES, except_=("revoked",)),
+            "instruction_sources": sorted(set(fields["instruction_sources"].texts())),
+        }
+        | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
+        | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
+    )
+
+
+def _kinds(kinds: Item) -> list[dict[str, Any]]:
+    rows = []
+    for kind, item in kinds.fields(EVIDENCE_KINDS.values, required=EVIDENCE_KINDS.values).items():
+        fields = item.fields(("actionability", "half_life_days"), required=("actionability", "half_life_days"))
+        half_life = fields["half_life_days"]
+        if (days := half_life.number(0, infinite=True)) == 0:
+            raise half_life.wrong("a number above 0, or .inf")
+        rows.append(
+            {"evidence_kind": kind, "actionability": fields["actionability"].number(0, 1), "half_life_days": days}
+        )
+    return rows
+
+
+def _rules(plan: Item) -> list[dict[str, Any]]:
+    if not (items := plan.items()):
+        raise plan.wrong("at least one sub-query")
+    rows = []
+    for ordinal, item in enumerate(items, start=1):
+        fields = item.fields(_RULE, required=("intent", "question", "parts", "lanes"))
+        row = {
+            "ordinal": ordinal,
+            "intent": fields["intent"].word(INTENTS),
+            "question": fields["question"].text(),
+            "parts": _in_given_order(fields["parts"], PARTS),
+            "lanes": fields["lanes"].words(LANES),
+            "sources": sorted(set(fields["sources"].texts())),
+            "kinds": fields["kinds"].words(EVIDENCE_KINDS),
+            "lane_k": fields["lane_k"].optional(lambda item: item.count(1)),
+            "min_authority": fields["min_authority"].optional(lambda item: item.count(0, 3)) or 0,
+            "max_age_days": fields["max_age_days"].optional(lambda item: item.number(0)),
+            "requires": fields["requires"].words(REQUIRED_EVIDENCE),
+        }
+        for name in ("parts", "lanes"):
+            if not row[name]:
+                raise fields[name].wrong("at least one word")
+        rows.append(row)
+    return rows
+
+
+def _in_given_order(item: Item, vocabulary: Vocabulary) -> list[str]:
+    return list(dict.fromkeys(each.word(vocabulary) for each in item.items()))

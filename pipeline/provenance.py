@@ -1,0 +1,55 @@
+"""What a run rests on beside its requests: digests of code, corpus generation, policies, grants, models and settings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import metadata, resources
+
+import pyarrow as pa
+
+from ..nodes.digests import FORM, named_digest
+from ..nodes.tables import PROVENANCE
+from ..nodes.text_analysis import ANALYZERS
+from ..nodes.token_counting import BASE
+
+PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
+"""Packages whose versions may move a result; a manifest names them, a digest does not cover them."""
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """SHA-256 over the sources of every module of the line, helpers included, by name."""
+    nodes = resources.files(__package__.rpartition(".")[0] + ".nodes")
+    sources = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in nodes.iterdir() if f.name.endswith(".py")}
+    return named_digest(sources)
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the packages that results depend on."""
+    return {name: metadata.version(name) for name in PACKAGES}
+
+
+def provenance(
+    *, generation: str, policies: str, grants: str, encoder: str | None, settings: Mapping[str, object]
+) -> pa.Table:
+    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read."""
+    parts = {
+        "analyzers": ",".join(sorted(ANALYZERS)),
+        "code": code_digest(),
+        "digest": FORM,
+        "encoder": encoder or "none",
+        "generation": generation,
+        "grants": grants,
+        "policies": policies,
+        "settings": named_digest({name: str(value) for name, value in settings.items()}),
+        "tokenizer": BASE,
+    }
+    return PROVENANCE.build({"part": list(parts), "value": list(parts.values())})
+
+
+def difference(staged: pa.Table, now: pa.Table) -> str | None:
+    """The first part of two provenances that differs; None if they are the same."""
+    before, after = (dict(zip(t["part"].to_pylist(), t["value"].to_pylist(), strict=True)) for t in (staged, now))
+    return next((part for part in sorted(before | after) if before.get(part) != after.get(part)), None)

@@ -1,0 +1,237 @@
+"""Masking of secrets: what the corpus stores, and what a question may contain, has none.
+
+Reads: texts. Gives: the texts with each secret replaced by `[REDACTED:<kind>]`, and the byte ranges of those tokens.
+Detection is detect-secrets' provider plugins plus `redaction_rules`. Masking is a function of one text alone and is
+idempotent: a second pass changes nothing, and text that already carries a token counts as masked.
+
+Columns of any size are cheap: RE2 inside Arrow picks the few texts worth a close look, and only those reach Python.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.metadata import version
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..nodes.schema import SPAN
+from .redaction_keys import fenced_keys, wrapped_keys
+from .redaction_rules import (
+    ASSIGNMENTS,
+    JWK_PRIVATE,
+    KEY_FENCE,
+    PLUGINS,
+    PRIVATE_KEYS,
+    RULES_VERSION,
+    TOKENS,
+    WRAPPED,
+    Rule,
+    is_generated,
+    is_mixed,
+)
+
+__all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_list_column", "redact_text"]
+
+REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
+"""Detector and version, recorded with a corpus: another value means that it has to be indexed again."""
+
+MASK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
+_MASK_BYTES = re.compile(MASK.pattern.encode())
+
+Finding = tuple[int, int, str]
+"""Start and end in characters, and kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """`find` looks closely at texts that match `prefilter`, an RE2 pattern that no text with a finding escapes."""
+
+    prefilter: str
+    find: Callable[[str], Iterator[Finding]]
+
+
+@lru_cache(maxsize=1024)
+def redact_text(text: str) -> str:
+    """`text` with its secrets masked: for questions, anchors and single strings."""
+    return redact_column(pa.array([text], pa.large_string()))[0][0].as_py()
+
+
+def redact_column(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """A string column with its secrets masked, and the byte ranges of the masks in each value (list<start, end>).
+
+    Nulls stay null; a value without a mask has an empty list of ranges. The type of the column is kept.
+    """
+    values = _flat(column)
+    suspect = _suspects(values)
+    if suspect.any():
+        encoded = values.filter(pa.array(suspect)).dictionary_encode()
+        cleaned = pa.array(_redact(encoded.dictionary), type=values.type)
+        values = pc.replace_with_mask(values, pa.array(suspect), cleaned.take(encoded.indices))
+    return values, mask_spans(values)
+
+
+def redact_list_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A list<string> column with the secrets of each string masked."""
+    lists = _flat(column)
+    flat = lists.flatten()
+    if not len(flat):
+        return lists
+    cleaned, _ = redact_column(flat)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, cleaned, type=lists.type, mask=lists.is_null())
+
+
+def mask_spans(values: pa.Array) -> pa.Array:
+    """The byte ranges of the masks in each string, ascending: list<struct<start, end>>, empty where there are none."""
+    marked = pc.fill_null(pc.match_substring(values, "[REDACTED:"), False)
+    found = [[m.span() for m in _MASK_BYTES.finditer(t.encode())] for t in values.filter(marked).to_pylist()]
+    counts = np.zeros(len(values) + 1, dtype=np.int32)
+    counts[1:][marked.to_numpy(zero_copy_only=False)] = [len(spans) for spans in found]
+    bounds = np.array([span for spans in found for span in spans], dtype=np.int64).reshape(-1, 2)
+    spans = pa.StructArray.from_arrays([pa.array(bounds[:, 0]), pa.array(bounds[:, 1])], fields=list(SPAN))
+    return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), spans)
+
+
+def _redact(texts: pa.Array) -> list[str]:
+    """The fixed point of masking for each text. A pass masks something unmasked or is the last, so this ends."""
+    done = texts.to_pylist()
+    open_ = list(range(len(done)))
+    while open_:
+        found = _findings(pa.array([done[i] for i in open_], pa.large_string()))
+        masked = {open_[i]: _mask(done[open_[i]], findings) for i, findings in found.items()}
+        open_ = sorted(i for i, text in masked.items() if text != done[i])
+        for i in open_:
+            done[i] = masked[i]
+    return done
+
+
+def _findings(texts: pa.Array) -> dict[int, list[Finding]]:
+    """Per text that has any: its findings, which may overlap."""
+    found: dict[int, list[Finding]] = {}
+    for finder in _finders():
+        rows = np.flatnonzero(_matches(texts, finder.prefilter))
+        for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+            if findings := list(finder.find(text)):
+                found.setdefault(row, []).extend(findings)
+    return found
+
+
+def _mask(text: str, findings: Iterable[Finding]) -> str:
+    """The findings replaced by tokens: of two that overlap, the one that begins first; tokens are never touched."""
+    tokens = [match.span() for match in MASK.finditer(text)]
+    parts: list[str] = []
+    position = 0
+    for start, end, kind in sorted(findings, key=lambda f: (f[0], -f[1], f[2])):
+        if start >= position and not any(a < end and start < b for a, b in tokens):
+            parts += [text[position:start], f"[REDACTED:{kind}]"]
+            position = end
+    return "".join([*parts, text[position:]])
+
+
+@cache
+def _finders() -> tuple[_Finder, ...]:
+    return (
+        _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
+        _Finder(_re2(WRAPPED), lambda text: ((*span, "private-key") for span in wrapped_keys(text))),
+        *(_finder(rule, _always) for rule in PRIVATE_KEYS),
+        _finder(JWK_PRIVATE, lambda match: '"kty"' in match.string),
+        *(_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules()),
+        *(_finder(rule, lambda match: not _in_data_uri(match)) for rule in TOKENS),
+        *(_finder(rule, _is_stated if rule.kind == "stated-secret" else _is_assigned) for rule in ASSIGNMENTS),
+    )
+
+
+def _finder(rule: Rule, accept: Callable[[re.Match[str]], bool]) -> _Finder:
+    def find(text: str) -> Iterator[Finding]:
+        for match in rule.pattern.finditer(text):
+            if accept(match):
+                named = "s" in rule.pattern.groupindex and match["s"] is not None
+                start, end = match.span("s") if named else match.span()
+                # Some patterns stop at a fixed length; the rest of the word belongs to the secret.
+                yield start, end if named else _WORD.match(text, end).end(), rule.kind  # type: ignore[union-attr]
+
+    return _Finder(_re2(rule.pattern), find)
+
+
+_WORD = re.compile(r"[A-Za-z0-9_=-]*")
+
+
+def _always(match: re.Match[str]) -> bool:
+    return "Encryption: aes" not in match[0]
+
+
+def _in_data_uri(match: re.Match[str]) -> bool:
+    """Inside `data:…;base64,…`: an image, whatever its letters spell."""
+    start = match.string.rfind(";base64,", max(0, match.start() - 200_000), match.start())
+    return start >= 0 and bool(_BASE64.fullmatch(match.string, start + 8, match.start()))
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+
+
+def _is_assigned(match: re.Match[str]) -> bool:
+    return is_generated(match["s"]) and not _in_data_uri(match)
+
+
+def _is_stated(match: re.Match[str]) -> bool:
+    return is_mixed(match["s"]) and not _in_data_uri(match)
+
+
+def _is_jwt(match: re.Match[str]) -> bool:
+    return importlib.import_module("detect_secrets.plugins.jwt").JwtTokenDetector.is_formally_valid(match[0])
+
+
+@cache
+def _plugin_rules() -> tuple[Rule, ...]:
+    """The patterns of the detect-secrets plugins in use; the kind is the plugin's name of the secret."""
+    rules: list[Rule] = []
+    for module, name in PLUGINS:
+        plugin = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)()
+        kind = re.sub(r"[^a-z0-9]+", "-", plugin.secret_type.lower()).strip("-")
+        rules += [Rule(kind, pattern) for pattern in plugin.denylist]
+    return tuple(rules)
+
+
+_GROUP = 24
+
+
+@cache
+def _groups() -> tuple[str, ...]:
+    """The prefilters, joined a few at a time: one automaton for all of them would outgrow RE2's cache."""
+    patterns = [finder.prefilter for finder in _finders()]
+    return tuple("|".join(patterns[i : i + _GROUP]) for i in range(0, len(patterns), _GROUP))
+
+
+def _suspects(texts: pa.Array) -> NDArray[np.bool_]:
+    suspect = np.zeros(len(texts), dtype=bool)
+    for pattern in _groups():
+        suspect |= _matches(texts, pattern)
+    return suspect
+
+
+def _matches(texts: pa.Array, pattern: str) -> NDArray[np.bool_]:
+    return pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(zero_copy_only=False)
+
+
+def _re2(pattern: re.Pattern[str]) -> str:
+    """A pattern that RE2 reads and that matches wherever `pattern` does; long repetitions are cut to a small automaton."""
+    text = _LOOKAROUND.sub("", pattern.pattern).removeprefix("(?i)")
+    text = _REPETITION.sub(lambda m: f"{{{min(int(m[1]), 5)},}}" if int(m[2] or m[1]) > 5 else m[0], text)
+    text = re.sub(r"\(\?P<\w+>", "(?:", text)
+    return f"(?i:{text})" if pattern.flags & re.IGNORECASE else f"(?:{text})"
+
+
+_LOOKAROUND = re.compile(r"\(\?<?[!=](?:[^()\[\]\\]|\\.|\[[^\]]*\])*\)")
+_REPETITION = re.compile(r"\{([0-9]+)(?:,([0-9]*))?\}")
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,323 @@
+"""The fields of a request: every name it is known by, and how its value becomes a column of REQUESTS.
+
+Reads: a row as people write it, nested or dotted, snake_case or the documents' camelCase. Gives: REQUESTS columns.
+Values of closed lists go through `nodes/vocabulary.py`; messages name the field as it was written and never quote text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from ..nodes import vocabulary as v
+from ..nodes.errors import InputError
+from ..nodes.tables import REQUESTS
+
+Converter = Callable[[Any, str], Any]
+
+INT32_MAX = 2**31 - 1
+MAX_NAME = 512
+"""Longest id or name, in characters."""
+MODES = v.Vocabulary("mode", ("planning", "execution", "review"))
+PHASES = v.Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
+KIND = "retrieval.request"
+
+
+def name(value: Any, at: str) -> str:
+    """A short printable text: an id, a name, a path."""
+    if not isinstance(value, str):
+        raise InputError.expected("text", type(value).__name__, at)
+    if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
+        raise InputError(f"Expected 1 to {MAX_NAME} printable characters, got {len(value)} characters - at {at}")
+    return value
+
+
+def text(value: Any, at: str) -> str:
+    """Free text of any length; messages give its type, never its words."""
+    if not isinstance(value, str):
+        raise InputError.expected("text", type(value).__name__, at)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"Expected Unicode text, got a lone surrogate at {error.start} - at {at}") from None
+    return value
+
+
+def json_text(value: Any, at: str) -> str:
+    """An object, as JSON text with sorted keys; text passes as it is."""
+    if isinstance(value, str):
+        return text(value, at)
+    if not isinstance(value, (dict, list)):
+        raise InputError.expected("an object or text", type(value).__name__, at)
+    try:
+        return text(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False), at)
+    except (TypeError, ValueError):
+        raise InputError.expected("an object of JSON values", type(value).__name__, at) from None
+
+
+def names(value: Any, at: str) -> list[str]:
+    """A list of names."""
+    if not isinstance(value, (list, tuple)):
+        raise InputError.expected("a list of texts", type(value).__name__, at)
+    return [name(item, f"{at}[{index}]") for index, item in enumerate(value)]
+
+
+def one_of(vocabulary: v.Vocabulary) -> Converter:
+    return vocabulary.canonical
+
+
+def some_of(vocabulary: v.Vocabulary) -> Converter:
+    def convert(value: Any, at: str) -> list[str]:
+        return [vocabulary.canonical(item, f"{at}[{i}]") for i, item in enumerate(names(value, at))]
+
+    return convert
+
+
+def flag(value: Any, at: str) -> bool:
+    if not isinstance(value, bool):
+        raise InputError.expected("true or false", value, at)
+    return value
+
+
+def whole(least: int) -> Converter:
+    """A whole number of at least `least` that fits 32 bits."""
+
+    def convert(value: Any, at: str) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= INT32_MAX:
+            raise InputError.expected(f"a whole number from {least} to {INT32_MAX}", value, at)
+        return value
+
+    return convert
+
+
+def rank(value: Any, at: str) -> int:
+    """A rank of authority, 0 to 3, or its word."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(v.AUTHORITY.values):
+        return value
+    return v.AUTHORITY.values.index(v.AUTHORITY.canonical(value, at))
+
+
+def instant(value: Any, at: str) -> datetime:
+    """An instant with its offset from UTC; a naive one is rejected, because nobody knows when it was."""
+    expected = "a time with an offset, such as 2025-06-01T12:00:00Z"
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InputError.expected(expected, value, at) from None
+    if not isinstance(value, datetime):
+        raise InputError.expected(expected, type(value).__name__, at)
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InputError.expected(expected, f"{value.isoformat()} without an offset", at)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InputError.expected("a time from year 1 to 9999 in UTC", value.isoformat(), at) from None
+
+
+def as_of(value: Any, at: str) -> datetime | str:
+    """An instant, or `commit:SHA`, which the corpus resolves."""
+    if isinstance(value, str) and value.startswith("commit:"):
+        if not re.fullmatch(r"commit:[0-9a-fA-F]{7,64}", value):
+            raise InputError.expected("commit:SHA with 7 to 64 hex digits", value, at)
+        return value.lower()
+    return instant(value, at)
+
+
+_DAYS = {"s": 1 / 86400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
+_DURATION = re.compile(r"(?:P(?P<iso>\d+)(?P<iso_unit>[DW])|(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>[smhdw]))", re.IGNORECASE)
+
+
+def days(value: Any, at: str) -> float:
+    """A length of time in days: `30d`, `12h`, `2w`, `P30D`, or a number of days."""
+    length = value
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
+        number = float(match["iso"] or match["n"])
+        length = number * _DAYS[(match["iso_unit"] or match["unit"]).lower()]
+    if (
+        isinstance(length, bool)
+        or not isinstance(length, (int, float))
+        or not 0 < length <= 36500
+        or math.isnan(length)
+    ):
+        raise InputError.expected("a length of time such as 30d, 12h or 2w", value, at)
+    return float(length)
+
+
+FIELDS: dict[str, Converter] = {
+    "request_id": name,
+    "intent_id": name,
+    "intent_source": one_of(v.INTENT_SOURCES),
+    "model_request_id": name,
+    "trace_id": name,
+    "question": text,
+    "context_summary": text,
+    "principal": name,
+    "project": name,
+    "namespace": name,
+    "workspace_root": name,
+    "branch": name,
+    "test_suite": name,
+    "session_id": name,
+    "turn_id": name,
+    "task_id": name,
+    "purpose": one_of(v.PURPOSES),
+    "mode": one_of(MODES),
+    "role": name,
+    "phase": one_of(PHASES),
+    "recall_effort": one_of(v.RECALL_EFFORTS),
+    "state": json_text,
+    "variables": json_text,
+    "failing_test": text,
+    "error_text": text,
+    "current_files": names,
+    "anchor_symbols": names,
+    "stack_trace": text,
+    "required_evidence": some_of(v.REQUIRED_EVIDENCE),
+    "allowed_sources": names,
+    "denied_sources": names,
+    "as_of": as_of,
+    "include_after": instant,
+    "exclude_after": instant,
+    "window_days": days,
+    "allow_stale_memory": flag,
+    "require_citation": flag,
+    "require_snapshot": flag,
+    "accepted_authority": some_of(v.ACCEPTED_AUTHORITY),
+    "min_authority": rank,
+    "max_unverified_items": whole(0),
+    "lane_k": whole(1),
+    "pool_k": whole(1),
+    "max_items": whole(1),
+    "max_items_per_source": whole(1),
+    "max_tokens": whole(1),
+    "max_chars": whole(1),
+    "max_chunk_tokens": whole(1),
+    "tokenizer": name,
+    "merge_policy": one_of(v.MERGE_POLICIES),
+    "output_shape": one_of(v.OUTPUT_SHAPES),
+}
+"""Column of REQUESTS to its converter. `asked_at` is missing on purpose: the door stamps it."""
+
+LISTS = frozenset(column for column in FIELDS if str(REQUESTS.columns[column].type).startswith("list"))
+TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text)
+
+ALIASES = {
+    "user_id": "principal",
+    "user": "principal",
+    "project_id": "project",
+    "intent": "intent_id",
+    "query": "question",
+    "symbols": "anchor_symbols",
+    "window": "window_days",
+    "k_in": "lane_k",
+    "k_out": "max_items",
+    "max_selected_chunks": "max_items",
+}
+"""Names of the documents, in snake_case, and the column each one means."""
+
+GROUPS: dict[str, frozenset[str]] = {
+    "anchors": frozenset({"failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace"}),
+    "time": frozenset({"as_of", "include_after", "exclude_after", "window_days", "allow_stale_memory"}),
+    "evidence_policy": frozenset(
+        {"require_citation", "require_snapshot", "accepted_authority", "min_authority", "max_unverified_items"}
+    ),
+    "budget": frozenset(
+        [
+            "lane_k",
+            "pool_k",
+            "max_items",
+            "max_items_per_source",
+            "max_tokens",
+            "max_chars",
+            "max_chunk_tokens",
+            "tokenizer",
+        ]
+    ),
+    "scope": frozenset(FIELDS),
+}
+"""Objects that group fields; every field may stand flat as well."""
+
+GROUP_ALIASES = {"time_boundary": "time"}
+
+
+@lru_cache(maxsize=4096)
+def column_of(path: str) -> str | None:
+    """The REQUESTS column that a dotted path names; None if it names none."""
+    *groups, leaf = (_snake(part) for part in path.split("."))
+    column = ALIASES.get(leaf, leaf)
+    if column not in FIELDS:
+        return None
+    for group in groups:
+        if column not in GROUPS.get(GROUP_ALIASES.get(group, group), frozenset()):
+            return None
+    return column
+
+
+@lru_cache(maxsize=4096)
+def is_group(path: str) -> bool:
+    """Whether the last part of a dotted path names a group of fields."""
+    leaf = _snake(path.rpartition(".")[2])
+    return GROUP_ALIASES.get(leaf, leaf) in GROUPS
+
+
+def _snake(word: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word.strip()).lower()
+
+
+def unknown_field(path: str, at: str) -> InputError:
+    """The error for a name that means nothing here, with the nearest one that does."""
+    leaf = _snake(path.rpartition(".")[2])
+    if leaf == "asked_at":
+        return InputError(f"Expected no asked_at: it is stamped at the door - at {at}")
+    if leaf in ("permission_context", "permissions", "groups"):
+        return InputError(f"Expected no {leaf}: rights come from the credential - at {at}")
+    near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
+    return InputError.expected("a field of a request", path, at, hint=f"did you mean {near[0]}?" if near else "")
+
+
+def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """The columns that one row sets, converted; values of None are left out.
+
+    Raises:
+        InputError: a name is unknown, given twice, or its value is not what was expected.
+    """
+    found: dict[str, Any] = {}
+    _collect(row, "", at, found, KIND if row.get("kind") == KIND else "")
+    return found
+
+
+def _collect(row: Mapping[str, Any], prefix: str, at: str, found: dict[str, Any], kind: str) -> None:
+    for key, value in row.items():
+        if value is None:
+            continue
+        if not isinstance(key, str):
+            raise InputError.expected("field names as text", type(key).__name__, at)
+        path, where = f"{prefix}{key}", f"{at}.{prefix}{key}"
+        if path == "kind":
+            if value != KIND:
+                raise InputError.expected(KIND, value, where)
+            continue
+        if path == "id":
+            column: str | None = "intent_id" if kind else "request_id"
+        else:
+            column = column_of(path)
+        if column is None and is_group(path):
+            if not isinstance(value, Mapping):
+                raise InputError.expected("an object", type(value).__name__, where)
+            _collect(value, f"{path}.", at, found, kind)
+            continue
+        if column is None:
+            raise unknown_field(path, where)
+        if column in found:
+            raise InputError(f"Expected {column} once, got it twice - at {where}")
+        found[column] = FIELDS[column](value, where)

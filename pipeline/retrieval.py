@@ -1,0 +1,140 @@
+"""What a caller gets back: the block and what it is made of, and the forms that other systems expect of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..nodes.digests import EMPTY_SHA256
+from ..nodes.tables import TABLES
+from ..nodes.vocabulary import ACTIONS
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """One answer. `tables` is the record for auditors; everything else may reach the caller."""
+
+    request_id: str
+    snapshot_id: str | None
+    status: str
+    action: str
+    block: str
+    block_ref: str | None
+    conditions: tuple[dict[str, Any], ...]
+    citations: list[dict[str, Any]]
+    intent_id: str | None
+    tables: Mapping[str, pa.Table]
+
+    @property
+    def citation_map(self) -> dict[str, dict[str, Any]]:
+        """The citation map of S0.101: label to snapshot item, source, visible hash, authority and kind."""
+        return {
+            c["label"]: {
+                "snapshotItemId": c["evidence_id"],
+                "sourceRef": c["locator"],
+                "visibleTextHash": c["visible_sha256"],
+                "authority": c["authority"],
+                "evidenceKind": c["evidence_kind"],
+            }
+            for c in self.citations
+        }
+
+    @property
+    def observation(self) -> dict[str, Any]:
+        """The observation of S0.84, for the harness to hand on."""
+        return {
+            "type": "retrieval.observation",
+            "snapshotId": self.snapshot_id,
+            "blockRef": self.block_ref,
+            "contextBlock": self.block,
+            "citationMap": self.citation_map,
+        }
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """The event of S0.83, for the event log: ids, a count and a hash, no text."""
+        row = self.tables["snapshots"].to_pylist()[0]
+        return {
+            "type": "retrieval.snapshot.created",
+            "snapshotId": self.snapshot_id,
+            "intentId": self.intent_id,
+            "selectedCount": row["selected"] if self.citations else 0,
+            "visibleTextHash": row["visible_sha256"] if self.block else EMPTY_SHA256,
+            "blockRef": self.block_ref,
+        }
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run of many requests came to."""
+
+    run_id: str
+    path: Path
+    statuses: Mapping[str, int]
+    seconds: float
+
+    @property
+    def snapshots(self) -> int:
+        return sum(self.statuses.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for printing."""
+        return {
+            "run_id": self.run_id,
+            "path": str(self.path),
+            "snapshots": self.snapshots,
+            "statuses": dict(sorted(self.statuses.items())),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
+    """The answer that the line's tables for one request hold."""
+    snapshot = tables["snapshots"].to_pylist()[0]
+    block = tables["blocks"].to_pylist()
+    request = tables["requests"].to_pylist()
+    return Retrieval(
+        request_id=snapshot["request_id"],
+        snapshot_id=snapshot["snapshot_id"],
+        status=snapshot["status"],
+        action=snapshot["action"],
+        block=block[0]["text"] if block else "",
+        block_ref=snapshot["block_ref"],
+        conditions=tuple(_caller_rows(tables["conditions"], "conditions")),
+        citations=_caller_rows(tables["citations"], "citations"),
+        intent_id=request[0]["intent_id"] if request else None,
+        tables=tables,
+    )
+
+
+def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrieval:
+    """The answer when its snapshot could not be written: nothing of it leaves if a snapshot is required."""
+    action = "block" if required else "degrade"
+    condition = {"condition": "snapshot_missing", "subject": "", "action": action, "message": reason}
+    worst = max(found.action, action, key=ACTIONS.values.index)
+    kept = tuple(c for c in found.conditions if c["condition"] != "healthy")
+    same = {"request_id": found.request_id, "intent_id": found.intent_id, "tables": found.tables}
+    if required:
+        return Retrieval(
+            **same, snapshot_id=None, status="failed", action=worst, block="", block_ref=None,
+            conditions=(*kept, condition), citations=[],
+        )  # fmt: skip
+    return Retrieval(
+        **same, snapshot_id=None, status=found.status, action=worst, block=found.block, block_ref=found.block_ref,
+        conditions=(*kept, condition), citations=found.citations,
+    )  # fmt: skip
+
+
+def _caller_rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
+    columns = [column for column in TABLES[name].names(audience="caller") if column != "request_id"]
+    return table.select(columns).to_pylist()
+
+
+def statuses_of(snapshots: pa.Table) -> dict[str, int]:
+    """Requests by status."""
+    return dict(Counter(snapshots["status"].to_pylist()))

@@ -1,0 +1,341 @@
+"""`Retriever`: the one service behind every door. Opens a corpus for one principal, answers one request or a table.
+
+    with Retriever.open("corpus", principal="ana", runs="runs") as retriever:
+        print(retriever.retrieve("why does the default role fail?").block)
+
+Reads the clock once per request (`asked_at`) and nothing else of the world after that. A durable snapshot is written
+before a block leaves; where a request requires one and it could not be written, no block leaves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..nodes.bm25 import Bm25
+from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
+from ..nodes.tables import CAPTURES, REQUESTS
+from ..nodes.vocabulary import LANES as LANE_NAMES
+from .corpus import Corpus
+from .driver import LANES, SEMANTIC_HINT, Line, QueryVectors, build_driver, lanes_known, run_line
+from .grants import GrantsFile, load_grants
+from .policies import Policies, load_policies
+from .provenance import difference, package_versions, provenance
+from .request_files import Row
+from .requests import resolve_requests
+from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
+from .runs import LiveRun, Run, RunStore, StagedRun, compact
+from .runs.ids import new_run_id, snapshot_id
+from .tokenizers import load_counters
+
+SHARD_REQUESTS = 256
+"""Requests per shard: the unit of memory, progress and retry."""
+
+_SHARD_ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
+
+
+class Retriever:
+    """Answers requests of one principal over one generation of a corpus."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        principal: str,
+        grants: GrantsFile,
+        policies: Policies,
+        runs: RunStore | None,
+        lanes: Collection[str],
+        encoder: Any,
+        bm25: Bm25,
+        shard_requests: int,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.corpus = corpus
+        self.principal = principal
+        self.grants = grants
+        self.policies = policies
+        self.runs = runs
+        self._encoder = encoder
+        self._shard_requests = shard_requests
+        self._clock = clock
+        self._live: LiveRun | None = None
+        self._asked: set[str] = set()
+        self._settings = {
+            "lanes": ",".join(lanes_known(lanes)),
+            "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
+        }
+        off = _lanes_off(lanes, corpus, encoder)
+        self._line = Line(
+            corpus=corpus,
+            policies=policies.inputs(),
+            grants=grants.table,
+            provenance=provenance(
+                generation=corpus.generation,
+                policies=policies.digest,
+                grants=grants.digest,
+                encoder=None if "semantic" in off or "semantic" not in lanes else encoder.profile,
+                settings=self._settings,
+            ),
+            lanes=lanes_known(lanes),
+            bm25=bm25,
+            vectors=QueryVectors(encoder),
+            lanes_off=off,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        corpus: Corpus | str | Path,
+        *,
+        principal: str,
+        runs: RunStore | str | Path | None = None,
+        grants: GrantsFile | str | Path | None = None,
+        policies: Policies | str | Path | None = None,
+        lanes: Collection[str] | None = None,
+        encoder: Any = "auto",
+        bm25: Bm25 | None = None,
+        shard_requests: int = SHARD_REQUESTS,
+        clock: Callable[[], datetime] | None = None,
+    ) -> Retriever:
+        """A retriever over a corpus folder or an open corpus.
+
+        `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
+        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
+        `runs` no snapshot is written.
+
+        Raises:
+            InputError: there is no principal, or a lane is unknown.
+            StoreError: there is no corpus, or it has another schema version.
+        """
+        if not principal:
+            raise InputError.expected("a principal", "none", "principal", hint="nobody may ask without a name")
+        if shard_requests < 1:
+            raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
+        wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
+        opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+        if not isinstance(grants, GrantsFile):
+            grants = load_grants(grants if grants is not None else Path(opened.path) / "grants.yaml")
+        return cls(
+            opened,
+            principal=principal,
+            grants=grants,
+            policies=policies if isinstance(policies, Policies) else load_policies(policies),
+            runs=RunStore(runs) if isinstance(runs, (str, Path)) else runs,
+            lanes=wanted,
+            encoder=_encoder_for(opened, wanted) if encoder == "auto" else encoder,
+            bm25=bm25 or Bm25(),
+            shard_requests=shard_requests,
+            clock=clock or _now,
+        )
+
+    def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
+        """Answer one request: a question, or a mapping of request fields; `fields` are added to it.
+
+        The project defaults to the principal's only one, the purpose to answer-question. The snapshot is durable
+        before this returns.
+
+        Raises:
+            InputError: the request is not what was expected.
+        """
+        row = {**({"question": request} if isinstance(request, str) else request), **fields}
+        now = self._clock()
+        requests, failures = resolve_requests(
+            [row], principal=self.principal, asked_at=now, corpus=self.corpus,
+            defaults={**self._defaults(), "purpose": "answer-question"},
+        )  # fmt: skip
+        if failures.num_rows:
+            raise InputError(failures["error"][0].as_py())
+        requests = self._unasked(requests, explicit="request_id" in row or "requestId" in row)
+        if self.runs is not None and self._live is None:
+            self._live = LiveRun(self.runs, now=now, inputs=self._inputs(), lineage=self._lineage())
+        name = self._live.next_id() if self._live else snapshot_id(new_run_id(now), 1)
+        captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
+        line = self._with_counters(requests)
+        tables = run_line(requests, failures, captures, line)
+        found = retrieval_of(tables)
+        required = requests["require_snapshot"][0].as_py()
+        if self._live is None:
+            return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
+        try:
+            self._live.write(tables, self._line.vectors.known)
+        except (ScopedRetrievalError, OSError) as error:
+            reason = error.message if isinstance(error, ScopedRetrievalError) else type(error).__name__
+            return without_snapshot(found, required=required, reason=reason)
+        self._asked.add(found.request_id)
+        return found
+
+    def run(
+        self, requests: Iterable[Row] | None = None, *, resume: str | None = None, progress: bool = False
+    ) -> RunSummary:
+        """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one.
+
+        A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
+
+        Raises:
+            InputError: there are no requests, or no folder of runs.
+            StoreError: the run to resume does not exist, or rests on another generation, policy or code.
+        """
+        if self.runs is None:
+            raise InputError.expected("a folder of runs", "none", "runs")
+        started = time.perf_counter()
+        staged = self._resumed(resume) if resume else self._staged(requests)
+        with staged.lock():
+            run = self._finish(staged, progress)
+        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
+
+    def close(self, *, compacted: bool = True) -> None:
+        """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
+        live, self._live = self._live, None
+        self._asked.clear()
+        if live is not None and live.number and compacted and self.runs is not None:
+            compact(self.runs, live.run_id)
+
+    def __enter__(self) -> Retriever:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
+        now = self._clock()
+        requests, failures = resolve_requests(
+            rows or (), principal=self.principal, asked_at=now, corpus=self.corpus, defaults=self._defaults()
+        )
+        if not requests.num_rows and not failures.num_rows:
+            raise InputError.expected("at least one request", "none", "requests")
+        assert self.runs is not None
+        settings = {
+            **self._settings,
+            "principal": self.principal,
+            "generation": self.corpus.generation,
+            "shard_requests": self._shard_requests,
+            "packages": package_versions(),
+        }
+        shards = _shards(requests, self._shard_requests)
+        return self.runs.stage(
+            requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage()
+        )
+
+    def _resumed(self, run_id: str) -> StagedRun:
+        assert self.runs is not None
+        staged = self.runs.resume(run_id)
+        settings = staged.plan["settings"]
+        if settings["principal"] != self.principal:
+            raise AccessError(f"Expected a run that you started, got none - at {run_id}")
+        if settings["generation"] != self.corpus.generation:
+            self.corpus = Corpus.open(self.corpus.path, settings["generation"])
+            self._line = Line(**{**vars(self._line), "corpus": self.corpus, "provenance": self._provenance_at(staged)})
+        if part := difference(staged.provenance, self._line.provenance):
+            raise StoreError(
+                f"Expected the {part} that the run began with, got another - at {run_id}",
+                hint="resume with the same policies, grants, settings and code, or start a new run",
+            )
+        return staged
+
+    def _provenance_at(self, staged: StagedRun) -> pa.Table:
+        """The line's provenance with the generation that a staged run pinned."""
+        parts = self._line.provenance
+        here = pc.equal(parts["part"], "generation")
+        value = pc.if_else(here, pa.scalar(staged.plan["settings"]["generation"]), parts["value"])
+        return parts.set_column(1, parts.schema.field("value"), value)
+
+    def _finish(self, staged: StagedRun, progress: bool) -> Run:
+        numbers = {request_id: n for n, request_id in enumerate(staged.request_ids, start=1)}
+        pending = staged.pending()
+        for shard in _progress(pending, progress):
+            requests, failures = staged.shard(shard)
+            ids = sorted([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
+            captures = CAPTURES.build(
+                {
+                    "request_id": ids,
+                    "snapshot_id": [snapshot_id(staged.run_id, numbers[i]) for i in ids],
+                    "created_at": [self._clock()] * len(ids),
+                }
+            )
+            tables = run_line(requests, failures, captures, self._with_counters(requests))
+            staged.write(shard, tables, self._line.vectors.known)
+        return staged.finish()
+
+    def _with_counters(self, requests: pa.Table) -> Line:
+        names = pc.unique(requests["tokenizer"]).to_pylist()
+        missing = [name for name in names if name not in self._line.counters.names()]
+        if missing:
+            known = [*self._line.counters.names(), *missing]
+            self._line = Line(**{**vars(self._line), "counters": load_counters(known)})
+        return self._line
+
+    def _unasked(self, requests: pa.Table, *, explicit: bool) -> pa.Table:
+        """The request under an id that this session has not used: asking again is a snapshot of its own."""
+        wanted = requests["request_id"][0].as_py()
+        if wanted not in self._asked:
+            return requests
+        if explicit:
+            raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
+        number = next(n for n in range(2, len(self._asked) + 3) if f"{wanted}-{n}" not in self._asked)
+        return requests.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
+
+    def _defaults(self) -> dict[str, Any]:
+        projects = sorted(set(self.grants.projects(self.principal)))
+        return {"project": projects[0]} if len(projects) == 1 else {}
+
+    def _inputs(self) -> dict[str, pa.Table]:
+        return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}
+
+    def _lineage(self) -> dict[str, Any]:
+        from .views.lineage import lineage_of
+
+        return lineage_of(build_driver())
+
+
+def _shards(requests: pa.Table, size: int) -> pa.Array:
+    """The shard of each request: sorted by scope, then cut."""
+    order = np.asarray(pc.sort_indices(requests, [(name, "ascending") for name in _SHARD_ORDER]))
+    shards = np.empty(requests.num_rows, np.int32)
+    shards[order] = np.arange(requests.num_rows) // size
+    return pa.array(shards)
+
+
+def _lanes_off(lanes: Collection[str], corpus: Corpus, encoder: Any) -> dict[str, str]:
+    """Lanes that were asked for and cannot run here, each with how to turn it on."""
+    off = {}
+    if "semantic" in lanes:
+        if corpus.encoder_profile is None:
+            off["semantic"] = f"the corpus has no vectors; {SEMANTIC_HINT}"
+        elif encoder is None:
+            off["semantic"] = f"no encoder is installed; {SEMANTIC_HINT}"
+        elif encoder.profile != corpus.encoder_profile:
+            off["semantic"] = "the encoder is not the one that the corpus was indexed with; index again"
+    if "graph" in lanes:
+        off["graph"] = "this version has no graph lane"
+    return off
+
+
+def _encoder_for(corpus: Corpus, lanes: Collection[str]) -> Any:
+    if "semantic" not in lanes or corpus.encoder_profile is None:
+        return None
+    from .encoder import load_encoder
+
+    return load_encoder(corpus.encoder_profile.split("+")[0].split(" ")[0])
+
+
+def _progress(shards: list[int], shown: bool) -> Iterable[int]:
+    if not shown:
+        return shards
+    from tqdm.auto import tqdm
+
+    return tqdm(shards, unit="shard")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

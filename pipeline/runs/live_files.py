@@ -1,0 +1,55 @@
+"""One interactive snapshot as one Arrow IPC file: one row, one column per table, each a list of structs.
+
+`live/000001.arrow` is the first of its run and also holds the tables of the run; tables without rows are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from ...nodes.errors import StoreError
+from .files import write_bytes
+
+
+def live_files(folder: Path) -> list[str]:
+    """Names of a run's interactive files, in order."""
+    live = folder / "live"
+    return sorted(entry.name for entry in live.iterdir() if entry.suffix == ".arrow") if live.is_dir() else []
+
+
+def write_live(path: Path, stored: Mapping[str, pa.Table]) -> str:
+    """Write tables in stored form as one file with one sync; returns its SHA-256."""
+    fields, arrays = [], []
+    for name, table in stored.items():
+        if not table.num_rows:
+            continue
+        struct = pa.StructArray.from_arrays([c.combine_chunks() for c in table.columns], fields=list(table.schema))
+        arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), struct))
+        fields.append(pa.field(name, arrays[-1].type, False))
+    schema = pa.schema(fields)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return write_bytes(path, memoryview(sink.getvalue()), sync=True)
+
+
+def read_live(path: Path) -> dict[str, pa.Table]:
+    """The tables of one interactive file, in stored form.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    try:
+        with pa.OSFile(str(path)) as source:
+            table = pa.ipc.open_file(source).read_all()
+        return {name: _unpacked(table[name]) for name in table.column_names}
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"Expected a readable snapshot, got {type(error).__name__} - at live/{path.name}") from None
+
+
+def _unpacked(column: pa.ChunkedArray) -> pa.Table:
+    struct = column.combine_chunks().flatten()
+    return pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))

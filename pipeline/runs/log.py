@@ -1,0 +1,123 @@
+"""The log of a runs folder: one line per finished thing, each holding the hash of the line before.
+
+A line is `<sha256 of the JSON> <JSON>`; the JSON is canonical (sorted keys, no spaces), so that no byte of a line can
+change unnoticed. Whoever keeps the last hash elsewhere (`--anchor`) can tell a log that was rewritten whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import StoreError, VerificationError
+from .files import locked
+
+LOG = "LOG"
+START = "0" * 64
+"""What stands for the line before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: `kind` is run (a manifest), live (one interactive snapshot) or erase (texts that were removed)."""
+
+    sequence: int
+    kind: str
+    run_id: str
+    body: dict[str, Any]
+    hash: str
+
+
+class Log:
+    """The log of one runs folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LOG
+        self._lock = folder / ".LOG.lock"
+
+    def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
+        """Add a line under the lock; returns its hash. A line that a crash left unfinished is dropped first."""
+        with locked(self._lock, "the log"):
+            previous, sequence = self._tail()
+            fields = {"kind": kind, "run_id": run_id, "sequence": sequence + 1, "previous": previous, **body}
+            text = _canonical(fields)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            try:
+                with self.path.open("ab") as file:
+                    file.write(f"{digest} {text}\n".encode())
+                    file.flush()
+                    if sync:
+                        os.fsync(file.fileno())
+            except OSError as error:
+                raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
+            return digest
+
+    def lines(self) -> list[Line]:
+        """Every line, the chain checked.
+
+        Raises:
+            VerificationError: a line does not match its hash, its place or the line before.
+        """
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        lines: list[Line] = []
+        previous = START
+        for number, raw in enumerate(data.split(b"\n")[:-1], start=1):
+            line = _parse(raw, number)
+            if line.body.get("previous") != previous or line.sequence != number:
+                raise VerificationError(
+                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}"
+                )
+            previous = line.hash
+            lines.append(line)
+        return lines
+
+    def head(self) -> str:
+        """The hash of the last line."""
+        lines = self.lines()
+        return lines[-1].hash if lines else START
+
+    def _tail(self) -> tuple[str, int]:
+        if not self.path.exists():
+            return START, 0
+        with self.path.open("rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            window = min(size, 1 << 16)
+            file.seek(size - window)
+            data = file.read(window)
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                if whole == 0 and window < size:
+                    raise StoreError(f"Expected lines of at most {window} bytes, got a longer one - at {LOG}")
+                file.truncate(size - window + whole)
+        if not whole:
+            return START, 0
+        last = data[data.rfind(b"\n", 0, whole - 1) + 1 : whole - 1]
+        line = _parse(last, 0)
+        return line.hash, line.sequence
+
+
+def _parse(raw: bytes, number: int) -> Line:
+    digest, _, text = raw.partition(b" ")
+    try:
+        body = json.loads(text)
+        sound = (
+            hashlib.sha256(text).hexdigest().encode() == digest
+            and _canonical(body).encode() == text
+            and isinstance(body["sequence"], int)
+        )
+        if sound:
+            return Line(body["sequence"], body["kind"], body["run_id"], body, digest.decode())
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise VerificationError(f"Expected a line that matches its hash, got a changed one - at {LOG}:{number or 'last'}")
+
+
+def _canonical(body: dict[str, Any]) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -1,0 +1,131 @@
+"""Tables as a run stores them, and back.
+
+Free text stands in no table: a column that holds it is stored under its own name as SHA-256 hex digits (type string),
+and the texts go to `texts/` once each, with the query vector where one was computed. Erasing a text leaves every
+table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.digests import stored_form, text_sha256
+from ...nodes.errors import VerificationError
+from ...nodes.keys import flat, pair_keys
+from ...nodes.schema import Table
+from ...nodes.tables import TABLES
+
+PERSISTED = tuple(t for t in TABLES.values() if t.persist)
+"""Every table a run stores."""
+
+PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "provenance")
+"""Those that are the same for all requests of a run, stored once."""
+
+PER_REQUEST = tuple(t for t in PERSISTED if t.name not in PER_RUN)
+
+TEXTS = pa.schema(
+    [
+        pa.field("sha256", pa.string(), False),
+        pa.field("text", pa.large_string(), False),
+        pa.field("vector", pa.list_(pa.int16())),
+    ]
+)
+"""`vector` is the query vector of a sub-query's text, components times 2**15; null for every other text."""
+
+
+Vectors = Mapping[str, NDArray[np.int16]]
+"""Query vectors by text."""
+
+
+def stored_schema(declared: Table) -> pa.Schema:
+    """The schema of a table in a run: free text as string hashes."""
+    fields = [
+        pa.field(name, pa.string() if c.free_text else c.type, c.nullable) for name, c in declared.columns.items()
+    ]
+    return pa.schema(fields)
+
+
+def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> dict[str, pa.Table]:
+    """The given tables in stored form; a missing one is empty."""
+    return {
+        t.name: stored_form(tables[t.name], t) if t.name in tables else stored_schema(t).empty_table() for t in declared
+    }
+
+
+def texts_of(
+    tables: Mapping[str, pa.Table], stored: Mapping[str, pa.Table], vectors: Vectors | None = None
+) -> pa.Table:
+    """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 bytes."""
+    texts, hashes = [], []
+    for name, table in tables.items():
+        for column, declared in TABLES[name].columns.items():
+            if declared.free_text and name in stored:
+                texts.append(flat(table[column]).cast(pa.large_string()))
+                hashes.append(flat(stored[name][column]))
+    if not texts:
+        return TEXTS.empty_table()
+    text, sha256 = pa.concat_arrays(texts), pa.concat_arrays(hashes)
+    distinct = pc.unique(sha256.drop_null())
+    distinct = distinct.take(pc.sort_indices(distinct))
+    text = text.take(pc.index_in(distinct, value_set=sha256))
+    vector = pa.nulls(len(distinct), TEXTS.field("vector").type)
+    if vectors:
+        found = (vectors.get(t) for t in text.to_pylist())
+        vector = pa.array([None if v is None else v.tolist() for v in found], TEXTS.field("vector").type)
+    return pa.Table.from_arrays([distinct, text, vector], schema=TEXTS)
+
+
+def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
+    """A stored table with its free text back in place; a text that was erased is null."""
+    for index, (name, column) in enumerate(declared.columns.items()):
+        if column.free_text:
+            found = flat(texts["text"]).take(pc.index_in(flat(table[name]), value_set=flat(texts["sha256"])))
+            table = table.set_column(index, pa.field(name, pa.large_string(), column.nullable or found.null_count > 0), found)
+    return table
+
+
+def references(tables: Mapping[str, pa.Table]) -> pa.Array:
+    """Every distinct text hash that stored tables refer to."""
+    found = [
+        flat(table[name]).drop_null()
+        for table_name, table in tables.items()
+        for name, column in TABLES[table_name].columns.items()
+        if column.free_text
+    ]
+    return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.string())
+
+
+def changed_texts(texts: pa.Table) -> pa.Array:
+    """Hashes whose stored text is no longer the one that was hashed."""
+    return flat(texts["sha256"]).filter(pc.not_equal(text_sha256(texts["text"]), flat(texts["sha256"])))
+
+
+def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
+    """Every candidate has exactly one decision, and recalled = selected + hidden + rejected for every request.
+
+    Raises:
+        VerificationError: a candidate has none or two, or the counts do not add up.
+    """
+    candidates, decisions, snapshots = (tables[name] for name in ("candidates", "decisions", "snapshots"))
+    wanted = pair_keys(candidates["request_id"], candidates["evidence_id"])
+    decided = pair_keys(decisions["request_id"], decisions["evidence_id"])
+    if len(pc.unique(decided)) != len(decided) or len(wanted) != len(decided) or not _same_set(wanted, decided):
+        raise VerificationError(
+            f"Expected one decision for each of {len(wanted)} candidates, got {len(decided)} - at {at}/decisions"
+        )
+    counted = pc.add(pc.add(snapshots["selected"], snapshots["hidden"]), snapshots["rejected"])
+    if not pc.all(pc.equal(counted, snapshots["recalled"]), min_count=0).as_py():
+        raise VerificationError(
+            f"Expected recalled = selected + hidden + rejected, got another sum - at {at}/snapshots"
+        )
+    if pc.sum(snapshots["recalled"], min_count=0).as_py() != len(decided):
+        raise VerificationError(f"Expected {len(decided)} recalled rows, got another sum - at {at}/snapshots")
+
+
+def _same_set(left: pa.Array, right: pa.Array) -> bool:
+    return bool(pc.all(pc.is_in(left, value_set=right), min_count=0).as_py())

@@ -1,0 +1,114 @@
+"""Replay: one snapshot read again, without the corpus, with every hash it rests on checked.
+
+Replay never retrieves. It gives the block byte for byte, its citations, the decisions and the conditions; a text that
+was erased is null, and then the status is `erased`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import VerificationError
+from ...nodes.schema import Table
+from ...nodes.snapshot_digest import COVERED, snapshot_digests
+from .parts import references, with_texts
+from .run import Run
+from .store import RunStore
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What one snapshot holds. `tables` has the snapshot's rows of every table, texts in place."""
+
+    snapshot_id: str
+    run_id: str
+    status: str
+    block: str | None
+    block_ref: str | None
+    tables: dict[str, pa.Table]
+    provenance: dict[str, str]
+    erased: tuple[str, ...]
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The resolved request; empty for one that was refused at the door."""
+        return _first(self.tables["requests"])
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """The row of SNAPSHOTS."""
+        return _first(self.tables["snapshots"])
+
+    @property
+    def citations(self) -> pa.Table:
+        return self.tables["citations"]
+
+    @property
+    def decisions(self) -> pa.Table:
+        return self.tables["decisions"]
+
+    @property
+    def conditions(self) -> pa.Table:
+        return self.tables["conditions"]
+
+
+def replay(store: RunStore, snapshot_id: str) -> Replay:
+    """The snapshot as it was written.
+
+    Raises:
+        InputError: it is no snapshot id.
+        StoreError: no run of this folder holds it.
+        VerificationError: a hash does not match what is stored.
+    """
+    run = store.open(snapshot_id)
+    request_id = run.request_of(snapshot_id)
+    stored = {t.name: _rows(run, t, request_id) for t in COVERED}
+    _check_digest(run, stored, request_id, snapshot_id)
+    texts = run.texts.filter(pc.is_in(run.texts["sha256"], value_set=references(stored)))
+    erased = _erased(stored, texts, snapshot_id)
+    tables = {t.name: with_texts(stored[t.name], t, texts) for t in COVERED}
+    snapshot = _first(tables["snapshots"])
+    block = _first(tables["blocks"]).get("text", "")
+    if block is not None and hashlib.sha256(block.encode()).hexdigest() != snapshot["visible_sha256"]:
+        raise VerificationError(f"Expected the block that was hashed, got another - at {snapshot_id}")
+    return Replay(
+        snapshot_id=snapshot_id,
+        run_id=run.run_id,
+        status="erased" if erased else snapshot["status"],
+        block=block,
+        block_ref=snapshot["block_ref"],
+        tables=tables,
+        provenance=dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True)),
+        erased=erased,
+    )
+
+
+def _rows(run: Run, declared: Table, request_id: str) -> pa.Table:
+    table = run.stored(declared.name)
+    return table.filter(pc.equal(table["request_id"], request_id)).combine_chunks()
+
+
+def _check_digest(run: Run, stored: dict[str, pa.Table], request_id: str, snapshot_id: str) -> None:
+    digest = snapshot_digests(stored, run.provenance, pa.array([request_id]))[0]
+    if digest != stored["snapshots"]["snapshot_digest"][0].as_py():
+        raise VerificationError(
+            f"Expected the snapshot digest to follow from the tables, got another - at {snapshot_id}"
+        )
+
+
+def _erased(stored: dict[str, pa.Table], texts: pa.Table, snapshot_id: str) -> tuple[str, ...]:
+    """Hashes without a text. Each text that is there must match its hash."""
+    for sha256, text in zip(texts["sha256"].to_pylist(), texts["text"].to_pylist(), strict=True):
+        if hashlib.sha256(text.encode()).hexdigest() != sha256:
+            raise VerificationError(f"Expected the text that was hashed, got another - at {snapshot_id}/{sha256[:16]}")
+    have = set(texts["sha256"].to_pylist())
+    return tuple(sorted(sha for sha in references(stored).to_pylist() if sha not in have))
+
+
+def _first(table: pa.Table) -> dict[str, Any]:
+    return table.slice(0, 1).to_pylist()[0] if table.num_rows else {}

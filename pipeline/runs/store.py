@@ -1,0 +1,321 @@
+"""A folder of runs: staged, written shard by shard, finished once, and read again.
+
+A run is staged with its resolved requests and the pinned corpus generation; each finished shard leaves its parts and a
+receipt; then come the manifest, the removal of the stage, and the line in LOG. Whatever crashed in between, `resume`
+does exactly the rest: a shard whose receipt is missing, or whose parts do not match it, is run again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.digests import table_digest
+from ...nodes.errors import StoreError
+from ...nodes.tables import FAILURES, REQUESTS, TABLES
+from .files import (
+    TEMPORARY,
+    files_below,
+    locked,
+    read_json,
+    read_parquet,
+    sha256_of,
+    sync_all,
+    write_json,
+    write_parquet,
+)
+from .ids import RUN_ID, new_run_id, run_of
+from .log import Log
+from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, stored_tables, texts_of
+from .run import FORMAT, Run
+
+STAGE = "stage"
+PROVENANCE_PART = "tables/provenance/part-00000.parquet"
+_SHARD = pa.field("shard", pa.int32(), False)
+_STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
+
+
+class RunStore:
+    """One folder of runs."""
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        self.path = Path(path)
+        if create:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"Expected a folder for runs, got {error.strerror} - at {self.path}") from error
+        elif not self.path.is_dir():
+            raise StoreError(f"Expected a folder of runs, got none - at {self.path}")
+        self.log = Log(self.path)
+
+    def stage(
+        self,
+        requests: pa.Table,
+        failures: pa.Table,
+        shards: pa.Array,
+        *,
+        now: datetime,
+        inputs: Mapping[str, pa.Table],
+        settings: Mapping[str, Any],
+        lineage: Mapping[str, Any],
+    ) -> StagedRun:
+        """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
+
+        `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (corpus, generation,
+        lanes, ...) as JSON values.
+        """
+        run_id = new_run_id(now)
+        plan = {
+            "format": FORMAT,
+            "run_id": run_id,
+            "created_at": now.isoformat(),
+            "settings": dict(settings),
+            "shards": max(shards.to_pylist(), default=-1) + 1,
+            "failures": failures.num_rows,
+        }
+        new = self.path / f".new-{run_id}"
+        try:
+            (new / STAGE / "receipts").mkdir(parents=True)
+            write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
+            write_parquet(new / STAGE / "failures.parquet", failures)
+            receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
+            write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=True)
+            write_json(new / "lineage.json", lineage, sync=False)
+            write_json(new / STAGE / "run.json", plan, sync=True)
+            sync_all([new / name for name in files_below(new)])
+            new.rename(self.path / run_id)
+        except OSError as error:
+            shutil.rmtree(new, ignore_errors=True)
+            raise StoreError(f"Expected to stage a run, got {error.strerror or error} - at {self.path}") from error
+        return StagedRun(self, run_id)
+
+    def resume(self, run_id: str) -> StagedRun:
+        """An unfinished run, to do the rest of it.
+
+        Raises:
+            StoreError: there is no such run, or it is finished.
+        """
+        folder = self._folder(run_id)
+        if (folder / "manifest.json").exists():
+            run = StagedRun(self, run_id, finished=True)
+            if run_id in self._logged():
+                raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
+            return run
+        if not (folder / STAGE / "run.json").exists():
+            raise StoreError(f"Expected an unfinished run, got none - at {run_id}")
+        return StagedRun(self, run_id)
+
+    def unfinished(self) -> list[str]:
+        """Ids of batch runs that were staged and not finished, oldest first."""
+        logged = self._logged()
+        return [
+            run_id for run_id in self._folders() if run_id not in logged and not (self.path / run_id / "live").exists()
+        ]
+
+    def list(self) -> list[Run]:
+        """Every run that can be read, oldest first: finished ones and interactive ones."""
+        return [
+            self.open(i)
+            for i in self._folders()
+            if (self.path / i / "manifest.json").exists() or (self.path / i / "live").exists()
+        ]
+
+    def open(self, run_id: str) -> Run:
+        """A run to read, by its id or by the id of one of its snapshots.
+
+        Raises:
+            StoreError: there is no such run, or it is not finished.
+        """
+        if run_id.startswith("retr-snap-"):
+            run_id = run_of(run_id)
+        folder = self._folder(run_id)
+        if not (folder / "manifest.json").exists() and not (folder / "live").exists():
+            raise StoreError(
+                f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
+            )
+        return Run(folder)
+
+    def lock_of(self, run_id: str) -> Path:
+        """The lock file that a writer of this run holds."""
+        return self.path / ".locks" / run_id
+
+    def _folders(self) -> list[str]:
+        return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
+
+    def _folder(self, run_id: str) -> Path:
+        folder = self.path / run_id
+        if not RUN_ID.fullmatch(run_id) or not folder.is_dir():
+            raise StoreError(f"Expected a run in this folder, got none - at {run_id}", hint="`runs` lists them")
+        return folder
+
+    def _logged(self) -> set[str]:
+        return {line.run_id for line in self.log.lines() if line.kind == "run"}
+
+
+class StagedRun:
+    """A run being written. One process at a time holds it."""
+
+    def __init__(self, store: RunStore, run_id: str, *, finished: bool = False) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.folder = store.path / run_id
+        self._finished = finished
+        stage = self.folder / STAGE
+        self.plan: dict[str, Any] = read_json(self.folder / "manifest.json" if finished else stage / "run.json")
+        if self.plan.get("format") != FORMAT:
+            raise StoreError(f"Expected format {FORMAT}, got {self.plan.get('format')} - at {run_id}")
+        if not finished:
+            self._requests = read_parquet(stage / "requests.parquet", _STAGED_REQUESTS)
+            self.failures = read_parquet(stage / "failures.parquet", FAILURES.schema)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run.
+
+        Raises:
+            BusyError: another process is writing it.
+        """
+        with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
+            yield
+
+    @property
+    def request_ids(self) -> list[str]:
+        """Ids of all requests and failures, sorted: position + 1 is the number in the snapshot id."""
+        return sorted([*self._requests["request_id"].to_pylist(), *self.failures["request_id"].to_pylist()])
+
+    def shard(self, shard: int) -> tuple[pa.Table, pa.Table]:
+        """REQUESTS and FAILURES of one shard, by request id; the last shard may hold the failures alone."""
+        mine = self._requests.filter(pc.equal(self._requests["shard"], shard)).drop_columns(["shard"])
+        return mine, self.failures if shard == self.plan["shards"] else FAILURES.empty()
+
+    @property
+    def provenance(self) -> pa.Table:
+        """PROVENANCE as it was when the run began."""
+        return read_parquet(self.folder / PROVENANCE_PART, TABLES["provenance"].schema)
+
+    def pending(self) -> list[int]:
+        """Shards still to run. Requests that failed at the door are the last shard."""
+        if self._finished:
+            return []
+        shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
+        return [shard for shard in range(shards) if not self._receipt(shard)]
+
+    def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
+        """Store a finished shard: its parts, then its receipt.
+
+        Raises:
+            VerificationError: a candidate is not decided exactly once.
+            StoreError: the disk does not take it.
+        """
+        receipt = write_shard(self.folder, shard, tables, vectors=vectors)
+        write_json(self._receipt_path(shard), receipt, sync=False)
+
+    def finish(self) -> Run:
+        """Write the manifest, remove the stage, add the line to LOG. Every shard must be there."""
+        if pending := self.pending():
+            raise StoreError(f"Expected every shard, got {len(pending)} still to run - at {self.run_id}")
+        manifest = self.folder / "manifest.json"
+        if not self._finished:
+            receipts = [read_json(self.folder / STAGE / "receipts" / "inputs.json")]
+            shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
+            receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
+            self._sweep({part["path"] for receipt in receipts for part in receipt["parts"]})
+            write_manifest(self.folder, self.plan, receipts, kind="batch")
+            self._finished = True
+        shutil.rmtree(self.folder / STAGE, ignore_errors=False) if (self.folder / STAGE).exists() else None
+        self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest))
+        return Run(self.folder)
+
+    def _receipt_path(self, shard: int) -> Path:
+        return self.folder / STAGE / "receipts" / f"{shard:05d}.json"
+
+    def _receipt(self, shard: int) -> bool:
+        """Whether a shard is done: it has a receipt, and its parts are the ones that were written."""
+        path = self._receipt_path(shard)
+        if not path.exists():
+            return False
+        try:
+            parts = read_json(path)["parts"]
+        except (StoreError, KeyError, TypeError):
+            return False
+        return all(
+            (self.folder / part["path"]).exists() and sha256_of(self.folder / part["path"]) == part["sha256"]
+            for part in parts
+        )
+
+    def _sweep(self, wanted: set[str]) -> None:
+        """Remove what a crash left: temporary files, and parts that no receipt names."""
+        for name in files_below(self.folder):
+            top = name.split("/")[0]
+            if Path(name).name.startswith(TEMPORARY) or (top in ("tables", "texts") and name not in wanted):
+                (self.folder / name).unlink()
+
+
+def write_shard(
+    folder: Path,
+    shard: int,
+    tables: Mapping[str, pa.Table],
+    *,
+    vectors: Vectors | None = None,
+    per_run: bool = False,
+) -> dict[str, Any]:
+    """Write the parts of one shard below `folder`; returns its receipt. Tables without rows leave no part."""
+    declared = [TABLES[name] for name in PER_RUN] if per_run else list(PER_REQUEST)
+    stored = stored_tables(tables, declared)
+    given = {t.name: tables[t.name] for t in declared if t.name in tables}
+    texts = texts_of(given, stored, vectors)
+    return write_stored(folder, shard, stored, texts, check=not per_run)
+
+
+def write_stored(
+    folder: Path, shard: int, stored: Mapping[str, pa.Table], texts: pa.Table, *, check: bool = True
+) -> dict[str, Any]:
+    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt."""
+    if check:
+        check_conservation(stored, f"shard {shard}")
+    parts = []
+    for name, table in [*stored.items(), ("texts", texts)]:
+        if not table.num_rows:
+            continue
+        path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        digest = table_digest(table, None if name == "texts" else TABLES[name])
+        sha256 = write_parquet(folder / path, table)
+        parts.append(
+            {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}
+        )
+    statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
+    return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
+
+
+def write_manifest(folder: Path, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
+    """Sync every part, then write manifest.json; returns its SHA-256."""
+    tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
+    statuses: Counter[str] = Counter()
+    for receipt in receipts:
+        statuses.update(receipt["statuses"])
+        for part in receipt["parts"]:
+            entry = tables[part["table"]]
+            entry["rows"] += part["rows"]
+            entry["parts"].append({key: part[key] for key in ("path", "rows", "sha256", "digest")})
+    provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
+    manifest = {
+        **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
+        **more,
+        "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
+        "snapshots": sum(statuses.values()),
+        "statuses": dict(statuses),
+        "lineage_sha256": sha256_of(folder / "lineage.json"),
+        "tables": tables,
+    }
+    sync_all([folder / part["path"] for receipt in receipts for part in receipt["parts"]] + [folder / "lineage.json"])
+    return write_json(folder / "manifest.json", manifest, sync=True)

@@ -1,0 +1,214 @@
+"""Verify: does a run still say what it said when it was written?
+
+The log is checked as a chain, then the manifest against the log, then every file against the manifest, then what the
+files say against each other: logical digests, texts against their hashes, snapshot digests recomputed from the
+tables, one decision per candidate. The first thing that differs is named first. A text that was erased with a receipt
+is erased, not changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.digests import table_digest
+from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.snapshot_digest import snapshot_digests
+from ...nodes.tables import TABLES
+from .files import files_below, sha256_of
+from .live_files import live_files
+from .log import Line
+from .parts import changed_texts, check_conservation, references
+from .run import Run
+from .store import RunStore
+
+Kind = Literal["changed", "missing", "extra"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One difference: what kind, which part, what was expected."""
+
+    kind: Kind
+    part: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What `verify` found; `problems` has the first difference first, and `head` is the log's last hash."""
+
+    run_id: str
+    problems: tuple[Problem, ...]
+    parts: int
+    snapshots: int
+    erased: tuple[str, ...] = ()
+    head: str = ""
+
+    @property
+    def status(self) -> Literal["ok", "changed", "erased"]:
+        """`changed` if anything differs; else `erased` if texts were removed with a receipt; else `ok`."""
+        if self.problems:
+            return "changed"
+        return "erased" if self.erased else "ok"
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+@dataclass
+class _Found:
+    problems: list[Problem] = field(default_factory=list)
+    parts: int = 0
+
+    def add(self, kind: Kind, part: str, detail: str) -> None:
+        self.problems.append(Problem(kind, part, detail))
+
+
+def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> VerifyReport:
+    """Check one run (or the run of a snapshot id) against the log and itself.
+
+    `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it.
+
+    Raises:
+        StoreError: there is no such run.
+    """
+    found = _Found()
+    try:
+        run: Run | None = store.open(run_id)
+    except VerificationError:
+        run = None
+    except StoreError:
+        run = _unreadable(store, run_id, found)
+    folder = run.folder if run else store.path / run_id
+    erased: set[str] = set()
+    snapshots = 0
+    lines: list[Line] = []
+    try:
+        lines = store.log.lines()
+    except VerificationError as error:
+        found.add("changed", "LOG", error.message)
+    if anchor is not None and anchor not in {line.hash for line in lines}:
+        found.add("changed", "LOG", "the anchor is the hash of none of its lines")
+    own = [line for line in lines if line.run_id == folder.name]
+    if run is not None and not found.problems:
+        erased = {sha for line in own if line.kind == "erase" for sha in line.body["texts"]}
+        try:
+            _check_live(run, own, found) if run.live else _check_files(run, own, found)
+            if not found.problems:
+                snapshots = _check_contents(run, erased, found)
+        except ScopedRetrievalError as error:
+            found.add("changed", folder.name, error.message)
+        except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+            found.add("changed", folder.name, f"what it holds has another form ({type(error).__name__})")
+    head = lines[-1].hash if lines else ""
+    return VerifyReport(folder.name, tuple(found.problems), found.parts, snapshots, tuple(sorted(erased)), head)
+
+
+def _unreadable(store: RunStore, run_id: str, found: _Found) -> Run | None:
+    """A run that LOG or its folder knows and that cannot be opened; any other id is the caller's mistake."""
+    folder = store.path / run_id
+    known = folder.is_dir() and ((folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet")))
+    if not known or (folder / "stage").exists():
+        raise StoreError(f"Expected a finished run, got none - at {run_id}")
+    kind: Kind = "changed" if (folder / "manifest.json").exists() else "missing"
+    found.add(kind, "manifest.json", "the manifest cannot be read")
+    return None
+
+
+def _check_files(run: Run, lines: list[Line], found: _Found) -> None:
+    """Manifest against LOG, then every file against the manifest."""
+    logged = [line.body["manifest_sha256"] for line in lines if line.kind == "run"]
+    if not logged:
+        return found.add("missing", "LOG", "no line names this run")
+    if sha256_of(run.folder / "manifest.json") != logged[-1]:
+        return found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
+    rewritten: dict[str, str] = {}
+    for line in lines:
+        if line.kind == "erase":
+            rewritten |= line.body["parts"]
+    expected = {"manifest.json": logged[-1], "lineage.json": run.manifest["lineage_sha256"]}
+    for table in run.manifest["tables"].values():
+        expected |= {part["path"]: part["sha256"] for part in table["parts"]}
+    expected |= rewritten
+    for path, sha256 in expected.items():
+        found.parts += 1
+        file = run.folder / path
+        if not file.exists():
+            found.add("missing", path, "the manifest names it")
+        elif sha256_of(file) != sha256:
+            found.add("changed", path, "its SHA-256 is not the recorded one")
+    for path in files_below(run.folder):
+        if path not in expected:
+            found.add("extra", path, "the manifest does not name it")
+    live = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
+    compacted = {entry["file"]: entry["sha256"] for entry in run.manifest.get("compacted_from", ())}
+    for file, sha256 in live.items():
+        if compacted.get(file) != sha256:
+            found.add("changed", "manifest.json", f"live/{file} is not the file that LOG names")
+    return None
+
+
+def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
+    """Every interactive file against its line in LOG."""
+    logged = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
+    present = live_files(run.folder)
+    for file, sha256 in logged.items():
+        found.parts += 1
+        if file not in present:
+            found.add("missing", f"live/{file}", "LOG names it")
+        elif sha256_of(run.folder / "live" / file) != sha256:
+            found.add("changed", f"live/{file}", "its SHA-256 is not the one in LOG")
+    known = {f"live/{file}" for file in logged} | {"lineage.json"}
+    for path in files_below(run.folder):
+        if path not in known:
+            found.add("extra", path, "LOG does not name it")
+    lineage = run.folder / "lineage.json"
+    if not lineage.exists():
+        found.add("missing", "lineage.json", "every run has one")
+    elif {sha256_of(lineage)} != {line.body["lineage_sha256"] for line in lines if line.kind == "live"}:
+        found.add("changed", "lineage.json", "its SHA-256 is not the one in LOG")
+
+
+def _check_contents(run: Run, erased: set[str], found: _Found) -> int:
+    """Logical digests, texts, snapshot digests and conservation; returns the number of snapshots checked."""
+    if not run.live:
+        for name, table in run.manifest["tables"].items():
+            for part in table["parts"]:
+                _check_part(run, name, part, erased, found)
+    tables = run.tables()
+    for sha256 in changed_texts(run.texts).to_pylist():
+        found.add("changed", f"texts/{sha256}", "the text is not the one that was hashed")
+    absent = pc.filter(
+        wanted := references(tables), pc.invert(pc.is_in(wanted, value_set=run.texts["sha256"].combine_chunks()))
+    )
+    for sha256 in absent.to_pylist():
+        if sha256 not in erased:
+            found.add("missing", f"texts/{sha256}", "a table refers to it, and no receipt says that it was erased")
+    for sha256 in run.texts["sha256"].to_pylist() if erased else ():
+        if sha256 in erased:
+            found.add("extra", f"texts/{sha256}", "a receipt says that it was erased")
+    ids = run.snapshots["request_id"].combine_chunks()
+    digests = pa.array(snapshot_digests(tables, run.provenance, ids), pa.string())
+    differs = pc.not_equal(digests, run.snapshots["snapshot_digest"].combine_chunks())
+    for snapshot in run.snapshots["snapshot_id"].combine_chunks().filter(differs).to_pylist():
+        found.add("changed", f"snapshots/{snapshot}", "its digest does not follow from the stored tables")
+    try:
+        check_conservation(tables, run.run_id)
+    except VerificationError as error:
+        found.add("changed", "decisions", error.message)
+    return len(ids)
+
+
+def _check_part(run: Run, name: str, part: dict[str, Any], erased: set[str], found: _Found) -> None:
+    table = run.part(name, part["path"])
+    if name == "texts" and erased:
+        return
+    if table.num_rows != part["rows"]:
+        found.add("changed", part["path"], f"it has {table.num_rows} rows, the manifest says {part['rows']}")
+    elif table_digest(table, TABLES.get(name)) != part["digest"]:
+        found.add("changed", part["path"], "its logical digest is not the recorded one")

@@ -1,0 +1,247 @@
+"""Settings: defaults < user file < project file < environment < flags, each value with the place it came from.
+
+Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-retrieval.toml` at or above the working
+folder, environment variables `SCOPED_RETRIEVAL_<NAME>`, flags. Gives: one frozen `Settings`.
+
+What one would otherwise get wrong: a relative path is relative to where it was written. In a project file that is the
+file's folder, in the user file its folder, elsewhere the working folder. `principal` is not read from a project file:
+identity belongs to the person, and a repository must not choose it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..nodes.errors import InputError
+
+__all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
+
+ENV_PREFIX = "SCOPED_RETRIEVAL_"
+PROJECT_FILE = "scoped-retrieval.toml"
+LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
+PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
+BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One declared setting. `kind` is path, text, choice, list, integer, number or flag."""
+
+    name: str
+    kind: str
+    default: Any
+    doc: str
+    choices: tuple[str, ...] = ()
+    project_file: bool = True
+
+
+SETTINGS: Mapping[str, Setting] = {
+    s.name: s
+    for s in (
+        Setting("corpus", "path", ".scoped-retrieval/corpus", "folder of the corpus"),
+        Setting("runs", "path", ".scoped-retrieval/runs", "folder of the runs"),
+        Setting("grants", "path", None, "grants file; unset = grants.yaml in the corpus folder"),
+        Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
+        Setting("project", "text", None, "project that commands speak of"),
+        Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
+        Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),
+        Setting("lanes", "list", LANES, "recall lanes in use", LANES),
+        Setting("encoder", "text", "minilm/1", "encoder profile of the semantic lane"),
+        Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
+        Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
+        Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1"),
+        Setting("shard_requests", "integer", 256, "requests per shard of a run"),
+        Setting("progress", "flag", True, "progress bars where standard error is a terminal"),
+        Setting("eval_data", "path", None, "folder of the evaluation collections"),
+    )
+}
+"""Every setting by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A resolved value and where it came from."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The resolved settings. `settings["corpus"]` is the value, `settings.origin("corpus")` its place."""
+
+    values: Mapping[str, Value]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    def origin(self, name: str) -> str:
+        """`default`, a file, an environment variable or a flag."""
+        return self.values[name].origin
+
+    @property
+    def grants_path(self) -> Path:
+        """The grants file: the one set, else `grants.yaml` in the corpus folder."""
+        return self["grants"] or self["corpus"] / "grants.yaml"
+
+    @property
+    def principal(self) -> str:
+        """Who asks: the one set, else the local user.
+
+        Raises:
+            InputError: nothing is set and the operating system names no user.
+        """
+        if self["principal"]:
+            return self["principal"]
+        import getpass
+
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError) as error:
+            raise InputError(
+                "Expected a local user, got none - at principal",
+                hint=f"set {ENV_PREFIX}PRINCIPAL, or `principal` in {user_file()}.",
+            ) from error
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row per setting: name, value, origin, doc."""
+        return [
+            {"name": name, "value": _plain(value.value), "origin": value.origin, "doc": SETTINGS[name].doc}
+            for name, value in self.values.items()
+        ]
+
+
+def user_file() -> Path:
+    """The user's settings file; `SCOPED_RETRIEVAL` has no say in where it is."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("scoped-retrieval", appauthor=False)) / "settings.toml"
+
+
+def find_project_file(start: Path) -> Path | None:
+    """The nearest `scoped-retrieval.toml` at or above `start`."""
+    return next((f for folder in (start, *start.parents) if (f := folder / PROJECT_FILE).is_file()), None)
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    user: Path | None = None,
+) -> Settings:
+    """Resolve every setting.
+
+    Args:
+        flags: values by setting name; None means that the flag was not given.
+        cwd: where relative flags start and the search for the project file begins; default: the working folder.
+        environ: default: the process's environment.
+        user: the user's settings file; default: `user_file()`.
+
+    Raises:
+        InputError: an unknown name, or a value of the wrong kind; the message names the place.
+    """
+    cwd = Path.cwd() if cwd is None else cwd.resolve()
+    environ = os.environ if environ is None else environ
+    user = user_file() if user is None else user
+    project = find_project_file(cwd)
+    base = project.parent if project else cwd
+
+    values = {name: Value(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
+    if user.is_file():
+        values |= _from_file(user, "user file")
+    if project:
+        values |= _from_file(project, "project file")
+    for variable in sorted(environ):
+        if variable.startswith(ENV_PREFIX) and environ[variable]:
+            name = variable.removeprefix(ENV_PREFIX).lower()
+            setting = _known(name, variable)
+            values[name] = Value(_parsed(setting, environ[variable], cwd, variable), f"environment {variable}")
+    for name, given in (flags or {}).items():
+        if given is not None:
+            flag = f"--{name.replace('_', '-')}"
+            values[name] = Value(_parsed(_known(name, flag), given, cwd, flag), f"flag {flag}")
+    return Settings(values)
+
+
+def _from_file(file: Path, kind: str) -> dict[str, Value]:
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError.expected("TOML in UTF-8", type(error).__name__, f"{file}", hint=str(error)) from error
+    except OSError as error:
+        raise InputError.expected("a readable file", type(error).__name__, f"{file}") from error
+    values = {}
+    for name, given in content.items():
+        at = f"{file}: {name}"
+        setting = _known(name, at)
+        if kind == "project file" and not setting.project_file:
+            raise InputError(
+                f"Expected no {name} in a project file, got one - at {at}",
+                hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose it.",
+            )
+        values[name] = Value(_parsed(setting, given, file.parent, at), f"{kind} {file}")
+    return values
+
+
+def _known(name: str, at: str) -> Setting:
+    if name not in SETTINGS:
+        raise InputError.one_of(SETTINGS, name, at)
+    return SETTINGS[name]
+
+
+def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
+    """The value in the setting's kind; text is accepted for every kind, as the environment has nothing else."""
+    if given is None:
+        return None
+    match setting.kind:
+        case "path" if isinstance(given, (str, Path)) and str(given):
+            return base / Path(given).expanduser()
+        case "text" if isinstance(given, str) and given.strip():
+            return given.strip()
+        case "choice" if isinstance(given, str):
+            if given not in setting.choices:
+                raise InputError.one_of(setting.choices, given, at)
+            return given
+        case "list":
+            items = [i.strip() for i in given.split(",") if i.strip()] if isinstance(given, str) else list(given)
+            for item in items:
+                if item not in setting.choices:
+                    raise InputError.one_of(setting.choices, item, at)
+            return tuple(c for c in setting.choices if c in items)
+        case "flag":
+            return _flag(given, at)
+        case "integer" | "number":
+            return _number(setting.kind, given, at)
+    raise InputError.expected(f"a value of kind {setting.kind}", given, at)
+
+
+def _flag(given: Any, at: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, str) and given.lower() in words:
+        return words[given.lower()]
+    raise InputError.expected("true or false", given, at)
+
+
+def _number(kind: str, given: Any, at: str) -> float | int:
+    """A number of 0 or more; integers are 1 or more."""
+    try:
+        if isinstance(given, bool):
+            raise ValueError
+        value = int(given) if kind == "integer" else float(given)
+    except (TypeError, ValueError) as error:
+        raise InputError.expected("a whole number" if kind == "integer" else "a number", given, at) from error
+    if not (value >= 1 if kind == "integer" else 0 <= value < float("inf")):
+        raise InputError.expected("1 or more" if kind == "integer" else "0 or more", given, at)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value

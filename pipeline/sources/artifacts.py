@@ -1,0 +1,130 @@
+"""Artifacts: logs and outputs that commands left behind, as a folder, one file, or a manifest of one object per line.
+
+Gives: `read_artifacts`. A manifest line names a `path` below the manifest's folder (or carries `text`) and may say
+`visibility`, `summary`, `createdAt`, `testSuite`, `sessionId`, `command` and what every record may say.
+
+What one would otherwise get wrong: an artifact with a `summary` shows that summary to the model and keeps its original
+`runtime-only`, unless it says otherwise (S0.44).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from .documents import file_rows
+from .file_kinds import file_kind
+from .files import ReadOptions
+from .jsonl import Record, note_unread, read_lines
+from .record_rows import common_fields, rows_of_text, tables
+from .report import SourceReport
+from .work_tree import list_files, read_file
+
+__all__ = ["read_artifacts"]
+
+_DATE = re.compile(r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_-]?([0-2]\d)[:-]?([0-5]\d)[:-]?([0-5]\d)Z)?(?!\d)")
+
+
+def read_artifacts(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+) -> Iterator[pa.Table]:
+    """One row per failure block or chunk; `source_id` is `artifact:<name>`, standing untrusted.
+
+    A file happened at the date in its name, else at its modification time, never after `now`.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise InputError.expected("a file or a folder", "none", str(root))
+    source = f"artifact:{name or (root.resolve().stem if root.is_file() else root.resolve().name) or 'root'}"
+    base = {"source_id": source, "origin_class": "artifact", "declared_standing": "untrusted", "owner_project": project}
+    if root.is_file() and root.suffix.lower() in (".jsonl", ".ndjson"):
+        records = read_lines(root)
+        rows = [row for record in records for row in _described(record, root.parent, base, now, report)]
+        note_unread(records, report, root.name)
+    else:
+        folder = root if root.is_dir() else root.parent
+        listed = list_files(root, report) if root.is_dir() else [root.name.encode()]
+        rows = [row for raw in sorted(listed) for row in _file(folder, raw, base, now, report)]
+    report.read += len(rows)
+    yield from tables(rows)
+    report.complete_sources.add(source)
+
+
+def _file(
+    folder: Path, raw: bytes, base: Mapping[str, Any], now: datetime, report: SourceReport
+) -> list[dict[str, Any]]:
+    content = read_file(folder, raw, report, ReadOptions())
+    if content is None:
+        return []
+    place = raw.decode("utf-8")
+    modified = datetime.fromtimestamp(content[1] / 1e6, UTC)
+    common = {**base, "evidence_kind": _kind(place), "event_time": min(_dated(place) or modified, now)}
+    return [{**row, **common, "recorded_time": None} for row in file_rows(folder / place, place, common, report)]
+
+
+def _described(
+    record: Record, folder: Path, base: Mapping[str, Any], now: datetime, report: SourceReport
+) -> Iterator[dict[str, Any]]:
+    common = {key: value for key, value in common_fields(record).items() if value is not None}
+    identifier = record.identifier("id", "artifactId", "artifact_id")
+    place = record.text("path", "file")
+    text = record.text("text", "content")
+    summary = record.text("summary", "projection")
+    if place is None and text is None and summary is None:
+        raise InputError.expected("a path, a text or a summary", "none", f"{record.at}.path")
+    shown_as = place or f"artifacts/{identifier or f'line-{record.line}'}"
+    happened = record.instant("createdAt", "created_at", "event_time", "eventTime", "capturedAt")
+    row = {
+        **common,
+        **base,
+        "entity": identifier,
+        "path": shown_as,
+        "document_type": common.get("document_type") or record.text("kind", "type", "command"),
+        "evidence_kind": _kind(shown_as),
+        "event_time": happened or _dated(shown_as),
+        "version": record.text("version") or record.version,
+    }
+    row["event_time"] = min(row["event_time"], now) if row["event_time"] else None
+    if summary is not None:
+        shown = {**row, "section": "summary", "declared_visibility": "model-visible"}
+        yield from rows_of_text(summary, "summary.md", shown)
+        row.setdefault("declared_visibility", "runtime-only")
+    if text is not None:
+        yield from rows_of_text(text, shown_as if place else "artifact.log", row)
+    elif place is not None:
+        own = {key: value for key, value in row.items() if value is not None}
+        for chunk in file_rows(_inside(folder, place, record), place, row, report):
+            yield {**chunk, **own, "section": chunk["section"]}
+
+
+def _inside(folder: Path, place: str, record: Record) -> Path:
+    """The file a manifest names; it may not lead out of the manifest's folder."""
+    file = (folder / place).resolve()
+    if not file.is_relative_to(folder.resolve()) or not file.is_file():
+        raise InputError.expected("a file below the manifest's folder", place, f"{record.at}.path")
+    return file
+
+
+def _kind(place: str) -> str:
+    return "test-log" if file_kind(place).evidence_kind == "test-log" else "tool-output"
+
+
+def _dated(place: str) -> datetime | None:
+    """The date, or the instant in UTC, in a file's name."""
+    match = _DATE.search(Path(place).name)
+    if not match:
+        return None
+    try:
+        return datetime(*(int(part or 0) for part in match.groups()), tzinfo=UTC)  # type: ignore[arg-type]
+    except ValueError:
+        return None

@@ -1,0 +1,242 @@
+"""Code by definition: functions, classes, methods and, in JavaScript and TypeScript, `describe` and `it` blocks.
+
+Gives: `outline_code`, `(Lines, splitter) -> Outline` for Python, JavaScript, TypeScript and TSX, and `outline_plain_code`
+for every other language (line windows, names by pattern). `section` is the qualified name (`Context.invoke`,
+`suite > test`), None at module level.
+
+What one would otherwise get wrong: comments and decorators above a definition belong to it; a class is one segment while
+it is small and is split at its methods beyond that; a statement between definitions that is too short to stand alone
+(`else:`, a class line) goes with what follows. Trees are only used for line numbers and names, so a file that does not
+parse still gives segments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tree_sitter import Node, QueryCursor
+
+from .grammars import grammar
+from .lines import LINE_CHARACTERS, TINY_BYTES, Lines, Outline, Segment
+
+__all__ = ["outline_code", "outline_plain_code"]
+
+_SMALL_CLASS_LINES = 30
+_SMALL_CLASS_BYTES = 1_600
+_GROUP_BYTES = 1_200
+_NAME_CHARACTERS = 120
+_TESTERS = frozenset(["describe", "it", "test", "suite", "context", "bench"])
+_SELF = frozenset([b"self", b"cls", b"this"])
+_COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*)")
+_OUTER = frozenset(["decorated_definition", "export_statement", "lexical_declaration", "variable_declaration"])
+_PLAIN_DEFINITION = re.compile(
+    r"(?<![\w.])(?:func(?:tion)?|fn|def|class|struct|interface|enum|trait|type|module|namespace|object|record|protocol|message)"
+    r"\s+(?:\([^()]*\)\s*)?([A-Za-z_][\w$]*)"
+)
+_PLAIN_CALL = re.compile(r"\b([A-Za-z_]\w*)\s?\(")
+_KEYWORDS = frozenset(
+    [
+        "if",
+        "for",
+        "while",
+        "switch",
+        "return",
+        "catch",
+        "sizeof",
+        "fn",
+        "def",
+        "and",
+        "or",
+        "not",
+        "in",
+        "elif",
+        "match",
+    ]
+)
+
+
+@dataclass(slots=True)
+class _Definition:
+    kind: str
+    name: str
+    start: int
+    end: int
+    name_line: int
+    bytes: tuple[int, int]
+    qualified: str = ""
+    children: list[_Definition] = field(default_factory=list)
+
+
+def outline_code(lines: Lines, splitter: str) -> Outline:
+    """The definitions of a file in order, with the names it defines and the names it refers to."""
+    rules = grammar(splitter)
+    bom = lines.data.startswith(b"\xef\xbb\xbf")
+    root = rules.parser.parse(lines.data[3:] if bom else lines.data).root_node
+    definitions, symbols = _definitions(rules.definitions, root)
+    segments = _Layout(lines).of(definitions)
+    calls = [
+        (node.start_point.row, node.text.decode("utf-8", "replace"))
+        for node in QueryCursor(rules.references).captures(root).get("name", ())
+        if node.text and len(node.text) <= _NAME_CHARACTERS and node.text not in _SELF
+    ]
+    return Outline(segments, sorted(symbols), sorted(calls))
+
+
+def outline_plain_code(lines: Lines) -> Outline:
+    """One segment for the whole file, with names by pattern: for languages without a grammar here, and for data."""
+    outline = Outline([Segment(0, lines.count)])
+    breaks = set()
+    for number, line in enumerate(lines.strings):
+        text = line[:LINE_CHARACTERS]
+        defined = {match.group(1) for match in _PLAIN_DEFINITION.finditer(text)}
+        if defined and not text[:1].isspace():
+            breaks.add(number)
+        outline.symbols.extend((number, name) for name in sorted(defined - _KEYWORDS))
+        called = {match.group(1) for match in _PLAIN_CALL.finditer(text)}
+        outline.calls.extend((number, name) for name in sorted(called - defined - _KEYWORDS))
+    outline.segments[0].breaks = breaks
+    return outline
+
+
+def _definitions(query: object, root: Node) -> tuple[list[_Definition], list[tuple[int, str]]]:
+    found: dict[tuple[int, int], _Definition] = {}
+    constants: list[tuple[int, int, str]] = []
+    for _, captures in QueryCursor(query).matches(root):  # type: ignore[arg-type]
+        name_node = captures["name"][0]
+        name = (name_node.text or b"").decode("utf-8", "replace")
+        if "constant" in captures:
+            constants.append((name_node.start_byte, name_node.start_point.row, name))
+            continue
+        kind = next(kind for kind in ("class", "function", "test") if kind in captures)
+        if kind == "test":
+            tester = (captures["tester"][0].text or b"").split(b".", 1)[0].decode("utf-8", "replace")
+            if tester not in _TESTERS:
+                continue
+            name = " ".join(name.strip("\"'`").split())
+        node = captures[kind][0]
+        span = (node.start_byte, node.end_byte)
+        outer = node
+        while outer.parent is not None and outer.parent.type in _OUTER and outer.parent.named_children[-1] == outer:
+            outer = outer.parent
+        start, end = outer.start_point.row, outer.end_point.row + (outer.end_point.column > 0)
+        found[span] = _Definition(
+            kind, name[:_NAME_CHARACTERS], start, max(end, start + 1), name_node.start_point.row, span
+        )
+    ordered = sorted(found.values(), key=lambda d: (d.bytes[0], -d.bytes[1]))
+    top: list[_Definition] = []
+    open_: list[_Definition] = []
+    for definition in ordered:
+        while open_ and open_[-1].bytes[1] <= definition.bytes[0]:
+            open_.pop()
+        parent = open_[-1] if open_ else None
+        definition.qualified = _qualified(parent, definition)
+        (parent.children if parent else top).append(definition)
+        open_.append(definition)
+    symbols: list[tuple[int, str]] = []
+    for definition in ordered:
+        symbols.extend((definition.name_line, name) for name in dict.fromkeys((definition.qualified, definition.name)))
+    for byte, line, name in constants:
+        owner = next((d for d in reversed(ordered) if d.bytes[0] <= byte < d.bytes[1]), None)
+        if owner is not None and owner.name == name and owner.name_line == line:
+            continue  # `const f = () => {}` is a function, already named
+        symbols.extend((line, each) for each in dict.fromkeys((f"{owner.qualified}.{name}" if owner else name, name)))
+    return top, symbols
+
+
+def _qualified(parent: _Definition | None, definition: _Definition) -> str:
+    if parent is None:
+        return definition.name
+    separator = " > " if definition.kind == "test" else "."
+    return f"{parent.qualified}{separator}{definition.name}"[-300:]
+
+
+class _Layout:
+    """Lays definitions out as segments; `section` of loose lines is the definition around them."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.segments: list[Segment] = []
+
+    def of(self, definitions: Sequence[_Definition]) -> list[Segment]:
+        self._fill(definitions, 0, self.lines.count, None, 0)
+        return self._group(self._join_loose(self.segments))
+
+    def _fill(self, definitions: Sequence[_Definition], start: int, end: int, around: str | None, depth: int) -> None:
+        at = start
+        for definition in definitions:
+            if definition.start < at:
+                # It begins on a line already taken: two definitions on one line.
+                if definition.end > at and self.segments:
+                    self.segments[-1].end = at = min(definition.end, end)
+                continue
+            first = self._with_comments(definition.start, at)
+            if first > at:
+                self._add(at, first, around, around, loose=True)
+            self._place(definition, first, min(definition.end, end), around, depth)
+            at = min(definition.end, end)
+        if at < end:
+            self._add(at, end, around, around, loose=True)
+
+    def _place(self, definition: _Definition, start: int, end: int, around: str | None, depth: int) -> None:
+        small = (
+            self.lines.fits(start, end, _SMALL_CLASS_LINES, _SMALL_CLASS_BYTES)
+            if definition.kind == "class"
+            else self.lines.fits(start, end)
+        )
+        if small or not definition.children or depth > 20:
+            self._add(start, end, definition.qualified, around)
+        else:
+            self._fill(
+                [c for c in definition.children if c.start > definition.start],
+                start,
+                end,
+                definition.qualified,
+                depth + 1,
+            )
+
+    def _add(self, start: int, end: int, section: str | None, parent: str | None, loose: bool = False) -> None:
+        if start < end:
+            self.segments.append(Segment(start, end, section, "code", parent=parent, loose=loose))
+
+    def _with_comments(self, start: int, floor: int) -> int:
+        while start > floor and _COMMENT.match(self.lines.raw[start - 1]):
+            start -= 1
+        return start
+
+    def _tiny(self, segment: Segment) -> bool:
+        return self.lines.size(segment.start, segment.end) < TINY_BYTES
+
+    def _join_loose(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Short loose lines go with the segment after them, or at the end of a definition with the one before."""
+        joined: list[Segment] = []
+        for segment in segments:
+            before = joined[-1] if joined else None
+            if before is None or not self.lines.fits(before.start, segment.end):
+                joined.append(segment)
+            elif before.loose and self._tiny(before) and not segment.loose and segment.parent == before.section:
+                segment.section = before.section or segment.section
+                segment.start = before.start
+                joined[-1] = segment
+            elif segment.loose and self._tiny(segment) and segment.section and before.parent == segment.section:
+                before.end = segment.end
+            else:
+                joined.append(segment)
+        return joined
+
+    def _group(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Short definitions side by side become one segment, named for what contains them."""
+        grouped: list[Segment] = []
+        last_tiny = False
+        for segment in segments:
+            tiny = self._tiny(segment)
+            before = grouped[-1] if grouped else None
+            together = before is not None and last_tiny and tiny and before.parent == segment.parent
+            if together and before is not None and self.lines.size(before.start, segment.end) <= _GROUP_BYTES:
+                before.end = segment.end
+                before.section = before.section if before.section == segment.section else segment.parent
+            else:
+                grouped.append(segment)
+            last_tiny = tiny
+        return grouped

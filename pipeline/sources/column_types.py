@@ -1,0 +1,126 @@
+"""Columns of import rows in their declared types: what converts without loss does, everything else is named.
+
+Gives: `as_declared` and `authority_ranks`. Instants have to say their time zone: text like `2026-05-20T08:00:00Z`, or a
+timestamp type with a zone. A naive instant would move with the machine that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import AUTHORITY
+
+__all__ = ["Where", "as_declared", "authority_ranks", "instant"]
+
+Where = Callable[[int], str]
+"""Names a row by its position, for messages."""
+
+
+def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
+    """The column in its declared type.
+
+    Raises:
+        InputError: naming the first row that does not convert.
+    """
+    if column.type == type_:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), type_)
+    if pa.types.is_timestamp(type_):
+        return _instants(column, type_, name, where)
+    if _is_text(type_) and not _is_text(column.type):
+        raise _wrong(column, type_, name, where)
+    if pa.types.is_list(type_) and not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        raise _wrong(column, type_, name, where)
+    if pa.types.is_boolean(column.type) != pa.types.is_boolean(type_):
+        raise _wrong(column, type_, name, where)
+    try:
+        return column.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _wrong(column, type_, name, where) from error
+
+
+def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
+    """`authority` as ranks 0 to 3, from ranks or from the words of its vocabulary."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_text(column.type):
+        encoded = column.dictionary_encode()
+        ranks = []
+        for position, word in enumerate(encoded.dictionary.to_pylist()):
+            row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
+            ranks.append(AUTHORITY.values.index(AUTHORITY.canonical(word, f"{where(row)}.authority")))
+        return pa.array(ranks, pa.int32()).take(encoded.indices)
+    column = as_declared(column, pa.int32(), "authority", where)
+    outside = pc.fill_null(pc.or_(pc.less(column, 0), pc.greater(column, 3)), False)
+    if pc.any(outside).as_py():
+        row = int(np.flatnonzero(outside)[0])
+        AUTHORITY.canonical(str(column[row].as_py()), f"{where(row)}.authority")
+    return column
+
+
+def instant(value: Any, at: str, *, dates: bool = False) -> datetime:
+    """An instant from ISO 8601 text with a zone, or milliseconds since 1970 (C19); with `dates` also a date (midnight UTC).
+
+    Raises:
+        InputError: it is none of these, or it has no zone.
+    """
+    expected = "an ISO 8601 instant with a time zone"
+    if isinstance(value, bool) or not isinstance(value, str | int | float | datetime):
+        raise InputError.expected(expected, type(value).__name__, at)
+    try:
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value / 1000, UTC)
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError.expected(expected, value, at) from error
+    if moment.tzinfo is None:
+        if dates and isinstance(value, str) and len(value.strip()) == 10:
+            return moment.replace(tzinfo=UTC)
+        raise InputError.expected(expected, value, at, hint="add Z for UTC, or an offset such as +02:00")
+    return moment.astimezone(UTC)
+
+
+def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
+    if _is_text(column.type):
+        encoded = column.dictionary_encode()
+        moments = []
+        for position, word in enumerate(encoded.dictionary.to_pylist()):
+            row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
+            moments.append(instant(word, f"{where(row)}.{name}"))
+        return pa.array(moments, type_).take(encoded.indices)
+    if not pa.types.is_timestamp(column.type):
+        raise _wrong(column, type_, name, where)
+    if column.type.tz is None and len(column) > column.null_count:
+        row = _first(column)
+        raise InputError.expected(
+            "an instant with a time zone", "a naive one", f"{where(row)}.{name}",
+            hint="store the column as a timestamp in UTC",
+        )  # fmt: skip
+    try:
+        return column.cast(type_)
+    except pa.ArrowInvalid:  # nanoseconds: finer than the corpus keeps
+        return column.cast(type_, safe=False)
+
+
+def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:
+    return InputError.expected(str(type_), str(column.type), f"{where(_first(column))}.{name}")
+
+
+def _first(column: pa.Array) -> int:
+    """The first row with a value."""
+    present = np.flatnonzero(np.asarray(column.is_valid()))
+    return int(present[0]) if len(present) else 0
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)

@@ -1,0 +1,240 @@
+"""Folders of documents that are not a work tree: decision records, team standards, external texts.
+
+Gives: `read_decisions`, `read_standards`, `read_external`, and `file_rows` for one file. Documents are chunked like those
+of a work tree; a header (S1.1) fills zone, version, tags, dates and state.
+
+What one would otherwise get wrong: `entity: decision` in a header says what kind of document it is. The record's own id is
+its number (`ADR-011`) or the name of its file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from .chunking import read_document
+from .file_kinds import file_kind
+from .files import ReadOptions, readable
+from .headers import Header, read_header
+from .jsonl import Record, files_of, note_unread, read_lines
+from .record_rows import common_fields, rows_of_text, tables
+from .report import SourceReport
+from .work_tree import file_version
+
+__all__ = ["file_rows", "read_decisions", "read_external", "read_standards"]
+
+_MARKDOWN = (".md", ".markdown", ".mdx")
+_PROSE = (*_MARKDOWN, ".txt", ".rst", ".html", ".htm", ".adoc")
+_STATES = {
+    "accepted": "verified",
+    "approved": "verified",
+    "active": "verified",
+    "implemented": "verified",
+    "final": "verified",
+    "proposed": "candidate",
+    "draft": "candidate",
+    "pending": "candidate",
+    "deprecated": "deprecated",
+    "superseded": "deprecated",
+    "replaced": "deprecated",
+    "rejected": "revoked",
+    "withdrawn": "revoked",
+}
+_NUMBER = re.compile(r"\b(?P<prefix>ADR|RFC|DEC|DR)[-_ ]?(?P<number>\d{1,5})\b", re.IGNORECASE)
+_SUPERSEDED = re.compile(r"superseded by[:\s]+\[?(?P<by>[^\s\])(,;]+)", re.IGNORECASE)
+
+
+def read_decisions(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+) -> Iterator[pa.Table]:
+    """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<name>`.
+
+    Status decides the state: accepted verified, proposed candidate, superseded deprecated, rejected revoked. The header's
+    date is when it happened and was recorded. Authority is 2, preferred.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    source, rows = _source("decision-record", path, name), []
+    for file, place in _files(path, _MARKDOWN):
+        base = {
+            "source_id": source,
+            "origin_class": "decision-record",
+            "evidence_kind": "decision-record",
+            "authority": 2,
+            "owner_project": project,
+        }
+        rows += file_rows(file, place, base, report, decision=True)
+    report.read += len(rows)
+    yield from tables(rows)
+    report.complete_sources.add(source)
+
+
+def read_standards(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+) -> Iterator[pa.Table]:
+    """One row per chunk of every document of a team's standards: rules of authority 2; `source_id` `team-standard:<name>`.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    source, rows = _source("team-standard", path, name), []
+    for file, place in _files(path, _PROSE):
+        base = {
+            "source_id": source,
+            "origin_class": "team-standard",
+            "evidence_kind": "rule",
+            "authority": 2,
+            "owner_project": project,
+        }
+        rows += file_rows(file, place, base, report)
+    report.read += len(rows)
+    yield from tables(rows)
+    report.complete_sources.add(source)
+
+
+def read_external(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+) -> Iterator[pa.Table]:
+    """One row per chunk of external documents, of a folder or one JSON object per line; `source_id` `external:<name>`.
+
+    Whatever they say of themselves: authority 0, standing untrusted.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    source, rows = _source("external", path, name), []
+    base = {"source_id": source, "origin_class": "external", "evidence_kind": "doc", "owner_project": project}
+    held = {"authority": 0, "declared_standing": "untrusted", "declared_safety": "requires-review"}
+    for file, place in _files(path, (*_PROSE, ".jsonl", ".ndjson")):
+        if file.suffix.lower() in (".jsonl", ".ndjson"):
+            records = read_lines(file)
+            for record in records:
+                rows += ({**row, **held} for row in _external(record, base))
+            note_unread(records, report, file.name)
+        else:
+            rows += ({**row, **held} for row in file_rows(file, place, base, report))
+    report.read += len(rows)
+    yield from tables(rows)
+    report.complete_sources.add(source)
+
+
+def file_rows(
+    file: Path, place: str, base: Mapping[str, Any], report: SourceReport, *, decision: bool = False
+) -> list[dict[str, Any]]:
+    """The chunks of one document with its header's fields; none, with the reason counted, if it is left out."""
+    kind = file_kind(place)
+    try:
+        data = file.read_bytes()
+    except OSError:
+        report.skip("not readable")
+        return []
+    text, reason = readable(kind, data, ReadOptions())
+    if text is None:
+        report.skip(reason)
+        return []
+    header = read_header(text, str(file))
+    document = read_document(place, text)
+    title = header.text("title") or document.title
+    common = {
+        **_header_columns(header),
+        **base,
+        "title": title,
+        "path": place,
+        "language": kind.language,
+        "generated": False,
+    }
+    common["version"] = common["version"] or file_version(data)
+    if decision:
+        common |= _decision_columns(header, title, file, report)
+    return [
+        {
+            **common,
+            "section": chunk.section,
+            "content_type": chunk.content_type,
+            "symbols": list(chunk.symbols),
+            "calls": list(chunk.calls),
+            "links": list(chunk.links),
+            "text": chunk.text,
+            "occurrence": chunk.occurrence,
+            "line_start": chunk.line_start,
+            "line_end": chunk.line_end,
+            "byte_start": chunk.byte_start,
+            "byte_end": chunk.byte_end,
+        }
+        for chunk in document.chunks
+        if chunk.line_end > header.lines
+    ]
+
+
+def _header_columns(header: Header) -> dict[str, Any]:
+    dated = header.instant("date")
+    return {
+        "document_type": header.text("document_type", "type", "entity"),
+        "level": header.text("level"),
+        "zone": header.zone(),
+        "version": header.text("version"),
+        "tags": header.strings("tags"),
+        "uri": header.text("source_path"),
+        "domain": header.text("domain"),
+        "branch": header.text("branch"),
+        "namespace": header.text("namespace"),
+        "entity": header.text("id"),
+        "event_time": dated,
+        "recorded_time": dated,
+        "valid_from": header.instant("valid_from"),
+        "valid_until": header.instant("valid_until"),
+        "superseded_by": header.text("superseded_by"),
+    }
+
+
+def _decision_columns(header: Header, title: str | None, file: Path, report: SourceReport) -> dict[str, Any]:
+    status = header.text("status") or ""
+    word = re.match(r"[A-Za-z]*", status)[0].lower()  # type: ignore[index]
+    if word not in _STATES:
+        report.default("lifecycle")
+        report.note(f"a decision record whose status is not one of {', '.join(_STATES)} counts as candidate")
+    by = _SUPERSEDED.search(status)
+    number = _NUMBER.search(title or "") or _NUMBER.search(file.stem)
+    own = f"{number['prefix'].upper()}-{number['number']}" if number else file.stem
+    return {
+        "entity": header.text("id") or own,
+        "lifecycle": _STATES.get(word, "candidate"),
+        "superseded_by": header.text("superseded_by") or (by["by"] if by else None),
+    }
+
+
+def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    identifier = record.identifier("id", "docId", "doc_id") or f"line-{record.line}"
+    common = common_fields(record)
+    row = {
+        **common,
+        **base,
+        "entity": identifier,
+        "path": record.text("path") or identifier,
+        "event_time": record.instant("publishedAt", "published_at", "createdAt", "created_at", "event_time"),
+        "version": record.text("version") or record.version,
+    }
+    yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)
+
+
+def _files(path: str | PathLike[str], suffixes: tuple[str, ...]) -> list[tuple[Path, str]]:
+    """Files and their places inside the folder, hidden folders left out."""
+    root = Path(path)
+    if root.is_file() and root.suffix.lower() not in suffixes:
+        raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", root.name, str(root))
+    folder = root if root.is_dir() else root.parent
+    found = [(file, file.relative_to(folder)) for file in files_of(root, suffixes)]
+    return [(file, place.as_posix()) for file, place in found if not any(p.startswith(".") for p in place.parts[:-1])]
+
+
+def _source(kind: str, path: str | PathLike[str], name: str | None) -> str:
+    root = Path(path).resolve()
+    return f"{kind}:{name or (root.stem if root.is_file() else root.name) or 'root'}"

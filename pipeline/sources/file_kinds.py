@@ -1,0 +1,126 @@
+"""What kind of file a path names: how it is chunked, what it proves, which class of source it is.
+
+Gives: `file_kind(path)`, a function of the path alone, so that one blob is chunked once per kind of path and a history
+does not depend on which version came first. What one would otherwise get wrong: contents never change the kind; a file
+called `notes.txt` stays a document even where it quotes a stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["FileKind", "file_kind"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """How files of one kind are read. `splitter` names the chunker, `text_by_name` is False for images and the like."""
+
+    splitter: str
+    language: str | None
+    content_type: str
+    evidence_kind: str
+    origin_class: str
+    generated_by_name: bool = False
+    text_by_name: bool = True
+
+    @property
+    def standing(self) -> str:
+        """Logs quote whatever a program printed, so their text is untrusted; every other file is evidence."""
+        return "untrusted" if self.evidence_kind == "test-log" else "evidence"
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_LANGUAGES = {
+    "python": "py pyi pyw pyx",
+    "javascript": "js jsx mjs cjs",
+    "typescript": "ts mts cts",
+    "tsx": "tsx",
+    "go": "go",
+    "rust": "rs",
+    "java": "java",
+    "kotlin": "kt kts",
+    "scala": "scala",
+    "c": "c h",
+    "cpp": "cc cpp cxx hh hpp hxx",
+    "csharp": "cs",
+    "ruby": "rb rake",
+    "php": "php",
+    "swift": "swift",
+    "shell": "sh bash zsh fish",
+    "powershell": "ps1",
+    "sql": "sql",
+    "html": "html htm xhtml jinja j2",
+    "css": "css scss sass less",
+    "yaml": "yaml yml",
+    "toml": "toml",
+    "json": "json jsonl json5 ipynb",
+    "ini": "ini cfg conf properties editorconfig",
+    "xml": "xml xsd xsl",
+    "lua": "lua",
+    "r": "r",
+    "perl": "pl pm",
+}
+_BY_EXTENSION = {extension: language for language, names in _LANGUAGES.items() for extension in names.split()}
+_CODE_NAMES = {"makefile": "make", "dockerfile": "docker", "rakefile": "ruby", "gemfile": "ruby", "justfile": "make"}
+_MARKDOWN = frozenset(["md", "markdown", "mdx", "mkd"])
+_PROSE = frozenset(["txt", "text", "adoc", "asciidoc", "org", "tex"])
+_LOGS = frozenset(["log", "out", "err", "trace"])
+_NOT_TEXT = _words(
+    """png jpg jpeg gif bmp ico webp tif tiff svg pdf psd ai eps woff woff2 ttf otf eot mp3 mp4 ogg wav flac avi mov webm
+    zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
+    parquet arrow feather npy npz pkl pickle h5 hdf5 onnx pt pth safetensors mo"""
+)
+_RULE_NAMES = frozenset(["agents", "claude", "gemini", "contributing", ".cursorrules", ".windsurfrules", ".clinerules"])
+_DOC_NAMES = _words(
+    """readme changes changelog history news license licence copying notice authors contributors maintainers security
+    support code_of_conduct install todo"""
+)
+_LOCK_NAMES = _words(
+    """package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml poetry.lock pdm.lock uv.lock pipfile.lock cargo.lock
+    gemfile.lock composer.lock go.sum bun.lock flake.lock"""
+)
+_LOG_WORDS = re.compile(r"(?:^|[^a-z])(?:logs?|traces?|traceback|output|pytest|jest|vitest)(?:[^a-z]|$)")
+_GENERATED_NAME = re.compile(r"\.min\.(?:js|css|mjs)$|\.bundle\.js$|_pb2(?:_grpc)?\.pyi?$|\.pb\.go$|\.(?:js|css)\.map$")
+
+
+@lru_cache(maxsize=65_536)
+def file_kind(path: str) -> FileKind:
+    """The kind of the file at `path` (`/` separated, inside its source)."""
+    *folders, name = path.lower().split("/")
+    stem, dot, extension = name.rpartition(".")
+    if not dot or not stem:
+        stem, extension = name, ""
+    text_by_name = extension not in _NOT_TEXT
+    generated = name in _LOCK_NAMES or _GENERATED_NAME.search(name) is not None
+
+    def document(splitter: str, language: str | None, kind: str = "doc") -> FileKind:
+        if stem in _RULE_NAMES or path.lower().endswith(".github/copilot-instructions.md"):
+            kind = "rule"
+        return FileKind(splitter, language, "paragraph", kind, "project-doc", generated, text_by_name)
+
+    if ".cursor" in folders and "rules" in folders:
+        return document("markdown", "markdown", "rule")
+    if extension in _MARKDOWN:
+        return document("markdown", "markdown")
+    if extension in ("rst", "rest"):
+        return document("rst", "rst")
+    if extension in _LOGS or (extension == "txt" and _LOG_WORDS.search(stem)):
+        return FileKind("log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
+    language = _BY_EXTENSION.get(extension) or _CODE_NAMES.get(stem)
+    if language is None and (extension in _PROSE or _is_prose_name(stem, extension) or "docs" in folders):
+        if stem.startswith("requirements") and extension == "txt":
+            return FileKind("lines", "ini", "code", "code", "workspace", generated, text_by_name)
+        return document("lines", None)
+    splitter = language if language in ("python", "javascript", "typescript", "tsx") else "lines"
+    language = "typescript" if language == "tsx" else language
+    return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name)
+
+
+def _is_prose_name(stem: str, extension: str) -> bool:
+    return not extension and (stem.split("-", 1)[0] in _DOC_NAMES or stem in _RULE_NAMES)

@@ -1,0 +1,217 @@
+"""Bytes of a file into a document, or the reason why not; and rows of documents as Arrow tables.
+
+Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `RowBuilder`. Readers of files
+share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
+
+What one would otherwise get wrong: only strict UTF-8 is text. A byte order mark, `\\r`, and control characters stay as
+they are; a NUL byte makes a file binary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from ...nodes.schema import TIMESTAMP
+from ...nodes.tables import IMPORT_ROWS
+from .chunking import Chunk, Document, read_document
+from .file_kinds import FileKind
+
+__all__ = ["ReadOptions", "RowBuilder", "document_of", "is_generated", "microseconds", "readable"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_GENERATED = re.compile(
+    rb"@generated\b|code generated (?:by|from)\b|(?:automatically|auto-?) ?generated\b.{0,200}?do not (?:edit|modify)"
+    rb"|do not (?:edit|modify)\b.{0,80}?generated",
+    re.IGNORECASE | re.DOTALL,
+)
+_HEADER_BYTES = 1_500
+_MINIFIED_LINE = 5_000
+_MINIFIED_MEAN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The declared limits of the file readers.
+
+    `max_file_bytes`: a larger file has no rows. `batch_rows`, `batch_bytes`: a table is given when either is reached.
+    """
+
+    max_file_bytes: int = 500_000
+    batch_rows: int = 8_192
+    batch_bytes: int = 32_000_000
+
+
+def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | None, str]:
+    """The text of a file, or None and the reason it is left out."""
+    if not kind.text_by_name:
+        return None, "not text by name"
+    if len(data) > options.max_file_bytes:
+        return None, "over the size limit"
+    if b"\0" in data:
+        return None, "binary"
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None, "not utf-8"
+    return (text, "") if data.strip() else (None, "empty")
+
+
+def is_generated(kind: FileKind, data: bytes) -> bool:
+    """Made by a tool: by name (lock files, `.min.js`), by a header that says so, or minified code."""
+    if kind.generated_by_name or _GENERATED.search(data[:_HEADER_BYTES]):
+        return True
+    if kind.content_type != "code" or len(data) < _MINIFIED_LINE:
+        return False
+    lines = data.split(b"\n")
+    return len(data) > _MINIFIED_MEAN * len(lines) and max(map(len, lines)) > _MINIFIED_LINE
+
+
+def document_of(path: str, kind: FileKind, data: bytes, options: ReadOptions) -> tuple[Document | None, str]:
+    """The chunks of a file, or None and the reason it is left out."""
+    text, reason = readable(kind, data, options)
+    return (None, reason) if text is None else (read_document(path, text), "")
+
+
+def microseconds(instant: datetime, at: str) -> int:
+    """Microseconds since 1970 of an instant with a time zone.
+
+    Raises:
+        InputError: the instant is naive.
+    """
+    if instant.tzinfo is None:
+        raise InputError(f"Expected an instant with a time zone, got a naive one - at {at}")
+    return (instant - _EPOCH) // timedelta(microseconds=1)
+
+
+_COLUMNS = (
+    "source_id", "origin_class", "evidence_kind", "content_type", "title", "path", "section", "event_time",
+    "owner_project", "workspace_root", "branch", "zone", "declared_visibility", "authority", "lifecycle",
+    "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "text", "occurrence",
+    "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
+)  # fmt: skip
+
+
+class RowBuilder:
+    """Collects rows of one source and gives them as tables of the columns above."""
+
+    schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in _COLUMNS])
+
+    def __init__(self, options: ReadOptions, **constant: str | None) -> None:
+        """`constant`: source_id, owner_project, branch and workspace_root, the same in every row."""
+        self._options = options
+        self._constant: dict[str, Any] = {
+            "zone": "internal",
+            "declared_visibility": "model-visible",
+            "authority": 1,
+            "lifecycle": "verified",
+            "declared_safety": "safe",
+            **constant,
+        }
+        self._rows: list[dict[str, Any]] = []
+        self._bytes = 0
+
+    def add(
+        self,
+        path: str,
+        kind: FileKind,
+        title: str | None,
+        generated: bool,
+        chunk: Chunk,
+        *,
+        event_time: int,
+        version: str,
+        recorded: int,
+        superseded: int | None = None,
+        deleted: int | None = None,
+    ) -> None:
+        """One placement of one chunk; times in microseconds since 1970."""
+        row = self._file(path, kind, version, recorded, event_time, chunk.text)
+        row |= {
+            "content_type": chunk.content_type,
+            "title": title,
+            "section": chunk.section,
+            "language": kind.language,
+            "symbols": chunk.symbols,
+            "calls": chunk.calls,
+            "links": chunk.links,
+            "generated": generated,
+            "occurrence": chunk.occurrence,
+            "line_start": chunk.line_start,
+            "line_end": chunk.line_end,
+            "byte_start": chunk.byte_start,
+            "byte_end": chunk.byte_end,
+            "superseded_at": superseded,
+            "deleted_at": deleted,
+        }
+
+    def add_note(self, path: str, kind: FileKind, text: str, *, version: str, recorded: int) -> None:
+        """One row that says something about a file instead of quoting it; it has no lines and no bytes."""
+        self._file(path, kind, version, recorded, recorded, text)
+
+    def full(self) -> Iterator[pa.Table]:
+        """The rows collected, if they are enough for a table."""
+        if len(self._rows) >= self._options.batch_rows or self._bytes >= self._options.batch_bytes:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.Table]:
+        """The rows collected, if there are any."""
+        rows, self._rows, self._bytes = self._rows, [], 0
+        if not rows:
+            return
+        arrays = []
+        for column in self.schema:
+            if column.name in rows[0]:
+                arrays.append(_array([row[column.name] for row in rows], column.type))
+            else:
+                arrays.append(pa.repeat(pa.scalar(self._constant.get(column.name), column.type), len(rows)))
+        yield pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _file(
+        self, path: str, kind: FileKind, version: str, recorded: int, event_time: int, text: str
+    ) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "origin_class": kind.origin_class,
+            "evidence_kind": kind.evidence_kind,
+            "declared_standing": kind.standing,
+            "path": path,
+            "version": version,
+            "recorded_time": recorded,
+            "event_time": event_time,
+            "text": text,
+            **_WITHOUT_CHUNK,
+        }
+        self._rows.append(row)
+        self._bytes += len(text)
+        return row
+
+
+_WITHOUT_CHUNK = {
+    "content_type": "excerpt",
+    "title": None,
+    "section": None,
+    "language": None,
+    "symbols": (),
+    "calls": (),
+    "links": (),
+    "generated": False,
+    "occurrence": 0,
+    "line_start": None,
+    "line_end": None,
+    "byte_start": None,
+    "byte_end": None,
+    "superseded_at": None,
+    "deleted_at": None,
+}
+
+
+def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
+    if type_ == TIMESTAMP:
+        return pa.array(values, pa.int64()).cast(type_)
+    return pa.array(values, type_)

@@ -1,0 +1,116 @@
+"""The metadata header of a Markdown document (S1.1): YAML front matter, `- key: value`, `**key:** value`, or a table.
+
+Gives: `read_header(text, at)`, the known fields as strings or lists. A `## Status` section counts as `status`. Fields it
+does not know are left alone: a list item with a colon is prose more often than metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import yaml
+
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import ZONES
+from .column_types import instant
+
+__all__ = ["Header", "read_header"]
+
+_KEYS = frozenset(
+    ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain", "owner",
+     "document_type", "type", "title", "valid_from", "valid_until", "branch", "namespace", "confidence"]
+)  # fmt: skip
+_FIELD = re.compile(
+    r"^\s{0,3}(?:[-*+]\s+)?(?:\*\*|__)?(?P<key>[A-Za-z][A-Za-z _-]{1,24}?)(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<value>\S.*)$"
+)
+_ROW = re.compile(
+    r"^\s{0,3}\|\s*(?:\*\*)?(?P<key>[A-Za-z][A-Za-z _-]{1,24}?)(?:\*\*)?\s*\|\s*(?P<value>[^|]*\S)\s*\|\s*$"
+)
+_STATUS = re.compile(r"^#{2,3}\s+status\s*\n+\s*(?P<value>\S[^\n]*)$", re.IGNORECASE | re.MULTILINE)
+_HEADER_LINES = 40
+
+
+@dataclass(frozen=True)
+class Header:
+    """The fields of a header; `at` names the file, `lines` how many lines at its top are front matter and blank."""
+
+    at: str
+    fields: dict[str, Any]
+    lines: int = 0
+
+    def text(self, *keys: str) -> str | None:
+        """The first of the fields that is there, as text."""
+        value = next((self.fields[key] for key in keys if self.fields.get(key) not in (None, "")), None)
+        if isinstance(value, list | dict):
+            raise InputError.expected("one value", type(value).__name__, f"{self.at}.{keys[0]}")
+        return None if value is None else str(value)
+
+    def strings(self, key: str) -> list[str] | None:
+        """A list: `[a, b]`, a YAML list, or `a, b`."""
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            value = [part.strip().strip("`'\"") for part in str(value).strip("[] ").split(",")]
+        return [str(part) for part in value if str(part)]
+
+    def instant(self, key: str) -> datetime | None:
+        """A date (midnight UTC) or an instant with a zone."""
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        if isinstance(value, date) and not isinstance(value, datetime):
+            return datetime(value.year, value.month, value.day, tzinfo=UTC)
+        return instant(value, f"{self.at}.{key}", dates=True)
+
+    def zone(self) -> str | None:
+        """The zone in its canonical form."""
+        value = self.text("zone")
+        return None if value is None else ZONES.canonical(value.lower(), f"{self.at}.zone")
+
+
+def read_header(text: str, at: str) -> Header:
+    """The header of a document.
+
+    Raises:
+        InputError: the front matter is not YAML or no mapping, naming file and line.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    fields: dict[str, Any] = {}
+    body = text
+    lines = 0
+    if text.startswith("---\n"):
+        end = re.search(r"^(?:---|\.\.\.)[ \t]*$", text[4:], re.MULTILINE)
+        if end:
+            fields = _front_matter(text[4 : 4 + end.start()], at)
+            body = text[4 + end.end() :]
+            lines = text.count("\n") - body.lstrip().count("\n")
+    for line in body.split("\n")[:_HEADER_LINES]:
+        if line.startswith("## "):
+            break
+        match = _FIELD.match(line) or _ROW.match(line)
+        if match and (key := _key(match["key"])) in _KEYS:
+            fields.setdefault(key, match["value"].strip().strip("*`").strip())
+    if "status" not in fields and (status := _STATUS.search(body)):
+        fields["status"] = status["value"].strip().strip("*_`").strip()
+    return Header(at, fields, lines)
+
+
+def _front_matter(text: str, at: str) -> dict[str, Any]:
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark else 1
+        raise InputError.expected("YAML front matter", "text that does not parse", f"{at}:{line}") from error
+    if not isinstance(value, dict | None):
+        raise InputError.expected("front matter with fields", type(value).__name__, f"{at}:2")
+    return {_key(str(key)): entry for key, entry in (value or {}).items()}
+
+
+def _key(word: str) -> str:
+    word = re.sub(r"[\s-]+", "_", word.strip())
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower()

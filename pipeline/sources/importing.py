@@ -1,0 +1,309 @@
+"""The door of the corpus: rows of any reader, checked, completed and with their secrets masked.
+
+Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalise`, the same rows
+with every column, and an `ImportReport` of what was assumed, left out and masked.
+
+What one would otherwise get wrong: a null is filled only where this module says so. `principals`, `branch`,
+`workspace_root`, `test_suite` and `valid_*` keep their nulls, because there null has a meaning of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import InputError
+from ...nodes.schema import TIMESTAMP
+from ...nodes.tables import EVIDENCE, IMPORT_ROWS
+from ...nodes.vocabulary import (
+    EVIDENCE_KINDS,
+    LIFECYCLES,
+    ORIGIN_CLASSES,
+    SAFETIES,
+    STANDINGS,
+    VISIBILITIES,
+    ZONES,
+    Vocabulary,
+)
+from ..redaction import redact_column, redact_list_column
+from .column_types import Where, as_declared, authority_ranks
+from .report import SourceReport
+from .trust_defaults import (
+    DEFAULTS,
+    OWNED_BY_USER,
+    STANDING_OF_MEMORY,
+    UNTRUSTED_KINDS,
+    class_of_kind,
+    class_of_source,
+    kind_of,
+)
+
+__all__ = ["ImportReport", "normalise"]
+
+_VOCABULARIES = {
+    "origin_class": ORIGIN_CLASSES,
+    "evidence_kind": EVIDENCE_KINDS,
+    "zone": ZONES,
+    "declared_visibility": VISIBILITIES,
+    "declared_safety": SAFETIES,
+    "declared_standing": STANDINGS,
+}
+_REDACTED = ("path", "title", "section", "uri")
+_REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs")
+_REDACTIONS = EVIDENCE.schema.field("redactions")
+_SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
+
+
+@dataclass
+class ImportReport(SourceReport):
+    """What `normalise` did: `read` rows came in, `written` went out, `redacted` of those have a masked text."""
+
+    written: int = 0
+    redacted: int = 0
+
+    def merge(self, other: SourceReport) -> ImportReport:
+        """Add `other`, of a reader or of another table, to this report."""
+        super().merge(other)
+        if isinstance(other, ImportReport):
+            self.written += other.written
+            self.redacted += other.redacted
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values in a fixed order."""
+        return super().as_dict() | {"written": self.written, "redacted": self.redacted}
+
+
+def normalise(
+    rows: pa.Table,
+    *,
+    project: str,
+    principal: str,
+    now: datetime,
+    source_defaults: Mapping[str, Any] | None = None,
+    where: Where | None = None,
+) -> tuple[pa.Table, ImportReport]:
+    """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
+
+    `source_defaults` are values by column for this import, used where a row has none, before the general ones. `where`
+    names a row in messages (`rows[3]` by default).
+
+    Raises:
+        InputError: a column is unknown or has the wrong type, a value is outside its list, an instant has no time zone.
+    """
+    if now.tzinfo is None:
+        raise InputError.expected("an instant with a time zone", "a naive one", "now")
+    where = where or "rows[{}]".format
+    report = ImportReport(read=rows.num_rows)
+    columns = _typed(rows, where)
+    columns, where = _without_empty(columns, where, report)
+    fill = _Filler(columns, report)
+    for name, value in (source_defaults or {}).items():
+        if name not in IMPORT_ROWS.columns:
+            raise InputError.one_of(IMPORT_ROWS.columns, name, "source_defaults")
+        fill.constant(name, value)
+    _fill_owner(fill, columns, project)
+    _read_lifecycle(columns, principal, report, where)
+    for name, vocabulary in _VOCABULARIES.items():
+        columns[name] = _canonical(columns[name], vocabulary, name, where)
+    _fill_trust(fill, columns, report)
+    _fill_owner_user(fill, columns, principal)
+    _fill_times(fill, columns, now)
+    fill.constant("generated", False)
+    columns["redactions"] = _redact(columns, report)
+    columns["occurrence"] = _occurrences(columns)
+    report.written = len(columns["text"])
+    return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA), report
+
+
+class _Filler:
+    """Fills nulls of the columns it is given and counts them in the report."""
+
+    def __init__(self, columns: dict[str, pa.Array], report: ImportReport) -> None:
+        self._columns = columns
+        self._report = report
+
+    def constant(self, name: str, value: Any) -> None:
+        column = self._columns[name]
+        if value is not None and column.null_count:
+            self._report.default(name, column.null_count)
+            self._columns[name] = pc.fill_null(column, pa.scalar(value, column.type))
+
+    def values(self, name: str, values: pa.Array) -> None:
+        """Where null, the value of the same row; only what is filled counts."""
+        column = self._columns[name]
+        filled = pc.coalesce(column, values.cast(column.type))
+        self._report.default(name, column.null_count - filled.null_count)
+        self._columns[name] = filled
+
+
+def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
+    """Every column of IMPORT_ROWS in its declared type, null where the table has none."""
+    known = IMPORT_ROWS.columns
+    if unknown := [name for name in rows.column_names if name not in known]:
+        raise InputError.expected(
+            "columns of import rows", ", ".join(unknown), "rows", hint=f"known columns: {', '.join(known)}"
+        )
+    if missing := [name for name in ("source_id", "text") if name not in rows.column_names]:
+        raise InputError.expected("columns source_id and text", f"no {' and no '.join(missing)}", "rows")
+    columns = {name: pa.nulls(rows.num_rows, column.type) for name, column in known.items()}
+    for name in rows.column_names:
+        array = rows[name].combine_chunks()
+        columns[name] = (
+            authority_ranks(array, where) if name == "authority" else as_declared(array, known[name].type, name, where)
+        )
+    if columns["source_id"].null_count:
+        row = int(np.flatnonzero(columns["source_id"].is_null())[0])
+        raise InputError.expected("a source id", "none", f"{where(row)}.source_id")
+    return columns
+
+
+def _without_empty(
+    columns: dict[str, pa.Array], where: Where, report: ImportReport
+) -> tuple[dict[str, pa.Array], Where]:
+    """Rows whose text has something in it; the others are counted."""
+    has_text = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(columns["text"]), ""), False)
+    kept = np.flatnonzero(has_text.to_numpy(zero_copy_only=False))
+    if len(kept) == len(has_text):
+        return columns, where
+    report.skip("empty text", len(has_text) - len(kept))
+    return {name: column.filter(has_text) for name, column in columns.items()}, lambda row: where(int(kept[row]))
+
+
+def _fill_owner(fill: _Filler, columns: dict[str, pa.Array], project: str) -> None:
+    columns["owner_project"] = pc.if_else(pc.equal(columns["owner_project"], ""), None, columns["owner_project"])
+    fill.constant("owner_project", project)
+
+
+def _fill_owner_user(fill: _Filler, columns: dict[str, pa.Array], principal: str) -> None:
+    """Null = the whole project, but a memory, session event or preference is the importing principal's."""
+    of_user = pc.is_in(columns["origin_class"], pa.array(sorted(OWNED_BY_USER)))
+    fill.values("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
+
+
+def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: ImportReport, where: Where) -> None:
+    """Canonical states. `conflicted` and `private` are no states (C4, C5); an unknown one counts as candidate."""
+    encoded = columns["lifecycle"].dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    states, unknown = [], []
+    for word in words:
+        state = {"conflicted": "verified", "private": "verified"}.get(word, LIFECYCLES.aliases.get(word, word))
+        if state not in LIFECYCLES:
+            unknown.append(word)
+            state = "candidate"
+        states.append(state)
+    given = columns["lifecycle"]
+    columns["lifecycle"] = _decoded(encoded, states)
+    if unknown:
+        count = pc.sum(pc.is_in(given, pa.array(unknown, pa.string()))).as_py()
+        report.default("lifecycle", count)
+        report.note(f"{count} rows have a lifecycle that is not one of {', '.join(LIFECYCLES.values)}: now candidate")
+    if "private" in words:
+        private = pc.fill_null(pc.equal(given, "private"), False)
+        columns["owner_user"] = pc.if_else(
+            pc.and_(private, pc.is_null(columns["owner_user"])), pa.scalar(principal), columns["owner_user"]
+        )
+    if "conflicted" in words:
+        alone = pc.and_(pc.fill_null(pc.equal(given, "conflicted"), False), pc.is_null(columns["conflict_set"]))
+        of_entity = pc.binary_join_element_wise("conflict", pc.fill_null(columns["entity"], ""), ":")
+        columns["conflict_set"] = pc.if_else(alone, of_entity, columns["conflict_set"])
+
+
+def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: ImportReport) -> None:
+    """Class and kind first, then what they imply."""
+    if columns["origin_class"].null_count:
+        fill.values("origin_class", _mapped(columns["source_id"], class_of_source))
+        fill.values("origin_class", _mapped(columns["evidence_kind"], class_of_kind, null=class_of_kind(None)))
+    if columns["evidence_kind"].null_count:
+        fill.values("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
+    origin = columns["origin_class"]
+    fill.constant("zone", "internal")
+    fill.constant("declared_visibility", "model-visible")
+    fill.values("authority", _mapped(origin, lambda c: DEFAULTS[c].authority, pa.int32()))
+    fill.values("lifecycle", _mapped(origin, lambda c: DEFAULTS[c].lifecycle))
+    fill.values("declared_safety", _mapped(origin, lambda c: DEFAULTS[c].declared_safety))
+    promoted = pc.fill_null(pc.equal(columns["declared_standing"], "instruction"), False)
+    if count := pc.sum(promoted).as_py():
+        columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
+        report.note(f"{count} rows call themselves instruction; content cannot, so they count as evidence")
+    of_memory = _mapped(columns["lifecycle"], lambda state: STANDING_OF_MEMORY.get(state, "evidence"))
+    standing = pc.if_else(
+        pc.equal(origin, "memory"), of_memory, _mapped(origin, lambda c: DEFAULTS[c].declared_standing)
+    )
+    printed = pc.is_in(columns["evidence_kind"], pa.array(sorted(UNTRUSTED_KINDS)))
+    fill.values("declared_standing", pc.if_else(printed, "untrusted", standing))
+
+
+def _fill_times(fill: _Filler, columns: dict[str, pa.Array], now: datetime) -> None:
+    """`recorded_time` is the event's own time where the class of source says so, else now; never in the future."""
+    instant = pa.scalar(now.astimezone(UTC), TIMESTAMP)
+    own = pc.and_kleene(
+        _mapped(columns["origin_class"], lambda c: DEFAULTS[c].own_time, pa.bool_()),
+        pc.less_equal(columns["event_time"], instant),
+    )
+    fill.values("recorded_time", pc.if_else(pc.fill_null(own, False), columns["event_time"], instant))
+
+
+def _redact(columns: dict[str, pa.Array], report: ImportReport) -> pa.Array:
+    """Masks secrets in place; gives the byte ranges of the masks in `text`."""
+    columns["text"], spans = redact_column(columns["text"])
+    for name in _REDACTED:
+        columns[name], _ = redact_column(columns[name])
+    for name in _REDACTED_LISTS:
+        columns[name] = redact_list_column(columns[name])
+    report.redacted = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
+    return spans.cast(_REDACTIONS.type)
+
+
+def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
+    """Where null: how many earlier rows say the same text at the same place in the same version."""
+    given = columns["occurrence"]
+    rows = len(given)
+    if not given.null_count or not rows:
+        return given
+    code = np.zeros(rows, dtype=np.int64)
+    for name in ("owner_project", "owner_user", "source_id", "path", "section", "version", "text"):
+        values = columns[name].dictionary_encode().indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        _, code = np.unique(code * (rows + 2) + values, return_inverse=True)
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    nth = np.empty(rows, dtype=np.int32)
+    nth[order] = np.arange(rows) - np.repeat(starts, np.diff(np.append(starts, rows)))
+    return pc.coalesce(given, pa.array(nth))
+
+
+def _canonical(column: pa.Array, vocabulary: Vocabulary, name: str, where: Where) -> pa.Array:
+    encoded = column.dictionary_encode()
+    words = []
+    for position, word in enumerate(encoded.dictionary.to_pylist()):
+        if word not in vocabulary and word not in vocabulary.aliases:
+            row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
+            vocabulary.canonical(word, f"{where(row)}.{name}")
+        words.append(vocabulary.aliases.get(word, word))
+    return _decoded(encoded, words)
+
+
+def _kinds(origin: pa.Array, path: pa.Array) -> pa.Array:
+    """`kind_of` of every distinct pair of class and path."""
+    pairs = pc.binary_join_element_wise(origin, pc.fill_null(path, ""), "\0")
+    return _mapped(pairs, lambda pair: kind_of(*pair.split("\0", 1)))
+
+
+def _mapped(
+    column: pa.Array, function: Callable[[str], Any], type_: pa.DataType | None = None, null: Any = None
+) -> pa.Array:
+    """`function` of every distinct value; `null` for nulls."""
+    encoded = column.dictionary_encode()
+    values = pa.array([function(value) for value in encoded.dictionary.to_pylist()], type=type_ or pa.string())
+    mapped = values.take(encoded.indices)
+    return mapped if null is None else pc.fill_null(mapped, null)
+
+
+def _decoded(encoded: pa.DictionaryArray, words: list[str]) -> pa.Array:
+    return pa.array(words, pa.string()).take(encoded.indices)

@@ -1,0 +1,184 @@
+"""Lines of JSON that people and harnesses write, read strictly: every error names file, line and field.
+
+Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record takes its fields by any of the
+names they go by (`turnId`, `turn_id`) and knows which of its fields nobody asked for.
+
+What one would otherwise get wrong: the whole file is parsed before the first record is given, so a bad last line stops an
+import before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import Vocabulary
+from .column_types import instant
+from .report import SourceReport
+
+__all__ = ["Record", "files_of", "note_unread", "parse_json", "read_lines"]
+
+
+@dataclass
+class Record:
+    """One JSON object; `at` is `file:line`, `line` counts from 1, `start` and `end` are bytes of the file."""
+
+    at: str
+    line: int
+    start: int
+    end: int
+    version: str
+    fields: dict[str, Any]
+    used: set[str] = field(default_factory=set)
+
+    def value(self, *names: str) -> Any:
+        """The first of the named fields that is there and not null."""
+        self.used.update(names)
+        return next((self.fields[name] for name in names if self.fields.get(name) is not None), None)
+
+    def text(self, *names: str) -> str | None:
+        """A string that is not blank; None if the record has none."""
+        value = self.value(*names)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise InputError.expected("text", type(value).__name__, f"{self.at}.{names[0]}")
+        return value if value.strip() else None
+
+    def required(self, *names: str) -> str:
+        """Like `text`, for a field that has to be there."""
+        value = self.text(*names)
+        if value is None:
+            raise InputError.expected(
+                "text", "none", f"{self.at}.{names[0]}", hint=f"also read: {', '.join(names[1:])}" if names[1:] else ""
+            )
+        return value
+
+    def identifier(self, *names: str) -> str | None:
+        """Text or a whole number."""
+        value = self.value(*names)
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(*names)
+
+    def instant(self, *names: str) -> datetime | None:
+        """ISO 8601 with a zone, or milliseconds since 1970."""
+        value = self.value(*names)
+        return None if value is None else instant(value, f"{self.at}.{names[0]}")
+
+    def strings(self, *names: str) -> list[str] | None:
+        """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""
+        value = self.value(*names)
+        if value is None:
+            return None
+        items = []
+        for position, item in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(item, dict):
+                item = next((item[key] for key in ("ref", "id", "path", "uri") if isinstance(item.get(key), str)), item)
+            if not isinstance(item, str):
+                raise InputError.expected("text", type(item).__name__, f"{self.at}.{names[0]}[{position}]")
+            items.append(item)
+        return items
+
+    def number(self, *names: str) -> float | None:
+        """A number."""
+        value = self.value(*names)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError.expected("a number", type(value).__name__, f"{self.at}.{names[0]}")
+        return value
+
+    def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
+        """A value of a closed list, in its canonical form."""
+        value = self.value(*names)
+        return None if value is None else vocabulary.canonical(value, f"{self.at}.{names[0]}")
+
+    def mapping(self, name: str) -> Record:
+        """The object in a field, as a record of its own; empty if there is none."""
+        value = self.value(name)
+        if not isinstance(value, dict | None):
+            raise InputError.expected("an object", type(value).__name__, f"{self.at}.{name}")
+        return Record(f"{self.at}.{name}", self.line, self.start, self.end, self.version, value or {})
+
+
+def read_lines(path: Path) -> list[Record]:
+    """Every line of the file that is not blank.
+
+    Raises:
+        InputError: the file cannot be read, is not UTF-8, or a line is not a JSON object.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError.expected("a readable file", type(error).__name__, str(path)) from error
+    records = []
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    for number, line in enumerate(data[start:].split(b"\n"), start=1):
+        end = start + len(line)
+        if line.strip():
+            at = f"{path}:{number}"
+            version = f"sha256:{sha256(line.strip()).hexdigest()[:16]}"
+            records.append(Record(at, number, start, end, version, parse_json(line, at)))
+        start = end + 1
+    return records
+
+
+def parse_json(line: bytes, at: str) -> dict[str, Any]:
+    """A JSON object from one line."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError.expected(
+            "UTF-8 text", f"byte 0x{line[error.start]:02x} at column {error.start + 1}", at
+        ) from error
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+    except _RepeatedKeyError as error:
+        raise InputError.expected("every field once", f"{error.args[0]!r} again", at) from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        detail = (
+            f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else "too deep nesting"
+        )
+        raise InputError(f"Expected a JSON object, got invalid JSON ({detail}) - at {at}") from error
+    if not isinstance(value, dict):
+        raise InputError.expected("a JSON object", type(value).__name__, at)
+    return value
+
+
+def files_of(path: str | Path, suffixes: Iterable[str]) -> list[Path]:
+    """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
+
+    Raises:
+        InputError: there is nothing at `path`.
+    """
+    path = Path(path)
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise InputError.expected("a file or a folder", "none", str(path))
+    wanted = tuple(suffixes)
+    return sorted(p for p in path.rglob("*") if p.suffix.lower() in wanted and p.is_file() and not p.is_symlink())
+
+
+def note_unread(records: Iterable[Record], report: SourceReport, what: str) -> None:
+    """Notes the fields that no reader asked for, with how many records had them."""
+    unread = Counter(name for record in records for name in record.fields.keys() - record.used)
+    if unread:
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(unread.items()))
+        report.note(f"{what}: fields not read: {listed}")
+
+
+class _RepeatedKeyError(ValueError):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        raise _RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))
+    return result

@@ -1,0 +1,203 @@
+"""A document as lines of bytes, and how a range of lines too long for one chunk is cut.
+
+Gives: `Lines`, `Segment`, `Outline` (what every splitter gives to `chunking`), `tidy` and `cut`. Lines end at `\\n` only;
+a `\\r` before it stays in the line, so byte offsets are those of the file.
+
+What one would otherwise get wrong: a cut is chosen by what stands at it (a block's start, then a blank line before, then
+the least indentation, then a checksum of the line), not by counting from the start. After an insertion the cuts below
+stay where they were, so later chunks keep their text and with it their identity.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from zlib import crc32
+
+__all__ = [
+    "HARD_BYTES",
+    "HARD_LINES",
+    "LINE_CHARACTERS",
+    "MAX_BYTES",
+    "MAX_LINES",
+    "TINY_BYTES",
+    "Lines",
+    "Outline",
+    "Segment",
+    "cut",
+    "tidy",
+]
+
+MAX_LINES = 60
+MAX_BYTES = 4_000
+"""A chunk is at most this long, UTF-8 bytes; bytes are at least characters, so this bounds both."""
+HARD_LINES = 4 * MAX_LINES
+HARD_BYTES = 4 * MAX_BYTES
+"""A table or fenced block that may not be cut is kept whole up to this size."""
+TINY_BYTES = 160
+"""Below this a piece of code joins its neighbor."""
+LINE_CHARACTERS = 2_000
+"""Patterns look at this much of a line, so that a file of one endless line costs no more than another."""
+_TAIL_LINES = 8
+
+
+class Lines:
+    """The lines of a document: `raw[i]` without its `\\n`, `starts[i]` its first byte, `starts[count]` the end."""
+
+    def __init__(self, data: bytes) -> None:
+        raw = data.split(b"\n")
+        if not raw[-1]:
+            raw.pop()
+        self.data = data
+        self.raw = raw
+        self.count = len(raw)
+        self.starts = [0, *accumulate(len(line) + 1 for line in raw)]
+        self.starts[-1] = len(data)
+
+    def blank(self, line: int) -> bool:
+        """The line has nothing but ASCII white space."""
+        return not self.raw[line].strip()
+
+    def indent(self, line: int) -> int:
+        """Columns of white space the line starts with."""
+        return len(self.raw[line]) - len(self.raw[line].lstrip(b" \t"))
+
+    def size(self, start: int, end: int) -> int:
+        """Bytes of lines [start, end)."""
+        return self.starts[end] - self.starts[start]
+
+    def fits(self, start: int, end: int, lines: int = MAX_LINES, size: int = MAX_BYTES) -> bool:
+        """Lines [start, end) are short enough for one chunk; blank lines at the end do not count."""
+        while end > start and self.blank(end - 1):
+            end -= 1
+        return end - start <= lines and self.size(start, end) <= size
+
+    def line_at(self, byte: int) -> int:
+        """The line that holds a byte."""
+        return bisect_right(self.starts, byte, hi=self.count) - 1
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """The lines as text, without `\\r` at the end."""
+        return [line.decode("utf-8", "replace").rstrip("\r") for line in self.raw]
+
+
+@dataclass(slots=True)
+class Segment:
+    """Lines [start, end) that belong together. `breaks` are good lines to cut before, `whole` lines never to cut before."""
+
+    start: int
+    end: int
+    section: str | None = None
+    content_type: str | None = None
+    breaks: Collection[int] = ()
+    whole: Collection[int] = ()
+    parent: str | None = None
+    loose: bool = False
+
+
+@dataclass(slots=True)
+class Outline:
+    """What a splitter found: segments in order, and names, references and links by the line they stand on."""
+
+    segments: list[Segment]
+    symbols: list[tuple[int, str]] = field(default_factory=list)
+    calls: list[tuple[int, str]] = field(default_factory=list)
+    links: list[tuple[int, str]] = field(default_factory=list)
+    content_types: Sequence[str] | None = None
+    title: str | None = None
+
+
+def tidy(lines: Lines, segments: Sequence[Segment]) -> list[Segment]:
+    """The segments made to cover every line once, in order; blank lines go to the segment before them."""
+    kept: list[Segment] = []
+    for segment in segments:
+        start = max(segment.start, kept[-1].start + 1 if kept else 0)
+        end = min(segment.end, lines.count)
+        while kept and start < end and lines.blank(start):
+            start += 1
+        if start >= end:
+            continue
+        if kept:
+            kept[-1].end = start
+        segment.start, segment.end = start, end
+        kept.append(segment)
+    if not kept:
+        kept = [Segment(0, lines.count)]
+    kept[0].start, kept[-1].end = 0, lines.count
+    if len(kept) > 1 and all(lines.blank(line) for line in range(kept[0].start, kept[0].end)):
+        kept[1].start = 0
+        kept.pop(0)
+    return kept
+
+
+def cut(lines: Lines, segment: Segment) -> list[tuple[int, int]]:
+    """Ranges of bytes [start, end) that cover the segment, each short enough for one chunk.
+
+    Cuts fall at line ends; only a single line longer than a chunk is cut inside, never inside a character.
+    """
+    ranges: list[tuple[int, int]] = []
+    start = segment.start
+    while start < segment.end:
+        end = segment.end if lines.fits(start, segment.end) else _next_cut(lines, segment, start)
+        if ranges and all(lines.blank(line) for line in range(start, end)):
+            ranges[-1] = (ranges[-1][0], lines.starts[end])
+        else:
+            ranges.append((lines.starts[start], lines.starts[end]))
+        start = end
+    return [piece for first, last in ranges for piece in _pieces(lines, first, last)]
+
+
+def _next_cut(lines: Lines, segment: Segment, start: int) -> int:
+    if segment.end - start == 1:
+        return segment.end
+    far = min(start + MAX_LINES, bisect_right(lines.starts, lines.starts[start] + MAX_BYTES) - 1)
+    far = max(start + 1, min(far, segment.end - 1))
+    if segment.end - far < _TAIL_LINES and far - start > 2 * _TAIL_LINES:
+        far = segment.end - _TAIL_LINES
+    near = start + max(1, (far - start) // 3)
+    best = _best(lines, segment, near, far + 1) or _best(lines, segment, start + 1, near)
+    if best is not None:
+        return best
+    for line in range(far + 1, min(segment.end, start + HARD_LINES) + 1):
+        if lines.size(start, line) > HARD_BYTES:
+            break
+        if line == segment.end or (line not in segment.whole and not lines.blank(line)):
+            return line
+    return far
+
+
+def _best(lines: Lines, segment: Segment, first: int, last: int) -> int | None:
+    best, best_key = None, None
+    for line in range(first, last):
+        if line in segment.whole or lines.blank(line):
+            continue
+        key = (
+            line not in segment.breaks,
+            not lines.blank(line - 1),
+            lines.indent(line),
+            crc32(lines.raw[line].strip()),
+        )
+        if best_key is None or key < best_key:
+            best, best_key = line, key
+    return best
+
+
+def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
+    """One range, or equal pieces of it where it is one long line or longer than the hard limit."""
+    size = end - start
+    one_line = lines.line_at(start) == lines.line_at(max(start, end - 1))
+    if size <= (MAX_BYTES if one_line else HARD_BYTES):
+        return [(start, end)]
+    count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to stand between characters
+    bounds = [start]
+    for number in range(1, count):
+        at = start + size * number // count
+        while at > bounds[-1] and lines.data[at] & 0xC0 == 0x80:
+            at -= 1
+        if at > bounds[-1]:
+            bounds.append(at)
+    return list(zip(bounds, [*bounds[1:], end], strict=True))

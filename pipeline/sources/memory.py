@@ -1,0 +1,168 @@
+"""Governed memories and preferences: what was remembered about a project or a user, and how far it may be believed.
+
+Gives: `read_memory` (records of S0.114) and `read_preferences`. A memory has `id`, `content`, `status`, `scope`,
+`sourceRefs`, `confidence`, `validFrom`, and may have `validUntil`, `supersededBy`, `conflictSet`.
+
+What one would otherwise get wrong: `conflicted` and `private` are no states. A conflicted memory is a verified one that
+belongs to a conflict set, a private one is a verified one that belongs to a user (C4, C5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from .documents import file_rows
+from .jsonl import Record, files_of, note_unread, read_lines
+from .record_rows import common_fields, rows_of_text, tables
+from .report import SourceReport
+
+__all__ = ["read_memory", "read_preferences"]
+
+_CONFIDENCE = {"low": 0.25, "medium": 0.5, "high": 0.9}
+_EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
+
+
+def read_memory(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+) -> Iterator[pa.Table]:
+    """One row per memory; `source_id` is `memory:<name>` (the file's name by default), `path` `memory/<id>`.
+
+    Each memory is a document of its own, with its own lines. Where an id comes twice, the later one (by time, then
+    line) supersedes the earlier. A file that was read whole is named in `report.complete_sources`.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    rows: list[dict[str, Any]] = []
+    sources = set()
+    for file in files_of(path, (".jsonl", ".ndjson")):
+        source = f"memory:{name or file.stem}"
+        records = read_lines(file)
+        for record in records:
+            rows += _memory(record, source, project)
+        report.read += len(records)
+        note_unread(records, report, file.name)
+        sources.add(source)
+    _supersede_earlier(rows)
+    yield from tables(rows)
+    report.complete_sources |= sources
+
+
+def read_preferences(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+) -> Iterator[pa.Table]:
+    """One row per preference of a JSONL file, or per section of a Markdown file; they belong to one user.
+
+    `source_id` is `user-preference:<name>`; a record without `user` becomes the importing principal's.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    rows: list[dict[str, Any]] = []
+    sources = set()
+    for file in files_of(path, (".jsonl", ".ndjson", ".md", ".markdown", ".txt")):
+        source = f"user-preference:{name or file.stem}"
+        base = {
+            "source_id": source,
+            "origin_class": "user-preference",
+            "evidence_kind": "rule",
+            "owner_project": project,
+        }
+        if file.suffix.lower() in (".jsonl", ".ndjson"):
+            records = read_lines(file)
+            for record in records:
+                rows += _preference(record, base)
+            report.read += len(records)
+            note_unread(records, report, file.name)
+        else:
+            found = file_rows(file, file.name, base, report)
+            report.read += len(found)
+            rows += found
+        sources.add(source)
+    yield from tables(rows)
+    report.complete_sources |= sources
+
+
+def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any]]:
+    identifier = record.identifier("id", "memoryId", "memory_id")
+    if identifier is None:
+        raise InputError.expected("the memory's id", "none", f"{record.at}.id")
+    text = record.required("content", "text")
+    status = record.required("status", "lifecycle", "state")
+    scope = record.mapping("scope")
+    common = common_fields(record)
+    within = common_fields(scope)
+    scoped = {
+        key: common[key] or within[key]
+        for key in ("namespace", "branch", "workspace_root", "test_suite", "session_id", "owner_user")
+    }
+    row = {
+        **common,
+        **scoped,
+        "source_id": source,
+        "origin_class": "memory",
+        "evidence_kind": "memory",
+        "document_type": common["document_type"] or record.text("kind", "type", "category"),
+        "content_type": "paragraph",
+        "entity": identifier,
+        "path": f"memory/{identifier}",
+        "owner_project": scope.text("project", "projectId", "project_id") or project,
+        "lifecycle": status.lower(),
+        "confidence": _confidence(record),
+        "importance": record.number("importance"),
+        "reinforcement_count": _whole(record, "reinforcementCount", "reinforcement_count"),
+        "last_verified_at": record.instant("lastVerifiedAt", "last_verified_at"),
+        "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime") or common["valid_from"],
+        "version": record.version,
+    }
+    yield from rows_of_text(text, "memory.md", row)
+
+
+def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    identifier = record.identifier("id", "preferenceId") or f"line-{record.line}"
+    common = common_fields(record)
+    row = {
+        **common,
+        **base,
+        "content_type": "paragraph",
+        "entity": identifier,
+        "path": f"preferences/{identifier}",
+        "lifecycle": record.text("status", "lifecycle"),
+        "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime", "updatedAt"),
+        "version": record.version,
+    }
+    yield from rows_of_text(record.required("text", "content", "preference"), "preference.md", row)
+
+
+def _supersede_earlier(rows: list[dict[str, Any]]) -> None:
+    """Among rows of one memory, an earlier version ends when the next one begins."""
+    versions: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        versions.setdefault((row["source_id"], row["entity"]), []).append(row)
+    for same in versions.values():
+        times = sorted({t for row in same if (t := row["recorded_time"] or row["event_time"])})
+        for row in same:
+            time = row["recorded_time"] or row["event_time"]
+            row["superseded_at"] = next((t for t in times if time and t > time), None)
+
+
+def _confidence(record: Record) -> float | None:
+    value = record.value("confidence")
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
+        return value
+    if isinstance(value, str) and value.lower() in _CONFIDENCE:
+        return _CONFIDENCE[value.lower()]
+    raise InputError.expected(_EXPECTED_CONFIDENCE, value, f"{record.at}.confidence")
+
+
+def _whole(record: Record, *names: str) -> int | None:
+    value = record.number(*names)
+    if value is not None and value != int(value):
+        raise InputError.expected("a whole number", value, f"{record.at}.{names[0]}")
+    return None if value is None else int(value)

@@ -1,0 +1,105 @@
+"""Rows that readers of records share: fields every record may carry, long texts in chunks, tables of a subset of columns.
+
+Gives: `common_fields(record)`, `rows_of_text(...)`, `tables(rows)`, and `read_text_file`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from ...nodes.tables import IMPORT_ROWS
+from ...nodes.vocabulary import AUTHORITY, SAFETIES, VISIBILITIES, ZONES
+from .chunking import read_document
+from .jsonl import Record
+
+__all__ = ["common_fields", "rows_of_text", "tables"]
+
+ROW_CHARACTERS = 4_000
+"""A record's text up to this length is one row; a longer one is chunked like a file."""
+_BATCH = 8_192
+
+
+def common_fields(record: Record) -> dict[str, Any]:
+    """What any record may say about itself, under snake_case and camelCase names."""
+    authority = record.value("authority", "trustTier", "trust_tier")
+    return {
+        "title": record.text("title"),
+        "uri": record.text("uri", "url"),
+        "document_type": record.text("documentType", "document_type"),
+        "domain": record.text("domain"),
+        "level": record.text("level"),
+        "namespace": record.text("namespace"),
+        "branch": record.text("branch"),
+        "workspace_root": record.text("workspaceRoot", "workspace_root"),
+        "test_suite": record.text("testSuite", "test_suite", "suite"),
+        "session_id": record.identifier("sessionId", "session_id"),
+        "owner_user": record.text("user", "userId", "user_id", "owner_user", "ownerUser"),
+        "principals": record.strings("principals"),
+        "applicable_roles": record.strings("applicableRoles", "applicable_roles"),
+        "excluded_roles": record.strings("excludedRoles", "excluded_roles"),
+        "zone": record.word(ZONES, "zone", "sensitivity"),
+        "declared_visibility": record.word(VISIBILITIES, "visibility", "declared_visibility", "declaredVisibility"),
+        "declared_safety": record.word(SAFETIES, "safety", "declared_safety", "declaredSafety"),
+        "authority": None
+        if authority is None
+        else AUTHORITY.values.index(AUTHORITY.canonical(str(authority), f"{record.at}.authority")),
+        "source_refs": record.strings("sourceRefs", "source_refs", "sourceRef"),
+        "tags": record.strings("tags"),
+        "valid_from": record.instant("validFrom", "valid_from"),
+        "valid_until": record.instant("validUntil", "valid_until"),
+        "recorded_time": record.instant("recordedAt", "recorded_time", "recordedTime"),
+        "superseded_by": record.identifier("supersededBy", "superseded_by"),
+        "conflict_set": record.identifier("conflictSet", "conflict_set", "conflictSetId"),
+        "language": record.text("language"),
+    }
+
+
+def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[dict[str, Any]]:
+    """One row, or one per chunk where the text is long. `name` says what kind of file the text would be.
+
+    With `own_lines` the text counts as a document of its own: its lines and bytes are the row's; else the row has them.
+    """
+    if len(text) <= ROW_CHARACTERS:
+        place = {
+            "line_start": 1,
+            "line_end": text.rstrip("\n").count("\n") + 1,
+            "byte_start": 0,
+            "byte_end": len(text.encode()),
+        }
+        yield {**row, **(place if own_lines else {}), "text": text}
+        return
+    for position, chunk in enumerate(read_document(name, text).chunks, start=1):
+        place = {
+            "line_start": chunk.line_start,
+            "line_end": chunk.line_end,
+            "byte_start": chunk.byte_start,
+            "byte_end": chunk.byte_end,
+        }
+        section = " > ".join(part for part in (row.get("section"), chunk.section or f"part {position}") if part)
+        yield {
+            **row,
+            **(place if own_lines else {}),
+            "section": section,
+            "content_type": chunk.content_type,
+            "symbols": list(chunk.symbols),
+            "calls": list(chunk.calls),
+            "links": list(chunk.links),
+            "occurrence": chunk.occurrence,
+            "text": chunk.text,
+        }
+
+
+def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
+    """The rows as tables of the columns that any of them has, in declared order and type."""
+    listed = list(rows)
+    for start in range(0, len(listed), _BATCH):
+        batch = listed[start : start + _BATCH]
+        present = {name for row in batch for name, value in row.items() if value is not None} | {"source_id", "text"}
+        if unknown := present - IMPORT_ROWS.columns.keys():
+            raise InputError.one_of(IMPORT_ROWS.columns, sorted(unknown)[0], "a reader's row")
+        schema = pa.schema([field for field in IMPORT_ROWS.schema if field.name in present])
+        yield pa.table({f.name: pa.array([row.get(f.name) for row in batch], f.type) for f in schema}, schema=schema)

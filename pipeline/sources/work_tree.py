@@ -1,0 +1,197 @@
+"""A work tree as it stands: every text file that is not ignored, once, as of the moment it is read.
+
+Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
+folder is walked and nested `.gitignore` files are honored in git's own pattern language.
+
+What one would otherwise get wrong: symbolic links are never followed, so nothing outside the root is read; `version` is a
+digest of the file's bytes, `event_time` the file's modification time, never later than `now`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+
+import pyarrow as pa
+from pathspec import GitIgnoreSpec
+
+from ...nodes.errors import InputError
+from .file_kinds import file_kind
+from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
+from .git_commands import Git
+from .report import SourceReport
+
+__all__ = ["file_version", "list_files", "read_file", "read_work_tree"]
+
+_TOOL_FOLDERS = frozenset(
+    [".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache"]
+)
+
+
+def read_work_tree(
+    root: str | PathLike[str],
+    *,
+    project: str,
+    name: str | None = None,
+    now: datetime,
+    report: SourceReport,
+    options: ReadOptions | None = None,
+) -> Iterator[pa.Table]:
+    """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
+
+    Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
+    `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of binary
+    formats, binary, non-UTF-8, blank and empty files, files over the size limit or not readable, paths that are not UTF-8.
+    A folder that was read whole is named in `report.complete_sources`.
+
+    Raises:
+        InputError: there is nothing at `root`, or `now` is naive.
+    """
+    recorded = microseconds(now, "now")
+    options = options or ReadOptions()
+    root = Path(root)
+    if root.is_file():
+        folder, paths = root.parent, [os.fsencode(root.name)]
+        name = name or root.resolve().parent.name
+    elif root.is_dir():
+        folder, paths = root, list_files(root, report)
+        name = name or root.resolve().name
+    else:
+        raise InputError(f"Expected a folder or a file, got none - at {root}")
+    source_id = f"workspace:{name or 'root'}"
+    rows = RowBuilder(options, source_id=source_id, owner_project=project)
+    for raw in sorted(paths):
+        data = read_file(folder, raw, report, options)
+        if data is None:
+            continue
+        content, modified = data
+        path = raw.decode("utf-8")
+        kind = file_kind(path)
+        document, reason = document_of(path, kind, content, options)
+        if document is None:
+            report.skip(reason)
+            continue
+        generated, version = is_generated(kind, content), file_version(content)
+        report.read += len(document.chunks)
+        for chunk in document.chunks:
+            rows.add(
+                path,
+                kind,
+                document.title,
+                generated,
+                chunk,
+                event_time=min(modified, recorded),
+                version=version,
+                recorded=recorded,
+            )
+        yield from rows.full()
+    yield from rows.rest()
+    if folder == root:
+        report.complete_sources.add(source_id)
+
+
+def list_files(root: Path, report: SourceReport) -> list[bytes]:
+    """Paths of the files under `root` that are not ignored, relative to it, `/` separated."""
+    try:
+        listed = Git(root).try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    except InputError:
+        listed = None
+    if listed is not None:
+        return [path for path in listed.split(b"\0") if path]
+    return list(_walk(root, report))
+
+
+def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:
+    """Bytes and modification time (microseconds) of a file; None, with the reason counted, if it is left out.
+
+    At most one byte more than the size limit is read. A file that is gone by now is not counted.
+    """
+    try:
+        path = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        report.skip("path not utf-8")
+        return None
+    if path.endswith("/"):
+        report.skip("nested repository")
+        return None
+    if not file_kind(path).text_by_name:
+        report.skip("not text by name")
+        return None
+    place = root / path
+    try:
+        if _through_link(root, path):
+            report.skip("symbolic link")
+            return None
+        status = os.lstat(place)
+        if not stat.S_ISREG(status.st_mode):
+            report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+            return None
+        with place.open("rb") as file:
+            return file.read(options.max_file_bytes + 1), status.st_mtime_ns // 1_000
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        report.skip("not readable")
+        return None
+
+
+def file_version(data: bytes) -> str:
+    """Content version of a file that no commit names: `sha256:` and 16 hex digits."""
+    return f"sha256:{sha256(data).hexdigest()[:16]}"
+
+
+def _through_link(root: Path, path: str) -> bool:
+    at = root
+    for part in path.split("/"):
+        at = at / part
+        if at.is_symlink():
+            return True
+    return False
+
+
+def _walk(root: Path, report: SourceReport) -> Iterator[bytes]:
+    """Files below `root`, leaving out what `.gitignore` files on the way down name and folders that tools fill."""
+    specs: dict[Path, list[tuple[Path, GitIgnoreSpec]]] = {}
+    for place, folders, files in os.walk(root, followlinks=False):
+        folder = Path(place)
+        above = specs.get(folder.parent, []) if folder != root else []
+        here = [*above, *_ignore_file(folder)]
+        specs[folder] = here
+        for name in list(folders):
+            if (folder / name).is_symlink():
+                report.skip("symbolic link")
+                folders.remove(name)
+            elif name in _TOOL_FOLDERS or _ignored(folder / name, here, folder=True):
+                report.skip("ignored")
+                folders.remove(name)
+        folders.sort()
+        for name in files:
+            if _ignored(folder / name, here, folder=False):
+                report.skip("ignored")
+            else:
+                yield os.fsencode((folder / name).relative_to(root).as_posix())
+
+
+def _ignore_file(folder: Path) -> list[tuple[Path, GitIgnoreSpec]]:
+    file = folder / ".gitignore"
+    if not file.is_file() or file.is_symlink():
+        return []
+    try:
+        return [(folder, GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines()))]
+    except (OSError, ValueError):
+        return []
+
+
+def _ignored(path: Path, specs: list[tuple[Path, GitIgnoreSpec]], *, folder: bool) -> bool:
+    """The deepest `.gitignore` that says anything about the path decides."""
+    for base, spec in reversed(specs):
+        relative = path.relative_to(base).as_posix() + ("/" if folder else "")
+        include = spec.check_file(relative).include
+        if include is not None:
+            return include
+    return False

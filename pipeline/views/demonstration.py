@@ -1,0 +1,134 @@
+"""What `demo` shows at the end, as text and as plain values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .text_table import text_table
+from .xray import Rows
+
+__all__ = ["Demonstration"]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """The run of the demo, with one snapshot opened up. `rows` holds the tables of every snapshot by request."""
+
+    folder: Path
+    run_id: str
+    run_folder: Path
+    requests: Sequence[Mapping[str, Any]]
+    rows: Mapping[str, Rows]
+    opened: str
+    block: str
+    xray: str
+    replayed: bool
+    denied: Rows
+    twin: Sequence[Mapping[str, Any]]
+    twin_block: str
+    indexed: Sequence[Mapping[str, Any]]
+    pictures: Sequence[Path]
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "folder": str(self.folder),
+            "run_id": self.run_id,
+            "run_folder": str(self.run_folder),
+            "results": [dict(zip(_COLUMNS, row, strict=True)) for row in self.results()],
+            "opened": self.opened,
+            "block": self.block,
+            "xray": self.xray,
+            "replayed": self.replayed,
+            "twin": list(self.twin),
+            "indexed": list(self.indexed),
+            "pictures": [str(p) for p in self.pictures],
+            "seconds": round(self.seconds, 2),
+        }
+
+    def results(self) -> list[tuple[Any, ...]]:
+        """One row per request of the run."""
+        return [_result(request, rows) for request, rows in self.rows.items()]
+
+    def text(self) -> str:
+        """Everything, in the order in which one reads it."""
+        return "\n".join(
+            (
+                text_table("Results", _COLUMNS, self.results()),
+                _titled(f"The block of 1-fix-test, as a model reads it ({self.opened})", self.block),
+                _titled("Its x-ray, as an auditor reads it", self.xray),
+                _titled("Its replay, from the run alone", self._replay()),
+                _titled("The twin that was refused", self._twin()),
+                _titled("Where it is", self._places()),
+            )
+        )
+
+    def _replay(self) -> str:
+        return "The same block, byte for byte." if self.replayed else "The replay DIFFERS from the block."
+
+    def _twin(self) -> str:
+        snapshot = self.denied["snapshots"][0]
+        said = [f"{c['condition']}: {c['message']}" for c in self.denied["conditions"]]
+        lines = [
+            "Project billing holds rows with the same words. Asked there, ana (who may ask in shop) learns only this:",
+            f"  {snapshot['snapshot_id']}: {snapshot['status']}; {'; '.join(said)}",
+            "An auditor who puts billing's rows before the contract of 1-fix-test reads:",
+            *(
+                f"  {t['evidence_id']} {t['path']}: refused by {t['decided_by']} ({t['reason_code']})"
+                for t in self.twin
+            ),
+            "bo, who may ask in billing, is told:",
+            *(f"  | {line}" for line in self.twin_block.splitlines()),
+        ]
+        return "\n".join(lines)
+
+    def _places(self) -> str:
+        lines = [
+            f"Parquet tables: {self.run_folder / 'tables'}",
+            f"lineage:        {', '.join(map(str, self.pictures))}",
+            f"corpus:         {self.folder / 'corpus'}",
+            "Ask yourself:",
+            f"  scoped-retrieval ask 'What is the default role of a session?' --project shop --corpus {self.folder / 'corpus'} "
+            f"--grants {self.folder / 'grants.yaml'} --runs {self.folder / 'runs'}",
+            f"Done in {self.seconds:.1f} s.",
+        ]
+        return "\n".join(lines)
+
+
+_COLUMNS = (
+    "request",
+    "project",
+    "purpose",
+    "as_of",
+    "asked_at",
+    "status",
+    "shown",
+    "hidden",
+    "rejected",
+    "tokens",
+    "first citation",
+)
+
+
+def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:
+    snapshot = rows["snapshots"][0]
+    contract = rows["contracts"][0] if rows["contracts"] else {}
+    request = rows["requests"][0] if rows["requests"] else {}
+    outcomes = Counter(d["outcome"] for d in rows["decisions"])
+    first = rows["citations"][0] if rows["citations"] else {}
+    budget = f"{snapshot['estimated_tokens']}/{snapshot['max_tokens']}"
+    cited = f"{first['label']} {first['locator']}" if first else None
+    times = (contract.get("as_of"), request.get("asked_at"))
+    return (
+        request_id, contract.get("project"), contract.get("purpose"), *times, snapshot["status"],
+        outcomes["selected"], outcomes["hidden"], outcomes["rejected"], budget, cited,
+    )  # fmt: skip
+
+
+def _titled(title: str, text: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n{text.rstrip()}\n"

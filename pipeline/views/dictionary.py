@@ -1,0 +1,42 @@
+"""The data dictionary: every declared table as Markdown, read from `nodes/tables.py`."""
+
+from __future__ import annotations
+
+from ...nodes.schema import Table
+from ...nodes.tables import TABLES
+
+INTRODUCTION = """# Data dictionary
+
+Made from `nodes/tables.py` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
+start at 1. *Caller* columns may reach whoever asked; all others are for auditors. *Text* columns are stored apart, by
+SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
+"""
+
+
+def data_dictionary() -> str:
+    """Every table with its key, order and columns, in declared order."""
+    return INTRODUCTION + "".join(_table_section(table) for table in TABLES.values())
+
+
+def _table_section(table: Table) -> str:
+    stored = "stored with a run" if table.persist else "derived, not stored"
+    lines = [
+        f"\n## `{table.name}`\n",
+        f"{table.doc}\n",
+        f"Key: {_names(table.key)}. Order: {_names(table.order)}. {stored.capitalize()}.\n",
+        "| column | type | null | audience | what it is |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, column in table.columns.items():
+        marks = [column.audience]
+        if column.free_text:
+            marks.append("text")
+        if not column.digest:
+            marks.append("outside digests")
+        doc = column.doc.replace("|", "\\|")
+        lines.append(f"| `{name}` | {column.type} | {'yes' if column.nullable else 'no'} | {', '.join(marks)} | {doc} |")
+    return "\n".join(lines) + "\n"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,133 @@
+"""The lineage of the line: every node, the table it gives and what it is made of.
+
+Reads: a Hamilton driver, once built. Gives: plain JSON in sorted order, DOT text, and SVG or PNG where the `viz` extra
+is installed. All four are the same bytes on every run; the picture is drawn from the DOT text alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from ...nodes.errors import InputError
+from ...nodes.schema import Table
+
+__all__ = ["FORMATS", "current_lineage", "lineage_of", "lineage_of_run", "picture", "to_dot", "write_picture"]
+
+FORMATS = ("json", "dot", "svg", "png")
+_GROUPS = {"input": "#eeeeee", "node": "#dce9f7"}
+
+
+def lineage_of(driver: Any) -> dict[str, Any]:
+    """The graph of a driver as `{"nodes": [...], "edges": [[from, to], ...]}`, sorted by name.
+
+    A node has `name`, `kind` (input or node), `step` (the module that defines it), `doc` (first line), `table`,
+    `columns` (name and type, in declared order; empty for an input that is not a table), `tags` and `version`.
+    """
+    nodes, edges = [], []
+    for variable in sorted(driver.list_available_variables(), key=lambda v: v.name):
+        table = _table(variable.type)
+        modules = sorted({f.__module__.rpartition(".")[2] for f in variable.originating_functions or ()})
+        nodes.append(
+            {
+                "name": variable.name,
+                "kind": "input" if variable.is_external_input else "node",
+                "step": modules[0] if modules and not variable.is_external_input else None,
+                "doc": _first_line(variable.documentation) or (table.doc if table else ""),
+                "table": table.name if table else None,
+                "columns": [{"name": n, "type": str(c.type)} for n, c in table.columns.items()] if table else [],
+                "tags": {k: v for k, v in sorted(variable.tags.items()) if k != "module"},
+                "version": None if variable.is_external_input else variable.version,
+            }
+        )
+        edges += [[d, variable.name] for d in variable.required_dependencies | variable.optional_dependencies]
+    return {"nodes": nodes, "edges": sorted(edges)}
+
+
+def current_lineage() -> dict[str, Any]:
+    """The graph of the line as installed."""
+    from ..driver import build_driver
+
+    return lineage_of(build_driver())
+
+
+def lineage_of_run(runs: Path, run_id: str) -> dict[str, Any]:
+    """The graph that made a run, as stored with it.
+
+    Raises:
+        StoreError: there is no such run.
+    """
+    from ..runs import RunStore
+
+    return json.loads((RunStore(runs, create=False).open(run_id).folder / "lineage.json").read_text(encoding="utf-8"))
+
+
+def to_dot(lineage: Mapping[str, Any]) -> str:
+    """The graph as DOT, one box per node, grouped by step; columns are in the tooltip."""
+    lines = [
+        "digraph lineage {",
+        "  rankdir=LR;",
+        '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11];',
+        '  edge [color="#777777"];',
+    ]
+    steps = sorted({n["step"] for n in lineage["nodes"] if n["step"]})
+    for step in steps:
+        lines += [f"  subgraph {_quoted(f'cluster_{step}')} {{", f"    label={_quoted(step)};", '    color="#bbbbbb";']
+        lines += [f"    {_dot_node(n)}" for n in lineage["nodes"] if n["step"] == step]
+        lines.append("  }")
+    lines += [f"  {_dot_node(n)}" for n in lineage["nodes"] if not n["step"]]
+    lines += [f"  {_quoted(source)} -> {_quoted(target)};" for source, target in lineage["edges"]]
+    return "\n".join([*lines, "}", ""])
+
+
+def picture(dot: str, format_: str = "svg") -> bytes:
+    """The DOT text drawn as SVG or PNG.
+
+    Raises:
+        InputError: the `viz` extra is not installed.
+    """
+    try:
+        import pygraphviz
+    except ImportError as error:
+        raise InputError(
+            "Expected the package pygraphviz, got none - at lineage picture",
+            hint='install it with `pip install "scoped-retrieval[viz]"`; JSON and DOT need no extra.',
+        ) from error
+    return pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
+
+
+def write_picture(lineage: Mapping[str, Any], path: Path) -> Path:
+    """Draw the graph into `path`; its suffix names the format."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(picture(to_dot(lineage), path.suffix.removeprefix(".")))
+    return path
+
+
+def _table(type_: Any) -> Table | None:
+    """The declared table in an annotation, `Optional[...]` included."""
+    for part in get_args(type_):
+        if isinstance(part, Table):
+            return part
+        if found := _table(part):
+            return found
+    return None
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").strip().partition("\n")[0].strip()
+
+
+def _dot_node(node: Mapping[str, Any]) -> str:
+    columns = ", ".join(c["name"] for c in node["columns"])
+    tooltip = node["doc"] + (f" ({columns})" if columns else "")
+    return (
+        f"{_quoted(node['name'])} [label={_quoted(node['name'])}, tooltip={_quoted(tooltip)}, "
+        f'fillcolor="{_GROUPS[node["kind"]]}"];'
+    )
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

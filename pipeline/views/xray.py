@@ -1,0 +1,231 @@
+"""The x-ray of one snapshot as text: what was asked, what each gate let through, why each item was shown or not.
+
+Reads: the rows of one request in a run's tables. Gives: text, the same bytes for the same rows. It reads a snapshot and
+never retrieves. Field order follows the recall x-ray of document 002; every absent value prints as `-`.
+
+What one would otherwise get wrong: the view is for auditors unless `audit=False`. A caller's view has no counts, starts
+its ladder after the access gates and lists only what was shown, because counts and withheld ids speak of rows that the
+caller may not know of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ...nodes.tables import TABLES
+from ...nodes.vocabulary import SCORE_TERMS
+
+__all__ = ["TABLES_READ", "Rows", "caller_rows", "render_text"]
+
+Row = Mapping[str, Any]
+Rows = Mapping[str, Sequence[Row]]
+"""Rows of one request by table name; `requests`, `contracts`, `snapshots` have one row each."""
+
+TABLES_READ = (
+    "requests",
+    "contracts",
+    "snapshots",
+    "blocks",
+    "sub_queries",
+    "filter_ladder",
+    "candidates",
+    "ranked",
+    "trimmed",
+    "trims",
+    "citations",
+    "decisions",
+    "conditions",
+)
+"""The tables an x-ray is made of."""
+
+_AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
+_WITHHELD_SHOWN = 20
+
+
+def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
+    """The rows reduced to what their caller may see: declared caller columns, no access gates, no withheld rows."""
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for name, table_rows in rows.items():
+        columns = set(TABLES[name].names(audience="caller"))
+        shown[name] = [{k: v for k, v in row.items() if k in columns} for row in table_rows]
+    shown["filter_ladder"] = [row for row in shown.get("filter_ladder", []) if row.get("gate_class") != "access"]
+    shown["decisions"] = []
+    shown["candidates"] = []
+    shown["ranked"] = []
+    return shown
+
+
+def render_text(rows: Rows, *, audit: bool = True) -> str:
+    """The x-ray as text, newline at the end.
+
+    Args:
+        rows: rows of one request by table name, those of `TABLES_READ`; a missing table reads as empty.
+        audit: False reduces the rows with `caller_rows` first.
+    """
+    rows = rows if audit else caller_rows(rows)
+    sections = [
+        _header(rows),
+        _filters(rows, audit),
+        _results(rows),
+        _withheld(rows) if audit else [],
+        _conditions(rows),
+        _plan(rows, audit),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _header(rows: Rows) -> list[str]:
+    request, contract, snapshot, block = (_one(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
+    return [
+        "=== Recall X-ray ===",
+        f"query: {_line(request.get('question'))}",
+        f"snapshot-id: {_text(snapshot.get('snapshot_id'))}",
+        f"captured-at: {_text(snapshot.get('created_at'))}",
+        f"session: {_text(request.get('session_id'))}",
+        f"namespace: {_text(request.get('namespace'))}",
+        f"trace-id: {_text(request.get('trace_id'))}",
+        f"budget: {_text(block.get('chars'))} / {_text(contract.get('max_chars'))} chars, "
+        f"{_text(block.get('tokens'))} / {_text(contract.get('max_tokens'))} tokens ({_text(contract.get('tokenizer'))})",
+        f"bound-by: {_text(block.get('bound_by'))}",
+        f"scope: principal={_text(contract.get('principal'))} project={_text(contract.get('project'))} "
+        f"branch={_text(contract.get('branch'))} test-suite={_text(contract.get('test_suite'))} "
+        f"contract={_text(contract.get('contract_id'))}",
+        f"purpose: {_text(contract.get('purpose'))} merge={_text(contract.get('merge_policy'))} "
+        f"shape={_text(contract.get('output_shape'))}",
+        f"clocks: as-of={_text(contract.get('as_of'))} asked-at={_text(request.get('asked_at'))}",
+        f"status: {_text(snapshot.get('status'))} action={_text(snapshot.get('action'))} "
+        f"block-ref={_text(snapshot.get('block_ref'))}",
+    ]
+
+
+def _filters(rows: Rows, audit: bool) -> list[str]:
+    lines = ["--- filters ---"]
+    for gate in rows.get("filter_ladder", ()):
+        if not audit:
+            lines.append(f"- {gate['gate']}")
+            continue
+        lost = gate["considered"] - gate["admitted"]
+        reason = f" ({gate['reason_code']} {lost})" if lost else ""
+        lines.append(f"- {gate['gate']}: {gate['admitted']}/{gate['considered']} admitted{reason}")
+    decisions = rows.get("decisions", ())
+    left = len(decisions) - sum(d["stage"] == "gate" for d in decisions if d["outcome"] != "selected")
+    for stage in _AFTER_GATES:
+        lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
+        if lost:
+            reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
+            lines.append(f"- {stage}: {left - lost.total()}/{left} candidates ({reasons})")
+            left -= lost.total()
+    return lines if len(lines) > 1 else [*lines, "- none: the contract is denied or the request failed"]
+
+
+def _results(rows: Rows) -> list[str]:
+    lines = ["--- results ---"]
+    ranked = {r["evidence_id"]: r for r in rows.get("ranked", ())}
+    candidates = {r["evidence_id"]: r for r in rows.get("candidates", ())}
+    decisions = {r["evidence_id"]: r for r in rows.get("decisions", ())}
+    items = {r["label"]: r for r in rows.get("trimmed", ())}
+    trims = {r["evidence_id"]: r for r in rows.get("trims", ())}
+    for citation in rows.get("citations", ()):
+        id_ = citation["evidence_id"]
+        item, decision = items.get(citation["label"], {}), decisions.get(id_, {})
+        lanes = "+".join(candidates.get(id_, {}).get("lanes") or ()) or "-"
+        via = candidates.get(id_, {}).get("via")
+        lines += [
+            f"[{citation['position']}] {citation['label']} {id_} — served-by={lanes}{f' via={via}' if via else ''}",
+            f"    path: {_text(citation['locator'])}",
+            *_score(ranked.get(id_)),
+            f"    provenance: source={citation['source_id']} version={_text(citation['version'])} "
+            f"authority={citation['authority']} standing={citation['standing']} form={_text(item.get('form'))} "
+            f"resolves={_text(citation['resolves'])}",
+            f"    visible-sha256: {citation['visible_sha256']}",
+        ]
+        if ranked.get(id_):
+            lines.append(f"    retrieval-reason: {ranked[id_]['selected_reason']}")
+        if len(item.get("merged_rows") or ()) > 1:
+            lines.append(f"    merged: {len(item['merged_rows'])} rows")
+        if item.get("history"):
+            lines.append("    history: shown as history")
+        if item.get("conflict_note"):
+            lines.append("    conflict: a competing claim may exist")
+        if decision.get("redacted"):
+            lines.append("    redacted: a span is masked")
+        if trim := trims.get(id_):
+            lines.append(
+                f"    trimmed: kept {_ranges(trim['kept_ranges'])}, dropped {_ranges(trim['dropped_ranges'])} "
+                f"bytes ({trim['bound_by']}, {trim['policy']})"
+            )
+        if decision.get("admitted_by"):
+            lines.append(f"    admitted-by: {', '.join(decision['admitted_by'])}")
+        if decision.get("would_reject_by"):
+            lines.append(f"    rejected-by: {decision['would_reject_by']}")
+    return lines if len(lines) > 1 else [*lines, "none"]
+
+
+def _score(ranked: Row | None) -> list[str]:
+    if not ranked:
+        return []
+    terms = " ".join(f"{t}={ranked[t]:.4f}" for t in SCORE_TERMS if ranked[t])
+    return [f"    score: final={ranked['final']:.4f} {terms}".rstrip()]
+
+
+def _withheld(rows: Rows) -> list[str]:
+    """Candidates that were not shown: hidden ones first, then by rank; no text of theirs."""
+    lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
+    if not lost:
+        return []
+    lost.sort(key=lambda d: (d["outcome"], d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
+    lines = [f"--- not shown ({len(lost)}) ---"]
+    for d in lost[:_WITHHELD_SHOWN]:
+        where = d["path"] or d["source_id"]
+        lines.append(f"- {d['outcome']} at {d['stage']}: {d['evidence_id']} {where} ({d['reason_code']})")
+    if len(lost) > _WITHHELD_SHOWN:
+        lines.append(f"- and {len(lost) - _WITHHELD_SHOWN} more in tables/decisions")
+    return lines
+
+
+def _conditions(rows: Rows) -> list[str]:
+    lines = ["--- conditions ---"]
+    for c in rows.get("conditions", ()):
+        subject = f" [{c['subject']}]" if c["subject"] else ""
+        lines.append(f"- {c['condition']}{subject}: {c['action']}: {c['message']}")
+    return lines if len(lines) > 1 else []
+
+
+def _plan(rows: Rows, audit: bool) -> list[str]:
+    queries = rows.get("sub_queries", ())
+    if not audit or not queries:
+        return []
+    lines = ["--- tier explain ---", f"candidates-considered: {_text(_one(rows, 'snapshots').get('recalled'))}"]
+    for q in queries:
+        limits = f"k={q['lane_k']} min-authority={q['min_authority']} oldest={_text(q['oldest'])}"
+        lines.append(f"- {q['sub_query_id']} {q['intent']} via {', '.join(q['lanes'])} {limits}")
+        if q["kinds"] or q["sources"]:
+            lines.append(f"    only: kinds={', '.join(q['kinds']) or '-'} sources={', '.join(q['sources']) or '-'}")
+    return lines
+
+
+def _one(rows: Rows, name: str) -> Row:
+    found = rows.get(name, ())
+    return found[0] if found else {}
+
+
+def _text(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _line(value: Any) -> str:
+    """Free text on one line: a label or a question never opens a line of its own."""
+    return _text(" ".join(str(value).split()) if value is not None else None)
+
+
+def _ranges(spans: Sequence[Mapping[str, int]]) -> str:
+    return ", ".join(f"{s['start']}-{s['end']}" for s in spans) or "none"

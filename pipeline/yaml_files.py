@@ -1,0 +1,185 @@
+"""YAML files that people edit, read strictly: one `Item` per value, which knows its place for error messages.
+
+Keys may not repeat and must be text; dates stay text, so that a date without a zone is an error and no guess. Every
+error is a `PolicyError` naming file and key, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import yaml
+
+from ..nodes.errors import PolicyError
+from ..nodes.vocabulary import Vocabulary
+
+T = TypeVar("T")
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without dates and without repeated keys."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise _MisplacedError(f"text as key, got {key!r} (put it in quotes)", key_node.start_mark.line + 1)
+        if key in result:
+            raise _MisplacedError(f"every key once, got {key!r} again", key_node.start_mark.line + 1)
+        result[key] = loader.construct_object(value_node, deep=True)
+    return result
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+class _MisplacedError(Exception):
+    def __init__(self, what: str, line: int) -> None:
+        super().__init__(what)
+        self.what, self.line = what, line
+
+
+def parse(data: bytes, file: str) -> Item:
+    """The content of a YAML file; `file` names it in errors.
+
+    Raises:
+        PolicyError: the bytes are not UTF-8 or not YAML, a key repeats, or a key is not text.
+    """
+    try:
+        return Item(yaml.load(data.decode("utf-8"), _Loader), file, "")
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not - at {file}") from error
+    except _MisplacedError as error:
+        raise PolicyError(f"Expected {error.what} - at {file}:{error.line}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{file}:{mark.line + 1}" if mark else file
+        raise PolicyError(f"Expected YAML, got {getattr(error, 'problem', None) or 'none'} - at {where}") from error
+
+
+@dataclass(frozen=True)
+class Item:
+    """A value with its file and key path, e.g. `plan[2].lanes`."""
+
+    value: Any
+    file: str
+    key: str
+
+    @property
+    def at(self) -> str:
+        return f"{self.file}: {self.key}" if self.key else self.file
+
+    @property
+    def missing(self) -> bool:
+        """The key is not there, or holds nothing."""
+        return self.value is None
+
+    def wrong(self, expected: str, *, hint: str = "") -> PolicyError:
+        """The error that this value is not what was expected."""
+        got = self.value
+        if isinstance(got, (list, dict)):
+            got = f"a {'list' if isinstance(got, list) else 'mapping'} of {len(got)}"
+            return PolicyError(f"Expected {expected}, got {got} - at {self.at}", hint=hint)
+        if got is None:
+            return PolicyError(f"Expected {expected}, got nothing - at {self.at}", hint=hint)
+        return PolicyError(PolicyError.expected(expected, got, self.at).message, hint=hint)
+
+    def fields(self, known: Iterable[str], required: Iterable[str] = ()) -> dict[str, Item]:
+        """The values of a mapping by key, each of `known`; those that are not there are missing items."""
+        known = list(known)
+        if not isinstance(self.value, dict):
+            raise self.wrong(f"a mapping with the keys {', '.join(known)}")
+        for key in self.value:
+            if key not in known:
+                raise Item(key, self.file, self._below(key)).wrong(f"one of the keys {', '.join(known)}")
+        found = {key: Item(self.value.get(key), self.file, self._below(key)) for key in known}
+        for key in required:
+            if found[key].missing:
+                raise found[key].wrong("a value")
+        return found
+
+    def entries(self) -> Iterator[tuple[str, Item]]:
+        """The pairs of a mapping whose keys are names; nothing where it is missing."""
+        if not self.missing and not isinstance(self.value, dict):
+            raise self.wrong("a mapping")
+        for key, value in (self.value or {}).items():
+            yield key, Item(value, self.file, self._below(key))
+
+    def items(self) -> list[Item]:
+        """The elements of a list; none where it is missing."""
+        if not self.missing and not isinstance(self.value, list):
+            raise self.wrong("a list")
+        return [Item(value, self.file, f"{self.key}[{n}]") for n, value in enumerate(self.value or [])]
+
+    def optional(self, read: Callable[[Item], T]) -> T | None:
+        """What `read` makes of it, or None where it is missing."""
+        return None if self.missing else read(self)
+
+    def text(self) -> str:
+        if not isinstance(self.value, str) or not self.value.strip():
+            raise self.wrong("text", hint="" if self.missing else "put names that YAML reads as numbers in quotes")
+        return self.value
+
+    def texts(self) -> list[str]:
+        return [item.text() for item in self.items()]
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.wrong("true or false")
+        return self.value
+
+    def count(self, least: int = 0, most: int = 2**31 - 1) -> int:
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or not least <= self.value <= most:
+            raise self.wrong(f"a whole number from {least} to {most}")
+        return self.value
+
+    def number(self, least: float = 0.0, most: float = math.inf, *, infinite: bool = False) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not least <= self.value <= most:
+            raise self.wrong(
+                f"a number from {least:g} to {most:g}" if math.isfinite(most) else f"a number from {least:g}"
+            )
+        if math.isinf(self.value) and not infinite:
+            raise self.wrong("a finite number")
+        return float(self.value)
+
+    def word(self, vocabulary: Vocabulary) -> str:
+        """A word of a closed list, aliases resolved."""
+        if not isinstance(self.value, str) or (self.value not in vocabulary and self.value not in vocabulary.aliases):
+            aliases = ", ".join(f"{alias} = {word}" for alias, word in vocabulary.aliases.items())
+            raise self.wrong(f"one of {', '.join(vocabulary.values)}", hint=f"aliases: {aliases}" if aliases else "")
+        return vocabulary.canonical(self.value, self.at)
+
+    def words(self, vocabulary: Vocabulary, *, except_: Sequence[str] = ()) -> list[str]:
+        """Words of a closed list, without repeats, in the order of the list; some may be ruled out."""
+        found = set()
+        for item in self.items():
+            if (word := item.word(vocabulary)) in except_:
+                raise item.wrong(f"one of {', '.join(w for w in vocabulary.values if w not in except_)}")
+            found.add(word)
+        return [word for word in vocabulary.values if word in found]
+
+    def instant(self) -> datetime:
+        """A date and time with its zone, in UTC."""
+        expected = "a date and time with a zone, e.g. 2026-12-31T00:00:00Z"
+        try:
+            found = datetime.fromisoformat(self.text())
+            if found.tzinfo is None:
+                raise self.wrong(expected)
+            return found.astimezone(UTC)
+        except (ValueError, OverflowError, PolicyError):
+            raise self.wrong(expected) from None
+
+    def _below(self, key: str) -> str:
+        return f"{self.key}.{key}" if self.key else key

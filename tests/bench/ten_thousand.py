@@ -1,0 +1,93 @@
+"""10,000 distinct requests over 100,000 chunks in 100 projects at 1,000 instants, lexical and symbol lanes, one run.
+
+Run: `python tests/bench/ten_thousand.py [--chunks N] [--projects N] [--requests N]`. Prints one JSON record with
+throughput, bytes per request and peak resident memory; `--record` appends it to `data/results/bench.jsonl`.
+What it does not show: other machines, disks with slow sync, semantic recall, real text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import synthetic
+
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.sources.importing import normalise
+
+RESULTS = Path(__file__).parents[2] / "data" / "results" / "bench.jsonl"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--projects", type=int, default=100)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--work", type=Path, default=None, help="folder to keep the corpus and the run in")
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        record = measure(options.work or Path(temporary), options.chunks, options.projects, options.requests)
+    print(json.dumps(record, indent=2))
+    if options.record:
+        with RESULTS.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(record, sort_keys=True) + "\n")
+
+
+def measure(work: Path, chunks: int, projects: int, count: int) -> dict[str, object]:
+    rows = synthetic.corpus_rows(chunks, projects)
+    asked = synthetic.requests(rows, count)
+    corpus_path, grants = work / "corpus", work / "grants.yaml"
+    started = time.perf_counter()
+    if not corpus_path.exists():
+        build(rows, corpus_path)
+    built = time.perf_counter() - started
+    del rows
+    for project in sorted({str(request["project"]) for request in asked}):
+        write_starter_grants(grants, "bench", project)
+    retriever = Retriever.open(
+        Corpus.open(corpus_path), principal="bench", grants=grants, runs=work / "runs",
+        lanes=("lexical", "symbol"),
+    )  # fmt: skip
+    started = time.perf_counter()
+    summary = retriever.run(asked)
+    seconds = time.perf_counter() - started
+    run = work / "runs" / summary.run_id
+    size = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+    return {
+        "what": "whole line, lexical and symbol lanes, durable snapshots",
+        "chunks": chunks,
+        "projects": projects,
+        "requests": count,
+        "index_seconds": round(built, 2),
+        "run_seconds": round(seconds, 2),
+        "requests_per_second": round(count / seconds, 1),
+        "bytes_per_request": round(size / count),
+        "peak_resident_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "commit": subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip(),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": f"python tests/bench/ten_thousand.py {' '.join(sys.argv[1:])}".strip(),
+    }
+
+
+def build(rows, corpus_path: Path) -> None:  # noqa: ANN001 - a pyarrow Table
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    normal, _ = normalise(rows, project="p000", principal="bench", now=now)
+    Corpus.create(corpus_path).publish(normal, now=now)
+
+
+if __name__ == "__main__":
+    main()

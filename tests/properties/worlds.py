@@ -1,0 +1,112 @@
+"""Small generated worlds: rows of evidence that share words across every boundary, and requests that ask for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+WORDS = ("admin", "role", "default", "session", "undefined", "token", "cache", "retry", "fixture", "login")
+PATHS = ("src/auth/session.ts", "tests/auth/session.test.ts", "docs/roles.md", "logs/run.log", "src/cache.py")
+PROJECTS = ("shop", "billing", "shared")
+USERS = (None, "ana", "bo")
+KINDS = (
+    ("workspace", "code"), ("project-doc", "doc"), ("artifact", "test-log"), ("memory", "memory"),
+    ("decision-record", "decision-record"), ("team-standard", "rule"), ("session-event", "session-event"),
+)  # fmt: skip
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows to index, the grants file's content and the requests to ask."""
+
+    rows: tuple[Row, ...]
+    requests: tuple[Row, ...]
+
+    def with_rows(self, rows: list[Row]) -> World:
+        return replace(self, rows=tuple(rows))
+
+
+GRANTS = {
+    "principals": {
+        "ana": {"projects": ["shop"], "zones": ["internal"], "groups": ["core"]},
+        "bo": {"projects": ["billing"], "zones": ["private"]},
+    },
+    "grants": [{"principal": "ana", "project": "shared", "sources": ["team-standard"], "zones": ["internal"], "reason": "standards"}],
+}
+
+
+def _days(low: int, high: int) -> st.SearchStrategy[datetime]:
+    return st.integers(low, high).map(lambda d: NOW + timedelta(days=d))
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> Row:
+    """One row; most fields at their harmless value, any of them able to shut a gate."""
+    origin, kind = draw(st.sampled_from(KINDS))
+    words = draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=10))
+    project = draw(st.sampled_from(PROJECTS))
+    return {
+        "source_id": f"{origin}:{draw(st.sampled_from(['one', 'two']))}",
+        "origin_class": origin,
+        "evidence_kind": kind,
+        "owner_project": project,
+        "owner_user": draw(st.sampled_from(USERS)) if origin == "memory" else None,
+        "path": draw(st.sampled_from(PATHS)),
+        "section": draw(st.sampled_from([None, "Roles", "createUser"])),
+        "text": " ".join(words),
+        "symbols": draw(st.sampled_from([[], ["createUser"], ["session"]])),
+        "calls": draw(st.sampled_from([[], ["createUser"], ["retry"]])),
+        "zone": draw(st.sampled_from(["public", "internal", "internal", "private", "restricted"])),
+        "declared_visibility": draw(st.sampled_from(["model-visible"] * 4 + ["runtime-only", "user-only"])),
+        "lifecycle": draw(st.sampled_from(["verified"] * 4 + ["candidate", "deprecated", "revoked"])),
+        "authority": draw(st.integers(0, 3)),
+        "principals": draw(st.sampled_from([None, None, None, [], ["ana"], ["core"], ["bo"]])),
+        "branch": draw(st.sampled_from([None, None, "main", "dev"])),
+        "test_suite": draw(st.sampled_from([None, None, None, "unit", "e2e"])),
+        "conflict_set": draw(st.sampled_from([None, None, None, "c1"])),
+        "recorded_time": draw(_days(-40, 5)),
+        "superseded_at": draw(st.one_of(st.none(), st.none(), _days(6, 8), _days(-3, -1))),
+        "valid_until": draw(st.one_of(st.none(), st.none(), _days(-5, 5))),
+        "valid_from": draw(st.one_of(st.none(), st.none(), _days(-60, 3))),
+        "line_start": 1,
+        "line_end": 1,
+        "version": "v1",
+    }
+
+
+@st.composite
+def requests(draw: st.DrawFn, number: int) -> Row:
+    words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))
+    request: Row = {
+        "request_id": f"r{number}",
+        "question": " ".join(words),
+        "project": "shop",
+        "purpose": draw(st.sampled_from(["fix-test", "explain-code", "review-risk", "answer-question"])),
+        "time": {"as_of": draw(_days(-20, 0)).isoformat()},
+    }
+    if draw(st.booleans()):
+        request["branch"] = draw(st.sampled_from(["main", "dev"]))
+    if draw(st.booleans()):
+        request["denied_sources"] = [draw(st.sampled_from(["memory", "artifact", "project-doc:one"]))]
+    if draw(st.booleans()):
+        request["anchors"] = {"failing_test": "tests/auth/session.test.ts", "symbols": ["createUser"]}
+    if draw(st.booleans()):
+        request["budget"] = {"max_tokens": draw(st.integers(1, 400)), "max_items": draw(st.integers(1, 6))}
+    return request
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, max_rows: int = 24, max_requests: int = 4) -> World:
+    """A corpus and a few requests of principal `ana` in project `shop`."""
+    many = draw(st.lists(rows(), min_size=2, max_size=max_rows))
+    for ordinal, row in enumerate(many):
+        row["entity"] = f"e{ordinal}"
+        row["line_start"] = row["line_end"] = ordinal + 1
+    asked = [draw(requests(n)) for n in range(draw(st.integers(1, max_requests)))]
+    return World(tuple(many), tuple(asked))

@@ -1,0 +1,288 @@
+"""A tiny world for recall: rows given as dictionaries, requests given as dictionaries, the line's own nodes between.
+
+Postings, admissibility and ids are made here in plain Python, so that a test of the kernels does not lean on the corpus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
+
+import numpy as np
+import pyarrow as pa
+from hamilton import driver
+
+from scoped_retrieval.nodes import candidate_recall, query_planning
+from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.frames import PostingIndex, RowIndex, SegmentPostings, VectorIndex, key_hashes, posting_keys
+from scoped_retrieval.nodes.index_keys import conflict_keys, definition_keys, id_keys, path_keys
+from scoped_retrieval.nodes.tables import (
+    ADMISSIBLE,
+    CONTRACTS,
+    EVIDENCE,
+    PLACEMENTS,
+    PLAN_RULES,
+    QUERY_TERMS,
+    QUERY_VECTORS,
+    REACHABLE,
+    REQUESTS,
+    SCOPE_GROUPS,
+    SEGMENTS,
+    SUB_QUERIES,
+)
+from scoped_retrieval.nodes.text_analysis import analyze
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
+Row = Mapping[str, Any]
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+
+
+def day(number: int) -> datetime:
+    """A day of May 2026."""
+    return datetime(2026, 5, number, tzinfo=UTC)
+
+
+def evidence_id(row: Row) -> str:
+    """An id that depends on the row's own document only, as the corpus makes them."""
+    named = "\n".join(str(row.get(name)) for name in ("project", "source_id", "path", "section", "text", "name"))
+    number = int.from_bytes(hashlib.sha256(named.encode()).digest()[:17])
+    return "".join(_DIGITS[number >> 5 * place & 31] for place in range(25, -1, -1))
+
+
+def frame(rows: Sequence[Row], *, chunk: int | None = None) -> dict[str, Any]:
+    """The parts of a frame. A row's `project` chooses its segment; `name` is what tests call it."""
+    projects = list(dict.fromkeys(row.get("project", "shop") for row in rows))
+    rows = sorted(rows, key=lambda row: projects.index(row.get("project", "shop")))
+    owners = [row.get("project", "shop") for row in rows]
+    full = []
+    for row in rows:
+        names = {key: value for key, value in row.items() if key in EVIDENCE.columns}
+        full.append(
+            {
+                "evidence_id": evidence_id(row),
+                "source_id": "workspace:shop",
+                "origin_class": "workspace",
+                "evidence_kind": "code",
+                "owner_project": row.get("project", "shop"),
+                "authority": 1,
+                "generated": False,
+                "text": "",
+                "text_sha256": hashlib.sha256(str(row.get("text", "")).encode()).hexdigest(),
+            }
+            | names
+        )
+    terms = analyze(pa.array([row["text"] for row in full], pa.large_string()), "code/1").to_pylist()
+    for row, own in zip(full, terms, strict=True):
+        row["length"] = len(own)
+    evidence = EVIDENCE.from_rows(full)
+    placements = PLACEMENTS.from_rows(
+        [
+            {"row": at, "evidence_id": full[at]["evidence_id"], "version": f"v{number}", **placement}
+            for at, row in enumerate(rows)
+            for number, placement in enumerate(row.get("placements", [_placement(row)]))
+        ]
+    )
+    starts = [owners.index(project) for project in projects]
+    ends = [*starts[1:], len(rows)]
+    parts = []
+    for low, high in zip(starts, ends, strict=True):
+        parts.append(_postings(full[low:high], terms[low:high]))
+    segments = SEGMENTS.from_rows(
+        [
+            {"segment_id": f"s-{project}", "owner_project": project, "row_start": low, "row_end": high}
+            for project, low, high in zip(projects, starts, ends, strict=True)
+        ]
+    )
+    if chunk:
+        evidence, placements = (rechunked(table, chunk) for table in (evidence, placements))
+    return {
+        "evidence": evidence,
+        "placements": placements,
+        "segments": segments,
+        "row_index": RowIndex.of(evidence, placements),
+        "postings": PostingIndex(tuple(parts), np.array(starts, dtype=np.int64)),
+        "rows": rows,
+    }
+
+
+def _placement(row: Row) -> dict[str, Any]:
+    names = ("line_start", "line_end", "recorded_time", "superseded_at", "deleted_at")
+    return {"recorded_time": day(1)} | {name: row[name] for name in names if name in row}
+
+
+def _postings(rows: Sequence[Row], terms: Sequence[Sequence[str]]) -> SegmentPostings:
+    found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for at, (row, own) in enumerate(zip(rows, terms, strict=True)):
+        keyed = [("text", own)]
+        keyed += [("definition", definition_keys(name)) for name in row.get("symbols") or []]
+        keyed += [("reference", definition_keys(name)) for name in row.get("calls") or []]
+        keyed += [("path", path_keys(row["path"]))] if row.get("path") else []
+        keyed += [("id", id_keys(row[name])) for name in ("evidence_id", "entity") if row.get(name)]
+        keyed += [("conflict", conflict_keys(row["conflict_set"]))] if row.get("conflict_set") else []
+        for field, keys in keyed:
+            for key in posting_keys(field, keys):
+                found[key][at] += 1
+    keys = list(found)
+    hashes = key_hashes(keys) if keys else np.empty(0, np.uint64)
+    order = np.argsort(hashes, kind="stable")
+    lists = [sorted(found[keys[k]].items()) for k in order]
+    starts = np.zeros(len(keys) + 1, dtype=np.int64)
+    np.cumsum([len(one) for one in lists], out=starts[1:])
+    flat = [pair for one in lists for pair in one]
+    return SegmentPostings(
+        hashes[order],
+        pa.array([keys[k] for k in order], pa.large_string()),
+        starts,
+        np.array([row for row, _ in flat], dtype=np.int32),
+        np.array([freq for _, freq in flat], dtype=np.int32),
+    )
+
+
+def passes(world: Mapping[str, Any], request: Row, at: int) -> bool:
+    """Whether a row is admissible for a request, decided in plain Python from the row's dictionary."""
+    row = world["rows"][at]
+    if row.get("foreign") or row.get("withheld_by", 0) or row.get("project", "shop") not in request["projects"]:
+        return False
+    as_of = request["as_of"]
+    if (row.get("valid_from") and row["valid_from"] > as_of) or (row.get("valid_until") and row["valid_until"] <= as_of):
+        return False
+    return any(
+        one["recorded_time"] <= as_of
+        and not (one.get("superseded_at") and one["superseded_at"] <= as_of)
+        and not (one.get("deleted_at") and one["deleted_at"] <= as_of)
+        for one in row.get("placements", [_placement(row)])
+    )
+
+
+def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | None = None) -> dict[str, Any]:
+    """The tables before planning, for some requests: a group per distinct set of projects."""
+    requests = sorted(
+        ({"request_id": "r1", "question": "", "projects": ("shop",), "as_of": NOW} | dict(r) for r in requests),
+        key=lambda r: r["request_id"],
+    )
+    scopes = list(dict.fromkeys(tuple(r["projects"]) for r in requests))
+    rows = world["rows"]
+    reachable = [
+        {"scope_group": group, "row": at, "withheld_by": row.get("withheld_by", 0)}
+        for group, projects in enumerate(scopes)
+        for at, row in enumerate(rows)
+        if row.get("project", "shop") in projects and not row.get("foreign")
+    ]
+    contracts, full, groups, counted = [], [], [], []
+    for request in requests:
+        contracts.append(_contract(request))
+        full.append(_request(request))
+        group = scopes.index(tuple(request["projects"]))
+        groups.append({"request_id": request["request_id"], "scope_group": group, "leader": False})
+        own = [at for at in range(len(rows)) if passes(world, request, at)]
+        lengths = world["evidence"]["length"].to_pylist()
+        counted.append(
+            {
+                "request_id": request["request_id"],
+                "scope_group": group,
+                "segments": [],
+                "rows": len(own),
+                "total_length": sum(lengths[at] for at in own),
+                "withheld": 0,
+                "row_digest": "",
+            }
+        )
+    tables = {
+        "contracts": CONTRACTS.from_rows(contracts),
+        "requests": REQUESTS.from_rows(full),
+        "scope_groups": SCOPE_GROUPS.from_rows(groups),
+        "reachable": REACHABLE.from_rows(reachable),
+        "admissible": ADMISSIBLE.from_rows(counted),
+    }
+    return {name: rechunked(table, chunk) if chunk else table for name, table in tables.items()}
+
+
+def _contract(request: Row) -> dict[str, Any]:
+    defaults = {
+        "contract_id": "c", "denied": False, "principal": "ana", "groups": [], "project": "shop", "purpose": "fix-test",
+        "denied_sources": [], "asked_at": NOW, "allow_stale_memory": False, "include_states": ["verified"],
+        "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 1,
+        "lane_k": 10, "pool_k": 20, "max_items": 5, "max_items_per_source": 5, "max_tokens": 500, "max_chars": 5000,
+        "max_chunk_tokens": 100, "tokenizer": "t", "withheld_k": 3, "merge_policy": "interleave-by-relevance",
+        "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+    }  # fmt: skip
+    return defaults | {name: value for name, value in request.items() if name in CONTRACTS.columns}
+
+
+def _request(request: Row) -> dict[str, Any]:
+    defaults = {
+        "intent_source": "runtime", "principal": "ana", "project": "shop", "purpose": "fix-test",
+        "recall_effort": "full", "asked_at": NOW, "allow_stale_memory": False, "require_citation": True,
+        "require_snapshot": False, "tokenizer": "t",
+    }  # fmt: skip
+    return defaults | {name: value for name, value in request.items() if name in REQUESTS.columns}
+
+
+def rules(*rows: Row) -> pa.Table:
+    """Plan rules; each row names only what matters."""
+    defaults = {
+        "purpose": "fix-test", "intent": "find-code", "question": "where?", "parts": ["question"],
+        "lanes": ["lexical"], "sources": [], "kinds": [], "min_authority": 0, "requires": [],
+    }  # fmt: skip
+    return PLAN_RULES.from_rows([{"ordinal": n, **defaults, **row} for n, row in enumerate(rows, start=1)])
+
+
+@cache
+def _driver() -> driver.Driver:
+    return driver.Builder().with_modules(query_planning, candidate_recall).build()
+
+
+def line(
+    world: Mapping[str, Any],
+    requests: Sequence[Row],
+    *nodes: str,
+    plan: pa.Table | None = None,
+    lanes: tuple[str, ...] = LANES,
+    bm25: Bm25 | None = None,
+    chunk: int | None = None,
+    **inputs: Any,
+) -> dict[str, pa.Table]:
+    """The named nodes (default: hits and candidates), checked against their declarations."""
+    given = {name: world[name] for name in ("evidence", "placements", "segments", "row_index", "postings")}
+    given |= asked(world, requests, chunk=chunk)
+    given |= {"plan_rules": rules({}) if plan is None else plan, "lanes": lanes, "bm25": bm25 or Bm25()}
+    given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()} | inputs
+    out = _driver().execute(list(nodes or ("hits", "candidates")), inputs=given)
+    declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}
+    for name, table in out.items():
+        if name in declared:
+            declared[name].check(table)
+    return out
+
+
+def names(world: Mapping[str, Any], table: pa.Table, **equal: Any) -> list[str]:
+    """What tests call the rows of a table, in order; `equal` keeps rows with these values."""
+    rows = [r for r in table.to_pylist() if all(r[key] == value for key, value in equal.items())]
+    return [world["rows"][r["row"]].get("name") for r in rows]
+
+
+def vectors(world: Mapping[str, Any], rows: np.ndarray, queries: np.ndarray) -> VectorIndex:
+    """A vector index of float rows and queries, made unit and rounded as the encoder does."""
+    starts = world["segments"]["row_start"].to_numpy()
+    ends = world["segments"]["row_end"].to_numpy()
+    whole = _rounded(rows)
+    return VectorIndex("test/1", tuple(whole[a:b] for a, b in zip(starts, ends, strict=True)), starts, _rounded(queries))
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    unit = values / np.linalg.norm(values, axis=1, keepdims=True)
+    return np.clip(np.rint(unit * 2**15), -32767, 32767).astype(np.int16)
+
+
+def rechunked(table: pa.Table, size: int) -> pa.Table:
+    """The same rows in chunks of `size`."""
+    parts = [table.slice(low, size) for low in range(0, max(table.num_rows, 1), size)]
+    return pa.concat_tables(parts)

@@ -1,0 +1,153 @@
+"""The line from bounded candidates to blocks on small visible tables, for the tests of ranking, packing and rendering."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from scoped_retrieval.nodes import (
+    budget_trimming,
+    citation_binding,
+    context_projection,
+    evidence_packing,
+    fact_verification,
+    task_aware_reranking,
+)
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.nodes.token_counting import Counters
+
+AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
+WEIGHTS = {
+    "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
+    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0,
+}  # fmt: skip
+KINDS = {
+    "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
+    "memory": (0.6, 180.0), "session-event": (0.5, 30.0), "doc": (0.3, 365.0), "tool-output": (0.5, 14.0),
+    "structured-fact": (0.6, float("inf")),
+}  # fmt: skip
+
+CONTRACT: dict[str, Any] = {
+    "contract_id": "c" * 16, "denied": False, "principal": "ana", "groups": [], "project": "shop", "purpose": "fix-test",
+    "denied_sources": [], "as_of": AS_OF, "asked_at": AS_OF, "allow_stale_memory": False, "include_states": ["verified"],
+    "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 2, "lane_k": 50,
+    "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
+    "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "merge_policy": "interleave-by-relevance",
+    "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+}  # fmt: skip
+ROW: dict[str, Any] = {
+    "source_id": "workspace:shop", "origin_class": "workspace", "evidence_kind": "code", "owner_project": "shop",
+    "authority": 1, "lifecycle": "verified", "generated": False, "length": 10, "zone": "internal",
+    "declared_visibility": "model-visible", "declared_safety": "safe", "declared_standing": "evidence",
+}  # fmt: skip
+
+
+def evidence_id(text: str) -> str:
+    """A stand-in for the corpus's ids: 26 characters of base32hex's alphabet."""
+    return hashlib.sha256(text.encode()).hexdigest()[:26]
+
+
+@dataclass
+class Line:
+    """Inputs of the selecting half of the line, and every table it made."""
+
+    tables: dict[str, pa.Table]
+    counters: Counters
+
+    def run(self, **overrides: pa.Table) -> dict[str, pa.Table]:
+        """Every table, each checked against its declaration."""
+        known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
+        for node in (
+            task_aware_reranking.score_terms, task_aware_reranking.rerank_weights, task_aware_reranking.ranked,
+            evidence_packing.packs, fact_verification.fact_checks, budget_trimming.fits, budget_trimming.trimmed,
+            budget_trimming.trims, citation_binding.citations, context_projection.blocks,
+        ):  # fmt: skip
+            if node.__name__ not in overrides:
+                names = [name for name in node.__annotations__ if name != "return"]
+                known[node.__name__] = TABLES[node.__name__].check(node(**{name: known[name] for name in names}))
+        del known["counters"]
+        return known
+
+    def block(self, **overrides: pa.Table) -> str:
+        """The text of the only request's block."""
+        return self.run(**overrides)["blocks"]["text"].to_pylist()[0]
+
+
+def line(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    requests: Mapping[str, Mapping[str, Any]] | None = None,
+    anchors: Sequence[Mapping[str, Any]] = (),
+    pool: Mapping[str, Sequence[int]] | None = None,
+    counters: Counters | None = None,
+    weights: Mapping[str, float] = WEIGHTS,
+) -> Line:
+    """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
+
+    `requests` maps request id to contract fields, `pool` to the positions of its candidates (default: all rows).
+    """
+    requests = dict(sorted((requests or {"r1": {}}).items()))
+    evidence, placements = [], []
+    for number, given in enumerate(rows):
+        row = ROW | dict(given)
+        row.setdefault("evidence_id", evidence_id(f"{number}:{row['text']}"))
+        row.setdefault("path", f"src/file_{number}.py")
+        row["text_sha256"] = hashlib.sha256(row["text"].encode()).hexdigest()
+        size, lines = len(row["text"].encode()), row["text"].count("\n") + (not row["text"].endswith("\n"))
+        start = row.get("line_start", 1)
+        place = {
+            "row": number, "evidence_id": row["evidence_id"], "version": row.get("version", "v1"), "line_start": start,
+            "line_end": None if start is None else start + max(lines, 1) - 1, "byte_start": row.get("byte_start", 0),
+            "recorded_time": row.get("recorded_time", AS_OF),
+        }  # fmt: skip
+        place["byte_end"] = None if place["byte_start"] is None else place["byte_start"] + size
+        evidence.append(row)
+        placements.append(place)
+    candidates, verdicts = [], []
+    for request in requests:
+        for rank, at in enumerate((pool or {}).get(request, range(len(rows))), start=1):
+            row = evidence[at]
+            key = {"request_id": request, "evidence_id": row["evidence_id"], "pool_rank": rank}
+            candidates.append(
+                {
+                    **key, "row": at, "placement": at, "merge_score": 1 / (60 + rank), "lanes": ["lexical"], "intents": [],
+                    "bm25_raw": row.get("bm25_raw", 0.0), "semantic_raw": row.get("semantic_raw", 0.0), "symbol_raw": 0.0,
+                    "withheld": False,
+                }
+            )  # fmt: skip
+            verdicts.append(
+                {
+                    **key, "admitted": True, "source_access": True, "model_visibility": "model-visible", "admitted_by": [],
+                    "standing": row.get("standing", "evidence"), "validity": "valid", "wall_disagreement": False,
+                }
+            )  # fmt: skip
+    policy = {name: CONTRACT[name] for name in TABLES["purpose_policies"].columns if name in CONTRACT}
+    purposes = [
+        {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": v for k, v in weights.items()}}
+    ]
+    tables = {
+        "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
+        "bounded_candidates": _of("candidates", candidates),
+        "verdicts": _of("verdicts", verdicts),
+        "anchors": _of("anchors", anchors),
+        "evidence": _of("evidence", evidence),
+        "placements": _of("placements", placements),
+        "purpose_policies": _of("purpose_policies", purposes),
+        "kind_policies": _of(
+            "kind_policies",
+            [
+                {"purpose": "fix-test", "evidence_kind": kind, "actionability": action, "half_life_days": days}
+                for kind, (action, days) in KINDS.items()
+            ],
+        ),
+    }
+    return Line(tables, counters or Counters())
+
+
+def _of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    columns = TABLES[name].columns
+    return TABLES[name].from_rows([{key: value for key, value in row.items() if key in columns} for row in rows])

@@ -1,0 +1,135 @@
+"""Rows, requests and grants for the tests of both walls, and a plain reference of the gates that time has no part in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.gates import GATES
+from scoped_retrieval.pipeline.policies import load_policies
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+POLICIES = load_policies().purpose_policies
+ROW = {
+    "source_id": "git:shop", "origin_class": "workspace", "evidence_kind": "code", "path": "src/a.py",
+    "owner_project": "shop", "zone": "internal", "declared_visibility": "model-visible", "authority": 1,
+    "lifecycle": "verified", "declared_safety": "safe", "declared_standing": "evidence", "generated": False, "length": 3,
+    "text": "t", "text_sha256": "h",
+}  # fmt: skip
+REQUEST = {
+    "intent_source": "runtime", "question": "why", "principal": "ana", "project": "shop", "purpose": "fix-test",
+    "recall_effort": "full", "as_of": NOON, "asked_at": NOON, "allow_stale_memory": False, "require_citation": True,
+    "require_snapshot": False, "tokenizer": "approx-bpe/1",
+}  # fmt: skip
+GRANT = {"principal": "ana", "project": "shop", "own_project": True, "zone": "internal", "audit": False}
+
+
+words = st.sampled_from
+SELECTORS = ["git:*", "git:shop", "memory", "docs:a/b", "docs:*", "external", "git:?/", "*:*a*b*"]
+times = words([NOON - 2 * DAY, NOON - DAY, NOON, NOON + DAY])
+maybe_times = st.none() | times
+row_changes = st.fixed_dictionaries(
+    {
+        "origin_class": words(["workspace", "memory", "external", "decision-record", "artifact"]),
+        "source_id": words(["git:shop", "git:a/b", "docs:a/b", "memory:ana"]),
+        "owner_project": words(["shop", "shop", "pay"]),
+        "zone": words(["public", "internal", "private", "restricted", "odd", None]),
+        "declared_visibility": words(["model-visible"] * 4 + ["runtime-only", "denied", None]),
+        "lifecycle": words(["verified"] * 3 + ["candidate", "deprecated", "revoked", "odd", None]),
+        "declared_safety": words(["safe", "requires-review", "blocked", None]),
+        "authority": words([0, 1, 3, None]),
+    },
+    optional={
+        "owner_user": words(["ana", "bob", "cyd"]),
+        "principals": st.lists(words(["ana", "bob", "dev"]), max_size=2),
+        "namespace": words(["a", "b"]),
+        "branch": words(["main", "dev"]),
+        "workspace_root": words(["/v", "/w"]),
+        "test_suite": words(["unit", "e2e"]),
+        "valid_from": times,
+        "valid_until": times,
+        "event_time": times,
+    },
+)
+request_changes = st.fixed_dictionaries(
+    {"allow_stale_memory": st.booleans(), "as_of": words([NOON, NOON - DAY])},
+    optional={
+        "project": words(["shop", "pay"]),
+        "namespace": words(["a"]),
+        "branch": words(["main"]),
+        "workspace_root": words(["/w"]),
+        "test_suite": words(["unit"]),
+        "allowed_sources": st.lists(words(SELECTORS), max_size=3),
+        "denied_sources": st.lists(words(SELECTORS), max_size=1),
+        "accepted_authority": st.lists(
+            words(["current-workspace", "project-doc", "verified-memory", "session-event"]), max_size=4
+        ),
+        "min_authority": st.integers(0, 3),
+        "max_unverified_items": st.integers(0, 2),
+        "include_after": times,
+        "exclude_after": times,
+    },
+)
+grant_changes = st.fixed_dictionaries(
+    {"zone": words(["public", "internal", "restricted", "restricted"])},
+    optional={
+        "sources": st.lists(words(SELECTORS), max_size=3),
+        "states": st.lists(words(["verified", "candidate", "deprecated"]), max_size=3),
+        "users": st.just(["bob"]),
+        "groups": st.just(["dev"]),
+    },
+)
+grant_lists = st.tuples(grant_changes, st.lists(grant_changes, max_size=1), st.booleans()).map(
+    lambda drawn: [drawn[0], *drawn[1], *([{"project": "pay", "own_project": False}] if drawn[2] else [])]
+)
+
+
+def picks(selector: str, row: dict) -> bool:
+    source = row["source_id"]
+    match selector:
+        case "memory" | "external":
+            return row["origin_class"] == selector
+        case "git:?/":
+            return source.startswith("git:") and len(source) > 5 and source[5] == "/"
+        case "*:*a*b*":
+            return ":" in source and "a" in source.split(":")[1] and "b" in source.split(":")[1].split("a", 1)[1]
+    return source.startswith(selector[:-1]) if selector.endswith("*") else source == selector
+
+
+def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
+    """The first access or visibility gate that stops a row under one grant."""
+    zones = ("public", "internal", "private", "restricted")
+    state = (
+        row["lifecycle"]
+        if row["lifecycle"] in ("candidate", "verified", "deprecated", "expired", "revoked")
+        else "candidate"
+    )
+    origin, readers = row["origin_class"], row["principals"]
+    accepted = {
+        "current-workspace": origin == "workspace",
+        "project-doc": origin in ("project-doc", "team-standard", "decision-record"),
+        "verified-memory": origin == "memory" and state == "verified",
+        "session-event": origin in ("session-event", "artifact"),
+    }
+    rules = {
+        "project": row["owner_project"] == bound["project"],
+        "owner": row["owner_user"] is None or row["owner_user"] in bound["users"],
+        "principals": readers is None or bool({contract["principal"], *contract["groups"]} & set(readers)),
+        "zone": (zones.index(row["zone"]) if row["zone"] in zones else 3) <= zones.index(bound["zone"]),
+        "source_allow": all(
+            allowed is None or any(picks(selector, row) for selector in allowed)
+            for allowed in (bound["sources"], contract["allowed_sources"])
+        ),
+        "source_deny": not any(picks(selector, row) for selector in contract["denied_sources"]),
+        "workspace": row["workspace_root"] is None or row["workspace_root"] == contract["workspace_root"],
+        "visibility": row["declared_visibility"] == "model-visible",
+        "lifecycle": state in contract["include_states"] and (bound["states"] is None or state in bound["states"]),
+        "safety": row["declared_safety"] != "blocked",
+        "accepted_authority": contract["accepted_authority"] is None or any(accepted[n] for n in contract["accepted_authority"]),
+        "min_authority": (row["authority"] or 0) >= contract["min_authority"],
+    } | {
+        name: row[name] is None or contract[name] is None or row[name] == contract[name]
+        for name in ("namespace", "branch", "test_suite")
+    }  # fmt: skip
+    return next((gate.number for gate in GATES if not rules.get(gate.name, True)), None)

@@ -1,0 +1,190 @@
+"""Audit snapshot: one decision per candidate, conditions that tell nothing of withheld rows, digests of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scoped_retrieval.nodes.tables import TABLES
+
+Tables = dict[str, pa.Table]
+
+
+def set_where(tables: Tables, name: str, fragment: str, **values: object) -> None:
+    """Change columns of the rows whose evidence id (or request id) contains a fragment."""
+    table = tables[name]
+    key = "evidence_id" if "evidence_id" in table.column_names else "request_id"
+    rows = table.to_pylist()
+    changed = [row | (values if fragment in row[key] else {}) for row in rows]
+    tables[name] = TABLES["candidates" if name == "bounded_candidates" else name].from_rows(changed)
+
+
+def drop_where(tables: Tables, name: str, fragment: str) -> None:
+    keep = pc.invert(pc.match_substring(tables[name]["evidence_id"], fragment))
+    tables[name] = tables[name].filter(keep)
+
+
+def decision(tables: Tables, fragment: str) -> dict[str, object]:
+    (row,) = (row for row in tables["decisions"].to_pylist() if fragment in row["evidence_id"])
+    return row
+
+
+def fate(tables: Tables, fragment: str) -> tuple[object, ...]:
+    row = decision(tables, fragment)
+    return tuple(row[name] for name in ("outcome", "stage", "decided_by", "reason_code", "form"))
+
+
+def conditions(tables: Tables) -> set[tuple[str, str]]:
+    return {(row["condition"], row["subject"]) for row in tables["conditions"].to_pylist()}
+
+
+def test_every_candidate_ends_in_one_row(line_tables: Callable[..., Tables]):
+    tables = line_tables(2)
+    assert fate(tables, "shown-r0001") == ("selected", "project", None, "selected", "full")
+    assert fate(tables, "dropped-r0001") == ("rejected", "select", None, "low_score", "none")
+    assert fate(tables, "hidden-r0001") == ("hidden", "gate", "visibility", "not_model_visible", "none")
+    snapshot = tables["snapshots"].to_pylist()[0]
+    assert (snapshot["recalled"], snapshot["selected"], snapshot["hidden"], snapshot["rejected"]) == (3, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda t: drop_where(t, "packs", "dropped"), ("rejected", "select", None, "low_score", "none")),
+        (lambda t: drop_where(t, "ranked", "dropped"), ("rejected", "rank", None, "low_score", "none")),
+        (lambda t: drop_where(t, "bounded_candidates", "dropped"), ("rejected", "gate", "walls", "wall_disagreement", "none")),
+        (lambda t: set_where(t, "packs", "dropped", reason_code="near_duplicate"), ("rejected", "pack", None, "near_duplicate", "none")),
+        (lambda t: set_where(t, "packs", "dropped", reason_code="unverified_cap"), ("rejected", "select", "max_unverified_items", "unverified_cap", "none")),
+        (lambda t: set_where(t, "packs", "dropped", kept=True, reason_code=None), ("rejected", "trim", None, "budget_tokens", "none")),
+        (lambda t: set_where(t, "verdicts", "dropped", admitted=False, decided_by="recorded", reason_code="after_as_of"), ("rejected", "gate", "recorded", "after_as_of", "none")),
+        (lambda t: set_where(t, "verdicts", "dropped", admitted=False, decided_by="safety", reason_code="safety_blocked"), ("hidden", "gate", "safety", "safety_blocked", "none")),
+    ],
+)  # fmt: skip
+def test_the_earliest_removal_decides(
+    line_tables: Callable[..., Tables], judged: Callable[[Tables], Tables], change: Callable[[Tables], None], expected: tuple[object, ...]
+):  # fmt: skip
+    tables = line_tables(1)
+    change(tables)
+    assert fate(judged(tables), "dropped") == expected
+
+
+def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judged):
+    tables = line_tables(1)
+    set_where(tables, "packs", "dropped", reason_code="merged", merged_into="shown-r0001")
+    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001", "dropped-r0001"])
+    assert fate(judged(tables), "dropped") == ("selected", "pack", None, "merged", "full")
+    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001"])
+    assert fate(judged(tables), "dropped") == ("rejected", "trim", None, "budget_tokens", "none")
+
+
+def test_trimming_names_the_limit_that_bound(line_tables, filled, judged):
+    tables = line_tables(1)
+    for name in ("trimmed", "citations"):
+        drop_where(tables, name, "shown")
+    cut = {"request_id": "r0001", "evidence_id": "shown-r0001", "bound_by": "max_items", "policy": "line-end/1"}
+    tables["trims"] = filled("trims", [cut])
+    assert fate(judged(tables), "shown") == ("rejected", "trim", "max_items", "budget_items", "none")
+    assert judged(tables)["snapshots"]["trimming_policy"].to_pylist() == ["line-end/1"]
+
+
+def test_an_item_whose_citation_does_not_resolve_was_not_shown(line_tables, judged):
+    tables = line_tables(1)
+    set_where(tables, "citations", "shown", resolves=False)
+    assert fate(judged(tables), "shown") == ("rejected", "cite", "require_citation", "citation_unresolved", "none")
+    set_where(tables, "contracts", "r0001", require_citation=False)
+    assert fate(judged(tables), "shown")[0] == "selected"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "condition", "action"),
+    [
+        (lambda t: None, "ok", "healthy", "continue"),
+        (lambda t: set_where(t, "contracts", "r0001", denied=True, denied_reason="no"), "denied", "nothing_granted", "block"),
+        (lambda t: set_where(t, "verdicts", "shown", wall_disagreement=True), "failed", "wall_disagreement", "block"),
+        (lambda t: set_where(t, "blocks", "r0001", items=0), "empty", "over_budget", "degrade"),
+        (lambda t: set_where(t, "blocks", "r0001", bound_by="max_tokens"), "ok", "over_budget", "continue"),
+        (lambda t: set_where(t, "score_terms", "shown", anchor=0.0, semantic=0.0, lexical=0.0), "ok", "no_strong_match", "warn"),
+        (lambda t: set_where(t, "score_terms", "shown", recency=0.0), "ok", "stale_dominant", "warn"),
+        (lambda t: set_where(t, "evidence", "shown", lifecycle="candidate"), "ok", "unverified_only", "degrade"),
+        (lambda t: set_where(t, "trimmed", "shown", conflict_note=True), "ok", "conflicting", "warn"),
+        (lambda t: set_where(t, "requests", "r0001", role="security-reviewer"), "ok", "no_overlay", "warn"),
+    ],
+)  # fmt: skip
+def test_each_condition_has_its_cause(line_tables, judged, change, status: str, condition: str, action: str):
+    tables = line_tables(1)
+    set_where(tables, "requests", "r0001", role=None, mode=None)
+    set_where(tables, "blocks", "r0001", items=1, bound_by=None)
+    change(tables)
+    tables = judged(tables)
+    assert tables["snapshots"]["status"].to_pylist() == [status]
+    assert condition in {name for name, _ in conditions(tables)}
+    assert tables["snapshots"]["action"].to_pylist() == [action]
+
+
+def test_required_evidence_that_is_not_shown_is_missing(line_tables, judged):
+    tables = line_tables(1)
+    set_where(tables, "contracts", "r0001", required_evidence=["current-code", "verified-memory"])
+    set_where(tables, "evidence", "shown", evidence_kind="memory", lifecycle="verified")
+    assert {c for c in conditions(judged(tables)) if c[0] == "missing_evidence"} == {
+        ("missing_evidence", "current-code")
+    }
+    set_where(tables, "evidence", "shown", evidence_kind="memory", lifecycle="deprecated")
+    assert ("missing_evidence", "verified-memory") in conditions(judged(tables))
+
+
+def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_not(line_tables, filled, judged):
+    tables = line_tables(1)
+    tables["lane_states"] = filled(
+        "lane_states", [{"request_id": "r0001", "lane": "semantic", "state": "off", "message": "install it"}]
+    )
+    assert judged(tables)["snapshots"]["status"].to_pylist() == ["ok"]
+    assert ("lane_off", "semantic") in conditions(tables)
+    tables["lane_states"] = filled(
+        "lane_states", [{"request_id": "r0001", "lane": "symbol", "state": "failed", "message": "broke"}]
+    )
+    assert judged(tables)["snapshots"]["status"].to_pylist() == ["partial"]
+    assert ("lane_failed", "symbol") in conditions(tables)
+
+
+def test_withheld_rows_change_no_condition_and_no_caller_column(line_tables, judged):
+    tables = line_tables(2)
+    seen = TABLES["snapshots"].names(audience="caller")
+    for fragment in ("hidden",):
+        fewer = dict(line_tables(2))
+        for name in ("candidates", "verdicts", "hits"):
+            drop_where(fewer, name, fragment)
+        fewer = judged(fewer)
+        assert fewer["conditions"].equals(tables["conditions"])
+        assert fewer["snapshots"].select(seen).equals(tables["snapshots"].select(seen))
+        assert not fewer["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
+
+
+def test_a_request_has_the_digest_it_has_alone(line_tables):
+    together = line_tables(3)["snapshots"].to_pylist()
+    alone = line_tables(1)["snapshots"].to_pylist()
+    assert together[0]["snapshot_digest"] == alone[0]["snapshot_digest"]
+
+
+@pytest.mark.parametrize(
+    "name", ["requests", "contracts", "sub_queries", "hits", "ranked", "packs", "trimmed", "blocks"]
+)
+def test_the_digest_covers_every_table(line_tables, judged, name: str):
+    tables = line_tables(1)
+    before = tables["snapshots"]["snapshot_digest"][0].as_py()
+    declared = TABLES[name]
+    column = next(
+        c for c, d in declared.columns.items() if d.digest and c != "evidence_id" and pa.types.is_string(d.type)
+    )
+    set_where(tables, name, "", **{column: "another"})
+    assert judged(tables)["snapshots"]["snapshot_digest"][0].as_py() != before
+
+
+def test_the_envelope_is_in_no_digest(line_tables, judged):
+    tables = line_tables(1)
+    other = line_tables(1, run_id="run-00000000000000000z")
+    for name in ("hits", "packs", "trimmed"):
+        set_where(other, name, "", row=99)
+    assert judged(other)["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
+    assert not other["snapshots"]["snapshot_id"].equals(tables["snapshots"]["snapshot_id"])

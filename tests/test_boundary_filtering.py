@@ -1,0 +1,348 @@
+"""The second wall: every gate against a plain reference, agreement with the first wall, and what a verdict says."""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.boundary_filtering import bounded_candidates, verdicts
+from scoped_retrieval.nodes.boundary_gates import gated_rows
+from scoped_retrieval.nodes.errors import SchemaError
+from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
+from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, scope_groups
+from scoped_retrieval.nodes.tables import (
+    CANDIDATES,
+    EVIDENCE,
+    GRANTS,
+    PLACEMENTS,
+    REQUESTS,
+    SEGMENTS,
+    VERDICTS,
+)
+from scoped_retrieval.nodes.time_gates import time_codes
+from wall_worlds import (
+    DAY,
+    GRANT,
+    NOON,
+    POLICIES,
+    REQUEST,
+    ROW,
+    grant_lists,
+    maybe_times,
+    place_stop,
+    request_changes,
+    row_changes,
+    times,
+)
+
+ALL_GATES = [gate.name for gate in GATES]
+PLACED = ROW | {"placements": [(NOON - DAY, None, None)]}
+
+
+def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int = 99) -> SimpleNamespace:
+    """Every row of the corpus as a candidate of every request."""
+    rows = [{**PLACED, "evidence_id": hashlib.sha256(b"%d" % n).hexdigest()[:26], **row} for n, row in enumerate(rows)]
+    evidence = pa.concat_tables([EVIDENCE.from_rows(rows).slice(n, chunks) for n in range(0, len(rows), chunks)])
+    placed = [
+        {"row": n, "evidence_id": row["evidence_id"], "recorded_time": r, "superseded_at": s, "deleted_at": d}
+        for n, row in enumerate(rows)
+        for r, s, d in sorted(row["placements"], key=lambda p: p[0])
+    ]
+    asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
+    held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
+    resolved = contracts(asked, held, POLICIES)
+    candidates = CANDIDATES.from_rows(
+        [
+            {"request_id": f"r{r}", "evidence_id": row["evidence_id"], "row": n, "placement": 0, "pool_rank": n + 1,
+             "merge_score": 0.0, "lanes": [], "intents": [], "bm25_raw": 0.0, "semantic_raw": 0.0, "symbol_raw": 0.0,
+             "withheld": row.get("withheld", False)}
+            for r in range(len(requests)) for n, row in enumerate(rows)
+        ]
+    )  # fmt: skip
+    return SimpleNamespace(
+        rows=rows, evidence=evidence, placements=PLACEMENTS.from_rows(placed), contracts=resolved,
+        bounds=contract_bounds(asked, held, resolved), candidates=candidates,
+    )  # fmt: skip
+
+
+def judged(world: SimpleNamespace) -> pa.Table:
+    return VERDICTS.check(verdicts(world.candidates, world.contracts, world.bounds, world.evidence, world.placements))
+
+
+def verdict(row: dict, request: dict | None = None, grant: dict | None = None) -> dict:
+    return judged(world_of([row], [request or {}], [grant or {}])).to_pylist()[0]
+
+
+REFUSED = [
+    ({"owner_project": "pay"}, {}, {}, "project"),
+    ({"owner_user": "bob"}, {}, {}, "owner"),
+    ({"principals": ["bob", "ops"]}, {}, {"groups": ["dev"]}, "principals"),
+    ({"principals": []}, {}, {}, "principals"),
+    ({"zone": "private"}, {}, {}, "zone"),
+    ({"zone": None}, {}, {"zone": "private"}, "zone"),
+    ({"source_id": "memory:ana"}, {}, {"sources": ["git:*"]}, "source_allow"),
+    ({"source_id": "memory:ana"}, {"allowed_sources": ["git:*"]}, {}, "source_allow"),
+    ({"origin_class": "external"}, {"denied_sources": ["external"]}, {}, "source_deny"),
+    ({"source_id": "git:a/b"}, {"denied_sources": ["git:a/"]}, {}, "source_deny"),
+    ({"namespace": "a"}, {"namespace": "b"}, {}, "namespace"),
+    ({"branch": "dev"}, {"branch": "main"}, {}, "branch"),
+    ({"workspace_root": "/w"}, {}, {}, "workspace"),
+    ({"workspace_root": "/w"}, {"workspace_root": "/v"}, {}, "workspace"),
+    ({"test_suite": "unit"}, {"test_suite": "e2e"}, {}, "test_suite"),
+    ({"declared_visibility": "user-only"}, {}, {}, "visibility"),
+    ({"declared_visibility": None}, {}, {}, "visibility"),
+    ({"lifecycle": None}, {}, {}, "lifecycle"),
+    ({"lifecycle": "revoked"}, {"allow_stale_memory": True}, {}, "lifecycle"),
+    ({"lifecycle": "candidate"}, {"max_unverified_items": 3}, {"states": ["verified"]}, "lifecycle"),
+    ({"declared_safety": "blocked"}, {}, {}, "safety"),
+    ({"origin_class": "external"}, {"accepted_authority": ["current-workspace"]}, {}, "accepted_authority"),
+    ({"authority": None}, {"min_authority": 1}, {}, "min_authority"),
+    ({"placements": [(NOON + DAY, None, None)]}, {}, {}, "recorded"),
+    ({"placements": [(NOON - DAY, NOON, None)]}, {}, {}, "superseded"),
+    ({"placements": [(NOON - DAY, None, NOON)]}, {}, {}, "deleted"),
+    ({"valid_from": NOON + DAY}, {}, {}, "valid_from"),
+    ({"valid_until": NOON}, {}, {}, "valid_until"),
+    ({"event_time": NOON - 9 * DAY}, {"window_days": 3.0}, {}, "window_start"),
+    ({"event_time": NOON}, {"exclude_after": NOON}, {}, "window_end"),
+]
+
+
+@pytest.mark.parametrize(("change", "request_change", "grant", "gate"), REFUSED)
+def test_the_same_row_is_admitted_until_one_column_changes(change, request_change, grant, gate):
+    before, after = verdict({}, request_change, grant), verdict(change, request_change, grant)
+    assert (before["admitted"], before["decided_by"], before["reason_code"]) == (True, None, None)
+    assert before["admitted_by"] == ALL_GATES
+    assert (after["admitted"], after["decided_by"]) == (False, gate)
+    assert after["reason_code"] == GATES[NUMBER[gate] - 1].reason_code
+    assert after["admitted_by"] == ALL_GATES[: NUMBER[gate] - 1]
+    assert after["would_reject_by"] is None
+
+
+def test_every_gate_is_seen_to_refuse():
+    assert {gate for *_, gate in REFUSED} == set(ALL_GATES)
+
+
+def test_a_denied_contract_admits_nothing():
+    assert verdict({}, {"project": "absent"})["decided_by"] == "project"
+    assert verdict({}, {"allowed_sources": []})["decided_by"] == "project"
+
+
+def test_one_grant_must_cover_a_row_whole():
+    grants = [{"sources": ["git:*"]}, {"sources": ["memory:*"], "zone": "private"}]
+    rows = [{}, {"zone": "private"}, {"source_id": "memory:a", "zone": "private"}, {"source_id": "docs:a"}]
+    assert judged(world_of(rows, [{}], grants))["decided_by"].to_pylist() == [
+        None,
+        "source_allow",
+        None,
+        "source_allow",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "source_access", "model_visibility"),
+    [
+        ({}, True, "model-visible"),
+        ({"zone": "private"}, False, "denied"),
+        ({"declared_visibility": "runtime-only"}, True, "runtime-only"),
+        ({"declared_visibility": "user-only"}, True, "user-only"),
+        ({"declared_visibility": None}, True, "denied"),
+        ({"lifecycle": "candidate"}, True, "runtime-only"),
+        ({"valid_until": NOON}, True, "model-visible"),
+    ],
+)
+def test_source_access_and_model_visibility_are_two_verdicts(row, source_access, model_visibility):
+    found = verdict(row)
+    assert (found["source_access"], found["model_visibility"]) == (source_access, model_visibility)
+
+
+AGENTS = {"path": "AGENTS.md", "origin_class": "project-doc", "evidence_kind": "rule"}
+
+
+@pytest.mark.parametrize(
+    ("row", "request_change", "standing"),
+    [
+        ({}, {}, "evidence"),
+        (AGENTS, {}, "instruction"),
+        (AGENTS | {"path": "docs/AGENTS.md"}, {}, "evidence"),
+        (AGENTS | {"declared_standing": "untrusted"}, {}, "untrusted"),
+        (AGENTS | {"origin_class": "external"}, {}, "untrusted"),
+        (AGENTS | {"origin_class": "session-event"}, {}, "evidence"),
+        (AGENTS | {"lifecycle": "candidate"}, {"max_unverified_items": 1}, "hint"),
+        ({"declared_standing": "instruction"}, {}, "evidence"),
+        ({"declared_standing": None}, {}, "untrusted"),
+        ({"declared_standing": "odd"}, {}, "untrusted"),
+        ({"evidence_kind": "test-log"}, {}, "untrusted"),
+        ({"lifecycle": "deprecated"}, {"allow_stale_memory": True}, "history"),
+        ({"lifecycle": "expired", "declared_standing": "hint"}, {"allow_stale_memory": True}, "history"),
+        ({"placements": [(NOON - DAY, NOON, None)]}, {}, "history"),
+        ({"lifecycle": None}, {"max_unverified_items": 1}, "hint"),
+    ],
+)
+def test_no_text_speaks_louder_than_its_contract_lets_it(row, request_change, standing):
+    assert verdict(row, request_change)["standing"] == standing
+
+
+def test_a_rule_of_another_project_is_no_instruction():
+    world = world_of([AGENTS | {"owner_project": "pay"}, AGENTS], [{}], [{}, {"project": "pay", "own_project": False}])
+    assert judged(world)["standing"].to_pylist() == ["evidence", "instruction"]
+
+
+@pytest.mark.parametrize(
+    ("row", "request_change", "gate"),
+    [
+        ({}, {}, None),
+        ({"lifecycle": "candidate"}, {"max_unverified_items": 1}, "lifecycle"),
+        ({"lifecycle": "deprecated"}, {"allow_stale_memory": True}, "lifecycle"),
+        ({"declared_safety": "requires-review"}, {}, "safety"),
+        ({"declared_safety": None}, {}, "safety"),
+    ],
+)
+def test_soft_gates_are_named_on_admitted_rows(row, request_change, gate):
+    found = verdict(row, request_change)
+    assert (found["admitted"], found["would_reject_by"]) == (True, gate)
+
+
+@pytest.mark.parametrize(
+    ("row", "validity"),
+    [
+        ({}, "valid"),
+        ({"valid_from": NOON + DAY}, "not_yet"),
+        ({"valid_until": NOON}, "expired"),
+        ({"valid_from": NOON}, "valid"),
+    ],
+)
+def test_validity_is_judged_at_as_of(row, validity):
+    assert verdict(row)["validity"] == validity
+
+
+def test_a_request_about_which_the_walls_disagree_keeps_no_candidate():
+    rows = [{}, {"withheld": True}, {"declared_safety": "blocked", "withheld": True}]
+    world = world_of(rows, [{}], [{}])
+    found = judged(world)
+    assert found["wall_disagreement"].to_pylist() == [False, True, False]
+    assert bounded_candidates(world.candidates, found).num_rows == 0
+    agreed = world_of([{}, {"declared_safety": "blocked", "withheld": True}], [{}], [{}])
+    kept = CANDIDATES.check(bounded_candidates(agreed.candidates, judged(agreed)))
+    assert kept["row"].to_pylist() == [0]
+    assert judged(world_of([{"declared_safety": "blocked"}], [{}], [{}]))["wall_disagreement"].to_pylist() == [True]
+
+
+def test_one_request_in_dispute_does_not_touch_another():
+    world = world_of([{"branch": "dev"}], [{}, {"branch": "main"}], [{}])
+    assert bounded_candidates(world.candidates, judged(world))["request_id"].to_pylist() == ["r0"]
+
+
+def test_verdicts_of_other_candidates_are_refused():
+    world = world_of([{}, {}], [{}], [{}])
+    with pytest.raises(SchemaError, match="Expected one verdict per candidate"):
+        bounded_candidates(world.candidates, judged(world).slice(0, 1))
+
+
+def test_no_candidates_give_an_empty_table():
+    world = world_of([{}], [{}], [{}])
+    world.candidates = CANDIDATES.empty()
+    found = judged(world)
+    assert found.num_rows == bounded_candidates(world.candidates, found).num_rows == 0
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+placements = st.lists(st.tuples(times, maybe_times, maybe_times), min_size=1, max_size=3, unique_by=lambda p: p[0])
+placed_rows = st.tuples(row_changes, placements).map(lambda drawn: drawn[0] | {"placements": drawn[1]})
+worlds = st.tuples(
+    st.lists(placed_rows, min_size=1, max_size=7), st.lists(request_changes, min_size=1, max_size=3), grant_lists
+)
+
+
+def time_stop(row: dict, contract: dict) -> int | None:
+    """The first time gate that stops a row, judged by the placement that serves it best."""
+    as_of, start, end = (contract[name] for name in ("as_of", "window_start", "window_end"))
+
+    def stop(placement: tuple) -> int | None:
+        recorded, superseded, deleted = placement
+        happened = row["event_time"] or recorded
+        rules = {
+            "recorded": recorded <= as_of,
+            "superseded": not superseded or as_of < superseded,
+            "deleted": not deleted or as_of < deleted,
+            "valid_from": not row["valid_from"] or row["valid_from"] <= as_of,
+            "valid_until": not row["valid_until"] or as_of < row["valid_until"],
+            "window_start": not start or start <= happened,
+            "window_end": not end or happened < end,
+        }
+        return next((NUMBER[name] for name, holds in rules.items() if not holds), None)
+
+    ended = (NUMBER["superseded"], NUMBER["deleted"])
+    known = sorted(p for p in row["placements"] if p[0] <= as_of) if row["placements"] else []
+    best = [p for p in known if stop(p) is None] or [p for p in known if stop(p) not in ended] or known
+    return stop(best[-1]) if best else NUMBER["recorded"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds, st.integers(1, 3))
+def test_every_candidate_is_removed_by_the_gate_the_reference_names(drawn, chunks):
+    world = world_of(*drawn, chunks)
+    expected = []
+    for contract in world.contracts.to_pylist():
+        bounds = [bound for bound in world.bounds.to_pylist() if bound["request_id"] == contract["request_id"]]
+        for row in world.rows:
+            full = {name: row.get(name) for name in EVIDENCE.columns} | {
+                "placements": sorted(row["placements"], key=lambda p: p[0])
+            }
+            place = [place_stop(full, contract, bound) or 99 for bound in bounds]
+            furthest = max(place, default=NUMBER["project"])
+            number = time_stop(full, contract) if furthest == 99 else furthest
+            expected.append(GATES[number - 1].name if number else None)
+    assert judged(world)["decided_by"].to_pylist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds)
+def test_both_walls_draw_the_same_line(drawn):
+    """The first wall from segments and codes, the second from contract and row: equal on every row that neither shadows."""
+    rows, requests, grants = drawn
+    rows = sorted(
+        ({"path": f"p{n}"} | row for n, row in enumerate(rows)),
+        key=lambda r: (r["owner_project"], r.get("owner_user") or ""),
+    )
+    world = world_of(rows, requests, grants)
+    owners = [(row["owner_project"], row.get("owner_user")) for row in rows]
+    segments = SEGMENTS.from_rows(
+        [
+            {"segment_id": f"{n}", "owner_project": p, "owner_user": u, "row_start": n, "row_end": n + 1}
+            for n, (p, u) in enumerate(owners)
+        ]
+    )
+    groups = scope_groups(world.contracts, world.bounds)
+    index = RowIndex.of(world.evidence, world.placements)
+    gated = gated_rows(world.contracts, world.bounds, groups, world.evidence, segments, index).to_pylist()
+    stopped = {(row["scope_group"], row["row"]): row["stopped_by"] for row in gated}
+    instants = [
+        micros(world.contracts[n], o) for n, o in (("as_of", 0), ("window_start", OPEN_START), ("window_end", OPEN_END))
+    ]
+    first = []
+    for request, group in enumerate(groups["scope_group"].to_pylist()):
+        many = [np.repeat(times[request], len(rows)) for times in instants]
+        codes, _ = time_codes(index, np.arange(len(rows)), *many)
+        first += [(stopped.get((group, n), NUMBER["project"]) or int(codes[n])) == 0 for n in range(len(rows))]
+    assert judged(world)["admitted"].to_pylist() == first
+
+
+@settings(max_examples=40, deadline=None)
+@given(worlds, st.integers(1, 3), st.randoms(use_true_random=False))
+def test_chunks_and_order_of_candidates_change_no_verdict(drawn, chunks, random):
+    world = world_of(*drawn)
+    whole = judged(world)
+    order = list(range(world.candidates.num_rows))
+    random.shuffle(order)
+    world.candidates = pa.concat_tables([world.candidates.slice(n, 1) for n in order])
+    world.evidence = pa.concat_tables(
+        [world.evidence.slice(n, chunks) for n in range(0, world.evidence.num_rows, chunks)]
+    )
+    assert judged(world).equals(whole.take(pa.array(order)))

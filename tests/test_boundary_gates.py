@@ -1,0 +1,373 @@
+"""The first wall: every gate against a plain reference, and what may never change what a request sees."""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes import boundary_gates
+from scoped_retrieval.nodes.frames import RowIndex
+from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, scope_groups
+from scoped_retrieval.nodes.tables import (
+    ADMISSIBLE,
+    EVIDENCE,
+    FILTER_LADDER,
+    GATED_ROWS,
+    GRANTS,
+    GROUP_LADDER,
+    PLACEMENTS,
+    REACHABLE,
+    REQUESTS,
+    SCOPE_TIMES,
+    SEGMENTS,
+)
+from wall_worlds import (
+    DAY,
+    GRANT,
+    NOON,
+    POLICIES,
+    REQUEST,
+    ROW,
+    SELECTORS,
+    grant_lists,
+    place_stop,
+    request_changes,
+    row_changes,
+)
+
+RECORDED = ROW | {"recorded": NOON - DAY, "superseded_at": None}
+
+
+def id_of(name: str) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuv"
+    return "".join(digits[byte % 32] for byte in hashlib.sha256(name.encode()).digest()[:26])
+
+
+def frame_of(rows: list[dict], chunks: int = 1) -> SimpleNamespace:
+    """A frame of rows; each row keeps its place in `rows` as `n`, segments are cut where the owner changes."""
+    placed = sorted(
+        ({**RECORDED, "evidence_id": id_of(f"e{n}"), **row, "n": n} for n, row in enumerate(rows)),
+        key=lambda row: (row["owner_project"], row.get("owner_user") or ""),
+    )
+    evidence = EVIDENCE.from_rows(placed)
+    if chunks > 1:
+        evidence = pa.concat_tables([evidence.slice(n, chunks) for n in range(0, len(placed), chunks)])
+    placements = PLACEMENTS.build(
+        {
+            "row": np.arange(len(placed)),
+            "evidence_id": [row["evidence_id"] for row in placed],
+            "recorded_time": [row["recorded"] for row in placed],
+            "superseded_at": [row["superseded_at"] for row in placed],
+        }
+    )
+    owners = [(row["owner_project"], row.get("owner_user")) for row in placed]
+    starts = [n for n, owner in enumerate(owners) if n == 0 or owner != owners[n - 1]]
+    segments = SEGMENTS.from_rows(
+        [
+            {"segment_id": f"s{owners[start]}", "owner_project": owners[start][0], "owner_user": owners[start][1],
+             "row_start": start, "row_end": end}
+            for start, end in zip(starts, [*starts[1:], len(placed)], strict=False)
+        ]
+    )  # fmt: skip
+    return SimpleNamespace(
+        evidence=evidence,
+        segments=segments,
+        row_index=RowIndex.of(evidence, placements),
+        n=[row["n"] for row in placed],
+    )
+
+
+def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int = 1) -> SimpleNamespace:
+    """Everything the first wall gives, checked against its declarations."""
+    frame = frame_of(rows, chunks)
+    asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
+    held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
+    resolved = contracts(asked, held, POLICIES)
+    bounds = contract_bounds(asked, held, resolved)
+    groups = scope_groups(resolved, bounds)
+    gated = GATED_ROWS.check(
+        boundary_gates.gated_rows(resolved, bounds, groups, frame.evidence, frame.segments, frame.row_index)
+    )
+    reach = REACHABLE.check(boundary_gates.reachable(gated))
+    ladder = GROUP_LADDER.check(boundary_gates.group_ladder(gated, groups))
+    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, groups, reach, frame.row_index))
+    return SimpleNamespace(
+        frame=frame, contracts=resolved, bounds=bounds, groups=groups, gated=gated, reachable=reach, times=times,
+        admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, times, reach, frame.segments)),
+        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, groups, times, ladder)),
+    )  # fmt: skip
+
+
+def stops(walled: SimpleNamespace, request: int = 0) -> dict[int, str | None]:
+    """Per opened row, by its place in the test's list: the gate that stops it for a request."""
+    group = walled.groups["scope_group"][request].as_py()
+    rows = [row for row in walled.gated.to_pylist() if row["scope_group"] == group]
+    return {
+        walled.frame.n[row["row"]]: GATES[row["stopped_by"] - 1].name if row["stopped_by"] else None for row in rows
+    }
+
+
+def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> str | None:
+    """The gate that stops one row; `owner` where its segment is not opened."""
+    return stops(wall([row], [request or {}], [grant or {}])).get(0, "not opened")
+
+
+@pytest.mark.parametrize(
+    ("change", "request_change", "grant", "gate"),
+    [
+        ({"owner_project": "pay"}, {}, {}, "not opened"),
+        ({"owner_user": "bob"}, {}, {}, "not opened"),
+        ({"principals": ["bob", "ops"]}, {}, {"groups": ["dev"]}, "principals"),
+        ({"principals": []}, {}, {}, "principals"),
+        ({"zone": "private"}, {}, {}, "zone"),
+        ({"zone": None}, {}, {"zone": "private"}, "zone"),
+        ({"zone": "unheard-of"}, {}, {"zone": "private"}, "zone"),
+        ({"source_id": "memory:ana"}, {}, {"sources": ["git:*"]}, "source_allow"),
+        ({"source_id": "memory:ana"}, {"allowed_sources": ["git:*"]}, {}, "source_allow"),
+        ({"origin_class": "external"}, {"denied_sources": ["external"]}, {}, "source_deny"),
+        ({"namespace": "a"}, {"namespace": "b"}, {}, "namespace"),
+        ({"branch": "dev"}, {"branch": "main"}, {}, "branch"),
+        ({"workspace_root": "/w"}, {}, {}, "workspace"),
+        ({"workspace_root": "/w"}, {"workspace_root": "/v"}, {}, "workspace"),
+        ({"test_suite": "unit"}, {"test_suite": "e2e"}, {}, "test_suite"),
+        ({"declared_visibility": "runtime-only"}, {}, {}, "visibility"),
+        ({"declared_visibility": None}, {}, {}, "visibility"),
+        ({"lifecycle": "candidate"}, {}, {}, "lifecycle"),
+        ({"lifecycle": None}, {}, {}, "lifecycle"),
+        ({"lifecycle": "deprecated"}, {}, {}, "lifecycle"),
+        ({"lifecycle": "revoked"}, {"allow_stale_memory": True}, {}, "lifecycle"),
+        ({"lifecycle": "candidate"}, {"max_unverified_items": 3}, {"states": ["verified"]}, "lifecycle"),
+        ({"declared_safety": "blocked"}, {}, {}, "safety"),
+        ({"origin_class": "external"}, {"accepted_authority": ["current-workspace"]}, {}, "accepted_authority"),
+        ({"authority": 0}, {"min_authority": 1}, {}, "min_authority"),
+        ({"authority": None}, {"min_authority": 1}, {}, "min_authority"),
+    ],
+)
+def test_the_same_row_is_admitted_until_one_column_changes(change, request_change, grant, gate):
+    assert stop({}, request_change, grant) is None
+    assert stop(change, request_change, grant) == gate
+
+
+@pytest.mark.parametrize(
+    ("row", "request_change", "grant"),
+    [
+        ({"owner_user": "ana"}, {}, {}),
+        ({"owner_user": "bob"}, {}, {"users": ["bob"]}),
+        ({"principals": ["ana"]}, {}, {}),
+        ({"principals": ["dev"]}, {}, {"groups": ["dev"]}),
+        ({"zone": "restricted"}, {}, {"zone": "restricted"}),
+        ({"zone": None}, {}, {"zone": "restricted"}),
+        ({"namespace": "a", "branch": "dev", "test_suite": "unit"}, {}, {}),
+        (
+            {"namespace": "a", "branch": "dev", "test_suite": "unit"},
+            {"namespace": "a", "branch": "dev", "test_suite": "unit"},
+            {},
+        ),
+        ({"workspace_root": "/w"}, {"workspace_root": "/w"}, {}),
+        ({"declared_safety": None}, {}, {}),
+        ({"declared_safety": "requires-review"}, {}, {}),
+        ({"lifecycle": None}, {"max_unverified_items": 1}, {}),
+        ({"lifecycle": "expired"}, {"allow_stale_memory": True}, {}),
+        ({"origin_class": "memory"}, {"accepted_authority": ["verified-memory"]}, {}),
+        ({"origin_class": "decision-record"}, {"accepted_authority": ["project-doc"]}, {}),
+        ({"origin_class": "artifact"}, {"accepted_authority": ["session-event"]}, {}),
+    ],
+)
+def test_rows_that_a_contract_lets_in(row, request_change, grant):
+    assert stop(row, request_change, grant) is None
+
+
+def test_a_denial_beats_every_allowance():
+    both = {"allowed_sources": ["git:shop"], "denied_sources": ["git:*"]}
+    assert stop({}, both, {"sources": ["git:shop"]}) == "source_deny"
+
+
+def test_an_unverified_memory_is_not_accepted_as_verified_memory():
+    row = {"origin_class": "memory", "lifecycle": "candidate"}
+    assert stop(row, {"accepted_authority": ["verified-memory"], "max_unverified_items": 3}) == "accepted_authority"
+
+
+def test_one_grant_must_cover_a_row_whole():
+    grants = [{"sources": ["git:*"]}, {"sources": ["memory:*"], "zone": "private"}]
+    rows = [{}, {"zone": "private"}, {"source_id": "memory:a", "zone": "private"}, {"source_id": "docs:a"}]
+    assert stops(wall(rows, [{}], grants)) == {0: None, 1: "source_allow", 2: None, 3: "source_allow"}
+
+
+def test_a_work_tree_shadows_committed_text_of_the_same_source_and_path_for_its_own_requests():
+    rows = [{}, {"path": "src/b.py"}, {"source_id": "git:lib"}, {"workspace_root": "/w"}]
+    walled = wall(rows, [{}, {"workspace_root": "/w"}, {"workspace_root": "/v"}], [{}])
+    assert stops(walled, 0) == {0: None, 1: None, 2: None, 3: "workspace"}
+    assert stops(walled, 1) == {0: "workspace", 1: None, 2: None, 3: None}
+    assert stops(walled, 2) == {0: None, 1: None, 2: None, 3: "workspace"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"recorded": NOON + DAY}, {"declared_safety": "blocked"}, {"zone": "restricted"}, {"path": None}]
+)
+def test_text_that_a_request_may_not_see_shadows_nothing_for_it(change):
+    assert stops(wall([{}, {"workspace_root": "/w"} | change], [{"workspace_root": "/w"}], [{}]))[0] is None
+
+
+def test_reachable_leaves_no_trace_of_access_and_keeps_what_visibility_withholds():
+    rows = [{}, {"zone": "private"}, {"declared_safety": "blocked"}]
+    assert wall(rows, [{}], [{}]).reachable.to_pydict() == {
+        "scope_group": [0, 0], "row": [0, 2], "withheld_by": [0, NUMBER["safety"]],
+    }  # fmt: skip
+
+
+def test_admissible_counts_each_request_at_its_own_instant():
+    rows = [{}, {"recorded": NOON - 3 * DAY, "length": 5}, {"declared_safety": "blocked"}, {"zone": "private"}]
+    walled = wall(rows, [{}, {"as_of": NOON - 2 * DAY}, {"project": "x"}], [{}])
+    table = walled.admissible.to_pydict()
+    assert (table["rows"], table["total_length"], table["withheld"]) == ([2, 1, 0], [8, 5, 0], [1, 2, 0])
+    assert (table["scope_group"], table["segments"]) == ([0, 0, -1], [["s('shop', None)"], ["s('shop', None)"], []])
+    keys = walled.frame.row_index.id_key
+    expected = [np.sort(keys[chosen]).astype(">u8").tobytes() for chosen in ([0, 1], [1], [])]
+    assert table["row_digest"] == [hashlib.sha256(each).hexdigest() for each in expected]
+
+
+def test_the_ladder_counts_gate_by_gate_and_time_by_instant():
+    rows = [{}, {"zone": "private"}, {"declared_safety": "blocked"}, {"recorded": NOON + DAY}, {"superseded_at": NOON}]
+    walled = wall(rows, [{}, {"as_of": NOON - 9 * DAY}, {"project": "x"}], [{}])
+    ladder = walled.ladder.to_pylist()
+    assert [(row["request_id"], row["gate"]) for row in ladder] == [(r, g.name) for r in ("r0", "r1") for g in GATES]
+    cut = {(row["request_id"], row["gate"]): (row["considered"], row["admitted"]) for row in ladder}
+    assert cut["r0", "project"] == (5, 5)
+    assert (cut["r0", "zone"], cut["r0", "safety"]) == ((5, 4), (4, 3))
+    assert (cut["r0", "recorded"], cut["r0", "superseded"], cut["r0", "window_end"]) == ((3, 2), (2, 1), (1, 1))
+    assert (cut["r1", "recorded"], cut["r1", "window_end"]) == ((3, 0), (0, 0))
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+recorded = st.sampled_from([NOON - 2 * DAY, NOON, NOON + DAY])
+recorded_rows = st.tuples(row_changes, recorded).map(lambda drawn: drawn[0] | {"recorded": drawn[1]})
+
+
+def reference(row: dict, contract: dict, bounds: list[dict]) -> int:
+    """The gate that stops a row, by the grant that takes it furthest; shadowing apart."""
+    full = dict.fromkeys(EVIDENCE.columns) | ROW | row
+    furthest = max((place_stop(full, contract, bound) or 99 for bound in bounds), default=NUMBER["project"])
+    return 0 if furthest == 99 else furthest
+
+
+def distinct_paths(rows: list[dict]) -> list[dict]:
+    """The rows, each with its own path, so that no work tree shadows another row."""
+    return [row | {"path": f"p{n}"} for n, row in enumerate(rows)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(recorded_rows, min_size=1, max_size=8),
+    st.lists(request_changes, min_size=1, max_size=3),
+    grant_lists,
+    st.integers(1, 3),
+)
+def test_every_row_is_stopped_by_the_gate_the_reference_names(rows, requests, grants, chunks):
+    rows = distinct_paths(rows)
+    walled = wall(rows, requests, grants, chunks)
+    for n, contract in enumerate(walled.contracts.to_pylist()):
+        bounds = [bound for bound in walled.bounds.to_pylist() if bound["request_id"] == contract["request_id"]]
+        found = stops(walled, n) if not contract["denied"] else {}
+        for place, row in enumerate(rows):
+            number = reference(row, contract, bounds)
+            if number <= NUMBER["owner"] and number:
+                assert place not in found
+            else:
+                assert found[place] == (GATES[number - 1].name if number else None)
+
+
+def admitted(walled: SimpleNamespace, request: int = 0) -> set[int]:
+    """A(r), as places in the test's list, through the published tables alone."""
+    frame, group = walled.frame, walled.groups["scope_group"][request].as_py()
+    as_of = walled.contracts["as_of"][request].as_py()
+    table = walled.reachable.filter(pa.compute.equal(walled.reachable["scope_group"], group))
+    recorded = frame.row_index.recorded
+    return {
+        frame.n[row["row"]]
+        for row in table.to_pylist()
+        if not row["withheld_by"] and recorded[row["row"]] <= int(as_of.timestamp()) * 1_000_000
+    }
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(recorded_rows, min_size=1, max_size=8),
+    request_changes,
+    grant_lists,
+    st.sampled_from(SELECTORS),
+    st.sampled_from(["public", "internal"]),
+    st.randoms(use_true_random=False),
+)
+def test_narrowing_never_adds_a_row(rows, request, grants, selector, zone, random):
+    rows = distinct_paths(rows)
+    request = {name: value for name, value in request.items() if name != "workspace_root"}
+    before = admitted(wall(rows, [request], grants))
+    narrower = [
+        (request | {"denied_sources": [*request.get("denied_sources", []), selector]}, grants),
+        (request | {"allowed_sources": [s for s in request.get("allowed_sources", SELECTORS) if s != selector]}, grants),
+        (request | {"max_unverified_items": 0}, grants),
+        (request | {"allow_stale_memory": False}, grants),
+        (request | {"min_authority": 3}, grants),
+        (request | {"accepted_authority": request.get("accepted_authority", [])[:1]}, grants),
+        (request | {"branch": "main"}, grants) if "branch" not in request else (request, grants),
+        (request, [grant | {"zone": min(zone, grant.get("zone", "internal"), key=["public", "internal", "private", "restricted"].index)} for grant in grants]),
+        (request, [grant | {"states": ["verified"] if "verified" in grant.get("states", ["verified"]) else []} for grant in grants]),
+        (request, [grant | {"sources": [s for s in grant.get("sources", SELECTORS) if s != selector]} for grant in grants]),
+        (request, grants[:-1]),
+    ]  # fmt: skip
+    for asked, held in random.sample(narrower, 3):
+        assert admitted(wall(rows, [asked], held)) <= before
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(recorded_rows, min_size=1, max_size=8),
+    st.lists(request_changes, min_size=2, max_size=4),
+    grant_lists,
+    st.integers(1, 4),
+)
+def test_company_and_chunks_change_nothing(rows, requests, grants, chunks):
+    batch = wall(rows, requests, grants, chunks)
+    for n, request in enumerate(requests):
+        alone = wall(rows, [request | {"request_id": f"r{n}"}], grants)
+        for table in ("admissible", "ladder"):
+            mine = getattr(batch, table)
+            mine = mine.filter(pa.compute.equal(mine["request_id"], f"r{n}"))
+            drop = [name for name in ("scope_group",) if name in mine.column_names]
+            assert mine.drop_columns(drop).equals(getattr(alone, table).drop_columns(drop))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(recorded_rows, min_size=1, max_size=8), st.lists(recorded_rows, max_size=4), request_changes, grant_lists
+)
+def test_rows_that_are_not_admissible_change_nothing_for_a_request(rows, others, request, grants):
+    """Work trees included: every path is the same, so any row may shadow any other."""
+    before = wall(rows, [request], grants)
+    walled = wall(rows + others, [request], grants)
+    kept = [other for n, other in enumerate(others, start=len(rows)) if n not in admitted(walled)]
+    after = wall(rows + kept, [request], grants)
+    if not admitted(after) & set(range(len(rows), len(rows) + len(kept))):
+        for name in ("rows", "total_length", "row_digest"):
+            assert after.admissible[name].to_pylist() == before.admissible[name].to_pylist()
+
+
+def test_many_instants_are_judged_in_parts(monkeypatch):
+    rows = [{"recorded": NOON - n * DAY, "path": f"p{n}"} for n in range(7)]
+    requests = [{"as_of": NOON - n * DAY} for n in range(9)]
+    whole = wall(rows, requests, [{}]).admissible
+    monkeypatch.setattr(boundary_gates, "_PAIRS_AT_ONCE", 10)
+    assert wall(rows, requests, [{}]).admissible.equals(whole)
+    assert whole["rows"].to_pylist() == [7, 6, 5, 4, 3, 2, 1, 0, 0]
+
+
+def test_no_requests_and_no_rows_give_empty_tables():
+    assert wall([], [{}], [{}]).admissible.to_pylist()[0]["rows"] == 0
+    assert wall([{}], [], [{}]).admissible.num_rows == 0

@@ -1,0 +1,219 @@
+# ruff: noqa: RUF001 - full-width and ideographic characters are part of the subject
+"""The budget is hard, cuts fall at line ends, and every byte that was cut is on record."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
+from selection_line import line
+
+WORDS = [
+    "alpha ",
+    "parse_user(",
+    "你好世界。",
+    "😀👩‍👩‍👧",
+    "1234",
+    "\t",
+    "\n",
+    "\n",
+    "\r\n",
+    "\r",
+    "\u2028",
+    "| ",
+    ">>",
+    "é",
+    "   ",
+    "Error",
+]
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map("".join)
+ITEMS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": TEXTS,
+            "evidence_kind": st.sampled_from(["code", "doc", "test-log", "memory"]),
+            "conflict_set": st.sampled_from([None, None, "s"]),
+            "lifecycle": st.sampled_from(["verified", "candidate"]),
+            "section": st.sampled_from([None, "Intro", "节"]),
+            "semantic_raw": st.sampled_from([0.1, 0.4, 0.7]),
+        }
+    ),
+    min_size=1,
+    max_size=7,
+)
+SHAPES = st.sampled_from(["context-block", "citation-pack", "model-brief"])
+BY_WORD = Counters(
+    {"words": EncodedCounter("words", lambda texts: (len(text.split()) + len(text) // 9 for text in texts))}
+)
+
+
+def counted(text: str, name: str = BASE) -> int:
+    return int(BY_WORD.get(name).count(pa.array([text], pa.large_string()))[0])
+
+
+@given(ITEMS, SHAPES, st.integers(1, 400), st.integers(1, 1500), st.integers(1, 120), st.integers(1, 6))
+@settings(max_examples=120, deadline=None)
+def test_no_limit_is_ever_exceeded(
+    rows: list[dict[str, Any]], shape: str, tokens: int, chars: int, chunk: int, items: int
+) -> None:
+    limits = {"max_tokens": tokens, "max_chars": chars, "max_chunk_tokens": chunk, "max_items": items}
+    made = line(rows, requests={"r1": limits | {"output_shape": shape}}).run()
+    block = made["blocks"].to_pylist()[0]
+    assert block["tokens"] == counted(block["text"]) <= tokens
+    assert block["chars"] == len(block["text"]) <= chars
+    assert block["items"] == made["trimmed"].num_rows <= items
+    assert all(0 <= row["tokens"] <= chunk for row in made["trimmed"].to_pylist())
+    assert (block["text"] == "") == (block["items"] == 0) == (block["block_ref"] is None)
+
+
+@given(ITEMS, st.integers(1, 300))
+@settings(max_examples=30, deadline=None)
+def test_a_counter_that_does_not_add_up_has_the_last_word(rows: list[dict[str, Any]], tokens: int) -> None:
+    made = line(rows, requests={"r1": {"max_tokens": tokens, "tokenizer": "words"}}, counters=BY_WORD).run()
+    block = made["blocks"].to_pylist()[0]
+    assert block["tokens"] == counted(block["text"], "words") <= tokens
+
+
+@given(ITEMS, st.integers(40, 400), st.integers(1, 120))
+@settings(max_examples=80, deadline=None)
+def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
+    rows: list[dict[str, Any]], tokens: int, chunk: int
+) -> None:
+    made = line(rows, requests={"r1": {"max_tokens": tokens, "max_chunk_tokens": chunk}}).run()
+    text = {row["evidence_id"]: row["text"].encode() for row in made["evidence"].to_pylist()}
+    shown = {row["evidence_id"]: row for row in made["trimmed"].to_pylist()}
+    trims = {row["evidence_id"]: row for row in made["trims"].to_pylist()}
+    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
+    assert set(shown) | set(trims) == packed
+    for item, trim in trims.items():
+        ranges = sorted((span["start"], span["end"]) for span in trim["kept_ranges"] + trim["dropped_ranges"])
+        assert ranges[0][0] == 0
+        assert ranges[-1][1] == len(text[item])
+        assert all(before[1] == after[0] for before, after in pairwise(ranges))
+        assert bool(trim["kept_ranges"]) == (item in shown)
+    for item, row in shown.items():
+        if item in trims:
+            (span,) = trims[item]["kept_ranges"]
+            assert text[item][span["start"] : span["end"]].decode() == row["visible_text"]
+        else:
+            assert text[item].decode() in [row["visible_text"] + ending for ending in ("", "\n", "\r\n")]
+
+
+LOG = "".join(f"line {number}\n" for number in range(1, 101))
+
+
+def test_a_cut_falls_at_a_line_end_and_is_shown_as_an_excerpt() -> None:
+    made = line(
+        [{"text": LOG, "evidence_kind": "doc", "line_start": 11, "byte_start": 500}],
+        requests={"r1": {"max_tokens": 120}},
+    ).run()
+    row, trim = made["trimmed"].to_pylist()[0], made["trims"].to_pylist()[0]
+    assert LOG.startswith(row["visible_text"] + "\n")
+    assert row["form"] == "excerpt"
+    assert trim["bound_by"] == "max_tokens" == made["blocks"]["bound_by"][0].as_py()
+    lines = row["visible_text"].count("\n") + 1
+    cited = made["citations"].to_pylist()[0]
+    assert (cited["line_start"], cited["line_end"]) == (11, 10 + lines)
+    assert (cited["byte_start"], cited["byte_end"]) == (500, 500 + len(row["visible_text"]))
+    assert ", excerpt\n" in made["blocks"]["text"][0].as_py()
+
+
+def test_a_cut_log_keeps_its_first_error_line() -> None:
+    text = LOG + "E   AssertionError: expected UTC\n" + LOG
+    made = line([{"text": text, "evidence_kind": "test-log"}], requests={"r1": {"max_chunk_tokens": 60}}).run()
+    row, trim = made["trimmed"].to_pylist()[0], made["trims"].to_pylist()[0]
+    assert row["visible_text"].startswith("line 99\nline 100\nE   AssertionError: expected UTC\nline 1\n")
+    assert row["line_start"] == 99
+    start = text.encode().index(b"line 99\n")
+    assert trim["dropped_ranges"][0] == {"start": 0, "end": start}
+    assert trim["bound_by"] == "max_chunk_tokens"
+
+
+def test_smaller_items_fill_what_a_large_one_leaves() -> None:
+    rows = [
+        {"text": "x" * 3000, "semantic_raw": 0.9},
+        {"text": "short", "semantic_raw": 0.1},
+    ]
+    made = line(rows, requests={"r1": {"max_tokens": 100, "max_chunk_tokens": 2000}}).run()
+    assert made["trimmed"]["visible_text"].to_pylist() == ["short"]
+    assert made["trimmed"]["label"].to_pylist() == ["code#1"]
+    (trim,) = made["trims"].to_pylist()
+    assert trim["kept_ranges"] == []
+    assert trim["dropped_ranges"] == [{"start": 0, "end": 3000}]
+
+
+def test_a_long_line_is_cut_after_a_sentence() -> None:
+    text = " ".join(f"Sentence number {number} ends here." for number in range(60))
+    row = (
+        line([{"text": text, "evidence_kind": "doc"}], requests={"r1": {"max_tokens": 200}})
+        .run()["trimmed"]
+        .to_pylist()[0]
+    )
+    assert row["visible_text"].endswith(" ends here.")
+    chinese = "这是一个很长的段落，用来测试截断。" * 60
+    row = (
+        line([{"text": chinese, "evidence_kind": "doc"}], requests={"r1": {"max_tokens": 200}})
+        .run()["trimmed"]
+        .to_pylist()[0]
+    )
+    assert row["visible_text"].endswith("。")
+
+
+def test_below_the_size_of_the_frame_the_block_is_empty() -> None:
+    made = line([{"text": "alpha"}], requests={f"r{limit:03}": {"max_tokens": limit} for limit in range(1, 80)}).run()
+    items = made["blocks"]["items"].to_pylist()
+    assert items == sorted(items)
+    assert items[0] == 0
+    assert items[-1] == 1
+    empty = [row for row in made["blocks"].to_pylist() if not row["items"]]
+    assert {(row["text"], row["tokens"], row["chars"], row["bound_by"]) for row in empty} == {("", 0, 0, "max_tokens")}
+
+
+@pytest.mark.parametrize(
+    ("limits", "bound"),
+    [
+        ({"max_items": 1}, "max_items"),
+        ({"max_tokens": 75}, "max_tokens"),
+        ({"max_chars": 200}, "max_chars"),
+        ({"max_chunk_tokens": 20}, "max_chunk_tokens"),
+        ({}, None),
+    ],
+)
+def test_each_limit_binds_alone(limits: dict[str, int], bound: str | None) -> None:
+    rows = [{"text": f"value_{number} = {number}\n" * 6, "semantic_raw": 0.5} for number in range(3)]
+    made = line(rows, requests={"r1": limits}).run()
+    assert {row["bound_by"] for row in made["trims"].to_pylist()} == ({bound} if bound else set())
+    assert made["blocks"]["bound_by"].to_pylist() == [bound]
+
+
+def test_a_merged_item_is_cut_around_its_leading_row() -> None:
+    parts = ["".join(f"row_{part}_{number}\n" for number in range(20)) for part in range(3)]
+    rows, offset = [], 0
+    for part, text in enumerate(parts):
+        rows.append(
+            {
+                "text": text,
+                "path": "a.py",
+                "line_start": 1 + 20 * part,
+                "byte_start": offset,
+                "semantic_raw": 0.9 * (part == 2),
+            }
+        )
+        offset += len(text)
+    made = line(rows, requests={"r1": {"max_chunk_tokens": 400, "max_tokens": 200}}).run()
+    (row,) = made["trimmed"].to_pylist()
+    assert row["visible_text"].startswith("row_2_0\n")
+    assert row["merged_rows"] == [row["evidence_id"]]
+    assert row["line_start"] == 41
+    assert row["byte_start"] == len(parts[0]) + len(parts[1])
+
+
+def test_empty_tables_pass_through() -> None:
+    made = line([], requests={"r1": {}, "r2": {"output_shape": "model-brief"}}).run()
+    assert made["trimmed"].num_rows == made["trims"].num_rows == made["citations"].num_rows == 0
+    assert made["blocks"]["text"].to_pylist() == ["", ""]

@@ -1,0 +1,324 @@
+"""The command line: quick help, exit codes by meaning, messages without tracebacks, JSON everywhere."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes import errors
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error, to_json, write_table
+
+COMMANDS = ["index", "run", "ask", "eval", "runs", "snapshots", "replay", "verify", "xray", "lineage", "compact", "doctor", "demo"]
+SHOP = {
+    "README.md": "# shop\n\nSessions and roles.\n",
+    "src/session.ts": "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n",
+    "docs/roles.md": "# Roles\n\nThere is no default role. Tests declare the role they are about.\n",
+}
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A small work tree, indexed for the local user `ana`; the working folder is beside it."""
+    for name, text in SHOP.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert main(["index", "shop", "--project", "shop", "--no-semantic"]) == 0
+    return tmp_path
+
+
+def run(*args: str, capsys) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(list(args))
+    return code, *capsys.readouterr()
+
+
+def ask(*args: str, capsys) -> tuple[str, str]:
+    """The block and the snapshot id of a question."""
+    code, out, err = run("ask", "default role createSession", "--project", "shop", *args, capsys=capsys)
+    assert code == 0, err
+    return out, err.split("snapshot: ")[1].split()[0]
+
+
+def test_help_loads_nothing_of_the_data_stack():
+    code = (
+        "import sys; from scoped_retrieval.pipeline.cli import main; main(['--help']);"
+        "print([m for m in ('torch', 'pandas', 'numpy', 'pyarrow', 'hamilton', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "corpus info", "corpus gc"])
+def test_every_command_has_help_and_json(command, capsys):
+    code, out, _ = run(*command.split(), "--help", capsys=capsys)
+    assert code == 0
+    assert "--json" in out
+
+
+def test_help_lists_every_command(capsys):
+    _, out, _ = run("--help", capsys=capsys)
+    assert [c for c in [*COMMANDS, "corpus"] if f"\n  {c} " not in out] == []
+
+
+def test_every_command_is_in_the_readme():
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [c for c in [*COMMANDS, "corpus info", "corpus gc"] if f"`{c}" not in readme] == []
+
+
+def test_every_setting_is_in_the_readme():
+    from scoped_retrieval.pipeline.settings import SETTINGS
+
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [s for s in SETTINGS if f"| `{s}` |" not in readme] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["asj"], "No such command"),
+        (["ask"], "Missing argument"),
+        (["ask", "q", "--max-tokens", "0"], "--max-tokens"),
+        (["index", "--no-such-flag"], "No such option"),
+        (["corpus", "gc", "--keep", "x"], "--keep"),
+    ],
+)
+def test_a_usage_error_exits_2_with_a_message(args, message, capsys):
+    code, out, err = run(*args, capsys=capsys)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InputError("Expected X, got Y - at z", hint="do this"), 2),
+        (errors.PolicyError("m"), 2),
+        (errors.AccessError("m"), 3),
+        (errors.VerificationError("m"), 5),
+        (errors.StoreError("m"), 7),
+        (errors.BusyError("m"), 7),
+        (errors.ModelError("m"), 7),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_each_error_has_its_exit_code(error, code, capsys):
+    assert print_error(error, as_json=False) == code
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_prints_message_and_hint(capsys):
+    print_error(errors.InputError("Expected X, got Y - at z", hint="do this"), as_json=True)
+    out, err = capsys.readouterr()
+    assert err == "error: Expected X, got Y - at z\n\nHint: do this\n"
+    assert json.loads(out)["error"] == {
+        "type": "InputError", "message": "Expected X, got Y - at z", "hint": "do this", "exit_code": 2,
+    }  # fmt: skip
+
+
+def test_an_unforeseen_error_shows_no_text_of_its_own(capsys):
+    assert print_error(RuntimeError("secret evidence"), as_json=False) == 1
+    assert "secret" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ({}, 0),
+        ({"ok": 3, "empty": 1}, 0),
+        ({"ok": 3, "denied": 1}, 0),
+        ({"denied": 2}, 3),
+        ({"ok": 3, "failed": 1}, 4),
+        ({"denied": 1, "failed": 1}, 4),
+        ({"partial": 1}, 0),
+        ({"erased": 1}, 6),
+    ],
+)
+def test_statuses_decide_the_exit_code_of_a_run(statuses, code):
+    assert exit_code_of(statuses) == code
+
+
+def test_ask_prints_the_block_alone_on_standard_output(shop, capsys):
+    code, out, err = run("ask", "Is there a default role?", "--project", "shop", capsys=capsys)
+    assert code == 0
+    assert "There is no default role" in out
+    assert "snapshot: retr-snap-" in err
+    assert "retr-snap-" not in out
+
+
+def test_ask_as_json_holds_the_same_block(shop, capsys):
+    block, _ = ask(capsys=capsys)
+    _, out, _ = run("ask", "default role createSession", "--project", "shop", "--json", capsys=capsys)
+    found = json.loads(out)
+    assert found["block"] == block
+    assert found["status"] == "ok"
+    assert found["citations"]
+
+
+def test_replay_prints_the_same_bytes(shop, capsys):
+    block, snapshot = ask(capsys=capsys)
+    code, out, _ = run("replay", snapshot, capsys=capsys)
+    assert (code, out) == (0, block)
+
+
+def test_replay_needs_no_corpus(shop, capsys):
+    import shutil
+
+    block, snapshot = ask(capsys=capsys)
+    shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
+    code, out, _ = run("replay", snapshot, capsys=capsys)
+    assert (code, out) == (0, block)
+
+
+def test_another_principal_reads_neither_block_nor_xray(shop, capsys, monkeypatch):
+    _, snapshot = ask(capsys=capsys)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    foreign = [run(command, snapshot, capsys=capsys) for command in ("replay", "xray")]
+    assert [(code, out) for code, out, _ in foreign] == [(3, ""), (3, "")]
+    _, out, _ = run("snapshots", "--json", capsys=capsys)
+    assert json.loads(out) == []
+
+
+def test_a_snapshot_that_is_not_there_and_a_foreign_one_read_alike(shop, capsys, monkeypatch):
+    _, snapshot = ask(capsys=capsys)
+    absent = f"{snapshot[:-1]}{'2' if snapshot[-1] == '1' else '1'}"
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    answers = [run("xray", one, capsys=capsys) for one in (snapshot, absent)]
+    assert answers[0][0] == answers[1][0] == 3
+    assert answers[0][2].replace(snapshot, "ID") == answers[1][2].replace(absent, "ID")
+
+
+def test_nothing_granted_is_denied_with_exit_3(shop, capsys):
+    code, out, err = run("ask", "default role", "--project", "billing", capsys=capsys)
+    assert code == 3
+    assert "(denied)" in err
+    assert "role" not in out
+
+
+def test_run_takes_a_table_and_reports_statuses(shop, capsys):
+    rows = [
+        {"request_id": "a", "question": "default role", "project": "shop", "purpose": "answer-question"},
+        {"request_id": "b", "question": "default role", "project": "shop", "purpose": "fix_tests"},
+    ]
+    Path("requests.jsonl").write_text("\n".join(json.dumps(r) for r in rows))
+    code, out, _ = run("run", "requests.jsonl", "--json", capsys=capsys)
+    summary = json.loads(out)
+    assert code == 4
+    assert summary["statuses"] == {"failed": 1, "ok": 1}
+    _, out, _ = run("runs", "--json", capsys=capsys)
+    assert summary["run_id"] in [r["run_id"] for r in json.loads(out)["runs"]]
+    _, out, _ = run("snapshots", summary["run_id"], "--status", "ok", "--json", capsys=capsys)
+    assert [r["request_id"] for r in json.loads(out)] == ["a"]
+
+
+def test_verify_names_the_part_that_was_changed(shop, capsys):
+    ask(capsys=capsys)
+    assert run("verify", capsys=capsys)[0] == 0
+    file = next((shop / ".scoped-retrieval" / "runs").glob("run-*/*/*.arrow"), None) or next(
+        (shop / ".scoped-retrieval" / "runs").glob("run-*/tables/*/*.parquet")
+    )
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    code, out, _ = run("verify", capsys=capsys)
+    assert code == 5
+    assert file.name in out
+
+
+def test_xray_of_the_one_who_indexed_shows_the_ladder(shop, capsys):
+    _, snapshot = ask(capsys=capsys)
+    code, out, _ = run("xray", snapshot, capsys=capsys)
+    assert code == 0
+    assert "- project: " in out
+    _, out, _ = run("xray", snapshot, "--json", capsys=capsys)
+    assert json.loads(out)["snapshotFound"] is True
+
+
+def test_xray_writes_to_a_file(shop, capsys):
+    _, snapshot = ask(capsys=capsys)
+    code, out, _ = run("xray", snapshot, "--out", "xray.txt", capsys=capsys)
+    assert (code, out) == (0, "")
+    assert Path("xray.txt").read_text().startswith("=== Recall X-ray ===")
+
+
+@pytest.mark.parametrize("format_", ["json", "dot", "svg"])
+def test_lineage_of_line_and_run_in_every_format(shop, capsys, format_):
+    _, snapshot = ask(capsys=capsys)
+    code, _, _ = run("lineage", snapshot, "--out", f"run.{format_}", capsys=capsys)
+    assert code == 0
+    code, _, _ = run("lineage", "--format", format_, "--out", "line", capsys=capsys)
+    assert code == 0
+    assert Path(f"run.{format_}").read_bytes() == Path("line").read_bytes()
+
+
+def test_compact_changes_no_block(shop, capsys):
+    block, snapshot = ask(capsys=capsys)
+    assert run("compact", capsys=capsys)[0] == 0
+    assert run("replay", snapshot, capsys=capsys)[1] == block
+    assert run("verify", capsys=capsys)[0] == 0
+
+
+def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("doctor", "--json", capsys=capsys)
+    found = json.loads(out)
+    assert code == 0
+    assert {c["name"]: c["status"] for c in found["checks"]}["corpus"] == "warn"
+    assert {s["origin"] for s in found["settings"]} == {"default"}
+
+
+def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):
+    corpus = shop / ".scoped-retrieval" / "corpus"
+    for file in corpus.rglob("*"):
+        if file.is_file() and file.name != "grants.yaml":
+            file.write_bytes(b"{}")
+    code, out, _ = run("doctor", "--json", capsys=capsys)
+    assert code == 7
+    assert {c["name"]: c["status"] for c in json.loads(out)["checks"]}["corpus"] == "fail"
+
+
+def test_corpus_info_and_gc(shop, capsys):
+    code, out, _ = run("corpus", "info", "--json", capsys=capsys)
+    assert code == 0
+    assert "shop" in json.dumps(json.loads(out))
+    assert run("corpus", "gc", "--keep", "1", capsys=capsys)[0] == 0
+    ask(capsys=capsys)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
+        (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
+        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "as_of"),
+        (["ask", "", "--project", "shop"], 2, "question"),
+        (["run", "nowhere.jsonl"], 2, "nowhere.jsonl"),
+        (["replay", "retr-snap-0"], 3, "retr-snap-0"),
+        (["index", "nowhere", "--project", "shop"], 2, "nowhere"),
+        (["index", "shop"], 2, "project"),
+        (["lineage", "--format", "bmp"], 2, "json, dot, svg, png"),
+        (["xray", " "], 2, "question"),
+    ],
+)
+def test_bad_input_gives_a_message_and_a_code(shop, capsys, args, code, message):
+    found, _, err = run(*args, capsys=capsys)
+    assert (found, message in err, "Traceback" in err) == (code, True, False), err
+
+
+def test_tables_have_no_escape_codes_in_a_pipe():
+    text = write_table("title", ("a", "b"), [("1", None), ("x" * 200, "2")])
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_json_writes_times_in_utc():
+    from datetime import datetime, timedelta, timezone
+
+    when = datetime(2026, 5, 20, 9, tzinfo=timezone(timedelta(hours=2)))
+    assert json.loads(to_json({"t": when})) == {"t": "2026-05-20T07:00:00Z"}

@@ -1,0 +1,120 @@
+"""The demo: the failing-test story of the sample comes out as told, and its boundaries hold."""
+
+import json
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.demo import run_demo
+
+SECRET = b"AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo without semantic lane and repository: what every installation can run."""
+    return run_demo(tmp_path_factory.mktemp("demo") / "d", semantic=False, say=lambda line: None)
+
+
+def block(demo, request: str) -> str:
+    return demo.rows[request]["blocks"][0]["text"]
+
+
+def decisions(demo, request: str, **wanted) -> list[dict]:
+    return [d for d in demo.rows[request]["decisions"] if all(d[k] == v for k, v in wanted.items())]
+
+
+def test_every_purpose_is_answered_and_the_foreign_project_is_denied(demo):
+    statuses = {request: rows["snapshots"][0]["status"] for request, rows in demo.rows.items()}
+    assert statuses.pop("6-other-project") == "denied"
+    assert set(statuses.values()) == {"ok"}
+    purposes = {rows["contracts"][0]["purpose"] for rows in demo.rows.values()}
+    assert purposes == {"fix-test", "explain-code", "review-risk", "answer-question"}
+
+
+def test_the_failing_test_gets_error_code_rule_and_memory(demo):
+    kinds = {c["evidence_kind"] for c in demo.rows["1-fix-test"]["citations"]}
+    assert {"test-log", "code", "memory"} <= kinds
+    assert "rule" in kinds or "doc" in kinds
+    assert "tests/auth/session.fixture.ts" in block(demo, "1-fix-test")
+
+
+def test_the_block_stays_inside_its_budget(demo):
+    snapshot = demo.rows["1-fix-test"]["snapshots"][0]
+    assert 0 < snapshot["estimated_tokens"] <= snapshot["max_tokens"] == 1200
+
+
+def test_as_of_decides_which_version_of_the_rule_is_shown(demo):
+    assert "There is no default role" in block(demo, "4-rule-today")
+    assert "gets the default role user" in block(demo, "5-rule-in-february")
+    assert "There is no default role" not in block(demo, "5-rule-in-february")
+
+
+def test_a_generated_file_is_guarded_by_its_decision_record(demo):
+    assert "do not edit generated files by hand" in block(demo, "3-review-risk")
+    assert "decision-record" in {c["evidence_kind"] for c in demo.rows["3-review-risk"]["citations"]}
+
+
+def test_nothing_of_the_other_project_is_shown(demo):
+    for request in demo.rows:
+        assert "accountant" not in block(demo, request) if demo.rows[request]["blocks"] else True
+        assert not [d for d in demo.rows[request]["decisions"] if "billing" in d["source_id"]]
+
+
+def test_the_auditor_reads_why_the_twin_is_refused(demo):
+    assert demo.twin
+    assert {(t["decided_by"], t["reason_code"]) for t in demo.twin} == {("project", "out_of_scope_project")}
+    assert "accountant" in demo.twin_block
+
+
+def test_a_runtime_only_artifact_is_hidden_and_recorded(demo):
+    hidden = [d for d in decisions(demo, "1-fix-test", outcome="hidden") if d["source_id"] == "artifact:ci-environment"]
+    assert [d["reason_code"] for d in hidden] == ["not_model_visible"]
+    assert "ci-runner-12" not in block(demo, "1-fix-test")
+
+
+def test_memories_behave_by_their_state(demo):
+    text = block(demo, "1-fix-test")
+    assert "by declaring the role in tests/auth/session.fixture.ts" in text
+    assert "Ben tries" not in "".join(block(demo, r) for r in demo.rows if demo.rows[r]["blocks"])
+    assert "default role user" not in text
+
+
+def test_the_secret_is_in_no_byte_that_was_written(demo):
+    files = [f for f in Path(demo.folder).rglob("*") if f.is_file()]
+    assert len(files) > 10
+    assert [f for f in files if SECRET in f.read_bytes()] == []
+
+
+def test_the_injected_instruction_is_never_an_instruction(demo):
+    for rows in demo.rows.values():
+        for item in rows["trimmed"]:
+            if "gnore all previous requirements" in (item["visible_text"] or ""):
+                assert item["standing"] == "untrusted"
+
+
+def test_the_replay_is_the_block(demo):
+    assert demo.replayed
+
+
+def test_the_text_shows_all_there_is_to_see(demo):
+    text = demo.text()
+    for part in ("Results", "=== Recall X-ray ===", "byte for byte", "out_of_scope_project", "lineage.dot", "tables"):
+        assert part in text
+    assert json.loads(json.dumps(demo.as_dict(), default=str))["replayed"] is True
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="an empty folder or an earlier demo"):
+        run_demo(tmp_path, semantic=False)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_the_same_sample_gives_the_same_blocks(demo, tmp_path):
+    again = run_demo(tmp_path / "again", semantic=False, say=lambda line: None)
+    for request in demo.rows:
+        if demo.rows[request]["blocks"]:
+            assert block(again, request) == block(demo, request)
+    digests = [{r: d.rows[r]["snapshots"][0]["snapshot_digest"] for r in d.rows} for d in (demo, again)]
+    assert digests[0] == digests[1]

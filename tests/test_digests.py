@@ -1,0 +1,178 @@
+"""Digests cover what a table says, not how it is laid out."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.digests import digests_by_request, named_digest, stored_form, table_digest, text_sha256
+from scoped_retrieval.nodes.errors import SchemaError
+from scoped_retrieval.nodes.schema import SPAN, Table, float64, int32, spans, string, strings, table, text
+
+TABLE = table(
+    "things",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="For these tests.",
+    request_id=string("whose", digest=False),
+    label=string("a name", nullable=True),
+    rank=int32("a number", nullable=True),
+    score=float64("another"),
+    tags=strings("words", nullable=True),
+    cuts=spans("ranges", nullable=True),
+    words=text("free text", nullable=True),
+    row=int32("envelope", digest=False),
+)
+
+ROWS = [
+    {"request_id": "a", "label": "x", "rank": 1, "score": 0.5, "tags": ["p", ""], "cuts": [{"start": 0, "end": 3}], "words": "hey", "row": 7},
+    {"request_id": "a", "label": None, "rank": None, "score": -0.0, "tags": None, "cuts": None, "words": None, "row": 8},
+    {"request_id": "b", "label": "", "rank": 0, "score": 0.0, "tags": [], "cuts": [], "words": "", "row": 9},
+]  # fmt: skip
+
+
+def rows_table() -> pa.Table:
+    return TABLE.from_rows(ROWS)
+
+
+def test_the_form_of_version_1_keeps_its_golden_values():
+    assert table_digest(rows_table(), TABLE) == GOLDEN_TABLE
+    assert [d.hex() for d in digests_by_request(rows_table(), TABLE, pa.array(["a", "b"]))] == GOLDEN_REQUESTS
+    assert named_digest({"b": "2", "a": "1"}) == GOLDEN_NAMED
+
+
+def test_text_hashes_are_published_sha256():
+    # FIPS 180-2, appendix B.1
+    assert text_sha256(pa.array(["abc", None, "abc"])).to_pylist() == [
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        None,
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+    ]
+
+
+@pytest.mark.parametrize("column", ["label", "rank", "score", "tags", "cuts", "words"])
+def test_every_covered_value_counts(column: str):
+    other = {"label": "y", "rank": 2, "score": 0.25, "tags": ["p", "q"], "cuts": [], "words": "ho"}[column]
+    changed = TABLE.from_rows([ROWS[0] | {column: other}, *ROWS[1:]])
+    assert table_digest(changed, TABLE) != table_digest(rows_table(), TABLE)
+
+
+def test_the_envelope_does_not_count():
+    moved = TABLE.from_rows([row | {"row": 0, "request_id": "z"} for row in ROWS])
+    assert table_digest(moved, TABLE) == table_digest(rows_table(), TABLE)
+
+
+def test_null_empty_and_zero_differ():
+    def digest(values: list[object], type_: pa.DataType) -> str:
+        return table_digest(pa.table({"v": pa.array(values, type_)}))
+
+    assert digest([None], pa.string()) != digest([""], pa.string())
+    assert digest([None], pa.list_(pa.string())) != digest([[]], pa.list_(pa.string()))
+    assert digest([[None]], pa.list_(pa.string())) != digest([[""]], pa.list_(pa.string()))
+    assert digest([0.0], pa.float64()) != digest([-0.0], pa.float64())
+    assert digest(["1"], pa.string()) != digest([1], pa.int64())
+
+
+def test_moving_a_character_between_cells_counts():
+    first = pa.table({"a": ["xy", "z"], "b": ["", "w"]})
+    second = pa.table({"a": ["x", "z"], "b": ["y", "w"]})
+    assert table_digest(first) != table_digest(second)
+
+
+def test_erased_text_leaves_the_digest_checkable():
+    stored = stored_form(rows_table(), TABLE)
+    assert stored["words"].to_pylist() == [hashlib.sha256(b"hey").hexdigest(), None, hashlib.sha256(b"").hexdigest()]
+    assert table_digest(stored, TABLE) == table_digest(rows_table(), TABLE)
+    assert stored_form(stored, TABLE).equals(stored)
+
+
+def test_requests_have_the_digest_they_have_alone():
+    ids = pa.array(["b", "a", "nobody"])
+    together = digests_by_request(rows_table(), TABLE, ids)
+    alone = [
+        digests_by_request(rows_table().slice(2, 1), TABLE, ids)[0],
+        digests_by_request(rows_table().slice(0, 2), TABLE, ids)[1],
+    ]
+    assert together[:2] == alone
+    assert together[2] == digests_by_request(TABLE.empty(), TABLE, ids)[2]
+
+
+def test_requests_whose_rows_lie_apart_are_gathered_in_order():
+    rows = rows_table()
+    apart = rows.take([0, 2, 1])
+    ids = pa.array(["a", "b"])
+    assert digests_by_request(apart, TABLE, ids) == digests_by_request(rows, TABLE, ids)
+
+
+def test_a_type_without_a_form_is_refused():
+    with pytest.raises(SchemaError, match="Expected a type with a canonical form, got decimal128"):
+        table_digest(pa.table({"v": pa.array([1], pa.decimal128(5))}))
+
+
+cells = st.fixed_dictionaries(
+    {
+        "request_id": st.sampled_from("abc"),
+        "label": st.none() | st.text(max_size=4),
+        "rank": st.none() | st.integers(-5, 5),
+        "score": st.floats(allow_nan=True, width=32),
+        "tags": st.none() | st.lists(st.none() | st.text(max_size=2), max_size=3),
+        "cuts": st.none()
+        | st.lists(st.fixed_dictionaries({"start": st.integers(0, 9), "end": st.integers(0, 9)}), max_size=2),
+        "words": st.none() | st.text(max_size=4),
+        "row": st.integers(0, 9),
+    }
+)
+
+
+@given(rows=st.lists(cells, max_size=8), cut=st.integers(0, 8), pad=st.integers(0, 3))
+def test_layout_never_counts(rows: list[dict[str, object]], cut: int, pad: int):
+    plain = TABLE.from_rows(rows)
+    chunked = pa.concat_tables([plain.slice(0, cut), plain.slice(cut)])
+    padded = TABLE.from_rows([ROWS[0]] * pad + rows + [ROWS[1]]).slice(pad, len(rows))
+    index = TABLE.schema.get_field_index("label")
+    encoded = plain.set_column(index, "label", plain["label"].dictionary_encode())
+    ids = pa.array(["a", "b", "c"])
+    for other in (chunked, padded, encoded):
+        assert table_digest(other, TABLE) == table_digest(plain, TABLE)
+        assert digests_by_request(other, TABLE, ids) == digests_by_request(plain, TABLE, ids)
+
+
+@given(left=st.lists(cells, max_size=4), right=st.lists(cells, max_size=4))
+def test_equal_digests_mean_equal_rows(left: list[dict[str, object]], right: list[dict[str, object]]):
+    def said(rows: list[dict[str, object]]) -> str:
+        kept = [{k: v for k, v in row.items() if TABLE.columns[k].digest} for row in rows]
+        return repr([row | {"score": np.float64(row["score"]).tobytes()} for row in kept])
+
+    same = table_digest(TABLE.from_rows(left), TABLE) == table_digest(TABLE.from_rows(right), TABLE)
+    assert same == (said(left) == said(right))
+
+
+def test_bytes_under_nulls_never_count():
+    hidden = pa.Array.from_buffers(
+        pa.string(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(np.array([0, 1, 4], np.int32)), pa.py_buffer(b"xabc")]
+    )
+    assert table_digest(pa.table({"v": hidden})) == table_digest(pa.table({"v": ["x", None]}))
+    items = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array([3, 4])], fields=list(SPAN))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), items, mask=pa.array([False, True]))
+    assert table_digest(pa.table({"v": lists})) == table_digest(
+        pa.table({"v": pa.array([[{"start": 1, "end": 3}], None], pa.list_(SPAN))})
+    )
+
+
+def test_a_declared_table_needs_its_columns():
+    only: Table = TABLE
+    with pytest.raises(SchemaError, match="Expected column label, got none - at things"):
+        table_digest(rows_table().drop_columns(["label"]), only)
+
+
+GOLDEN_TABLE = "da5dc0923f6af1374fdd85065b852c2df71f195724f612f56dcff0c313a07e48"
+GOLDEN_REQUESTS = [
+    "8888f9c1df8ce0fe7aae8c332b2a543999b8390d35c93559d1d4bc03fed75df7",
+    "1e452a5cf3ef6d686dea768c2b409c92549c5e4896821c2dfd630cb6a0c41208",
+]
+GOLDEN_NAMED = "45b1e6e2d97f8754ce06bf800eea18aab10caf4d259b11a864595a75fbdcb114"

@@ -1,0 +1,156 @@
+"""Grants files: what they give, exact errors, and the starter entry that `index` writes."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.nodes.tables import GRANTS
+from scoped_retrieval.pipeline.grants import load_grants, write_starter_grants
+
+TOKEN = hashlib.sha256(b"secret").hexdigest()
+WHOLE = f"""
+principals:
+  ana:
+    projects: [shop, {{project: pay, zones: private, sources: [session, "git:*"], expires: 2026-12-31T01:00:00+01:00}}]
+    groups: [dev]
+    zones: [public, internal]
+    users: [bob]
+    states: [active, deprecated]
+    act_as: [bot]
+    audit: true
+  bob: {{projects: [shop]}}
+grants:
+  - {{principal: bob, project: platform, zones: restricted, sources: [project-doc], for_projects: [shop], reason: shared rules}}
+tokens:
+  {TOKEN}: ana
+"""
+
+
+def read(tmp_path: Path, text: str):
+    path = tmp_path / "grants.yaml"
+    path.write_text(text)
+    return load_grants(path)
+
+
+def test_a_file_gives_one_row_per_principal_and_project(tmp_path):
+    file = read(tmp_path, WHOLE)
+    rows = {row["rule_id"]: row for row in GRANTS.check(file.table).to_pylist()}
+    assert list(rows) == [
+        "grants[0]",
+        "principals.ana.projects[0]",
+        "principals.ana.projects[1]",
+        "principals.bob.projects[0]",
+    ]
+    shop, pay, platform = rows["principals.ana.projects[0]"], rows["principals.ana.projects[1]"], rows["grants[0]"]
+    assert (shop["own_project"], shop["zone"], shop["users"], shop["sources"]) == (True, "internal", ["bob"], None)
+    assert (shop["states"], shop["groups"], shop["act_as"], shop["audit"]) == (
+        ["verified", "deprecated"],
+        ["dev"],
+        ["bot"],
+        True,
+    )
+    assert (pay["zone"], pay["sources"]) == ("internal", ["git:*", "session-event"])
+    assert pay["expires"] == datetime(2026, 12, 31, tzinfo=UTC)
+    assert (platform["own_project"], platform["for_projects"], platform["zone"]) == (False, ["shop"], "restricted")
+    assert (platform["reason"], platform["expires"], platform["states"]) == ("shared rules", None, None)
+    assert file.tokens == {TOKEN: "ana"}
+    assert (file.projects("ana"), file.projects("bob"), file.projects("x")) == (["pay", "shop"], ["shop"], [])
+    assert file.digest == hashlib.sha256((tmp_path / "grants.yaml").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("text", ["", "principals: {}", "principals:\n  ana:\n", "grants: []\ntokens: {}"])
+def test_nothing_granted_is_an_empty_table(tmp_path, text):
+    assert read(tmp_path, text).table.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("people: {}", r"Expected one of the keys principals, grants, tokens, got 'people' - at .*grants.yaml: people"),
+        ("- ana", r"Expected a mapping with the keys principals, grants, tokens, got a list of 1 - at"),
+        ("principals: [ana]", r"Expected a mapping, got a list of 1 - at .*: principals"),
+        ("principals: {ana: {project: [shop]}}", r"Expected one of the keys projects, .*, got 'project' - at .*: principals.ana.project"),
+        ("principals: {ana: {projects: shop}}", r"Expected a list, got 'shop' - at .*: principals.ana.projects"),
+        ("principals: {ana: {projects: [2024]}}", r"Expected text, got 2024 - at .*: principals.ana.projects\[0\]\n\nHint: put names"),
+        ("principals: {ana: {projects: [no]}}", r"Expected text, got False - at"),
+        ("principals: {ana: {projects: [a, a]}}", r"Expected every project once, got 'a' - at .*projects\[1\].project"),
+        ("principals: {ana: {projects: [{zones: public}]}}", r"Expected a value, got nothing - at .*projects\[0\].project"),
+        ("principals: {ana: {projects: [a], zones: secret}}", r"Expected one of public, .*, got 'secret' - at .*: principals.ana.zones"),
+        ("principals: {ana: {projects: [a], zones: [public, private]}}", r"Expected a zone, or all zones up to one: .*, got a list of 2"),
+        ("principals: {ana: {projects: [a], states: [revoked]}}", r"Expected one of candidate, .*, got 'revoked' - at"),
+        ("principals: {ana: {projects: [a], audit: 1}}", r"Expected true or false, got 1 - at .*: principals.ana.audit"),
+        ("principals: {ana: {projects: [{project: a, expires: 2026-12-31}]}}", r"Expected a date and time with a zone, .*, got '2026-12-31'"),
+        ("principals: {ana: {projects: [{project: a, expires: 2026-12-31T00:00:00}]}}", r"Expected a date and time with a zone"),
+        ("principals: {ana: {projects: [{project: a, expires: soon}]}}", r"Expected a date and time with a zone, .*, got 'soon'"),
+        ("principals: {ana: {}, ana: {}}", r"Expected every key once, got 'ana' again - at .*:1"),
+        ("principals: {1: {}}", r"Expected text as key, got 1"),
+        ("grants: [{principal: ana, project: a}]", r"Expected one of the principals \(there are none\), got 'ana' - at .*grants\[0\].principal"),
+        ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\].project"),
+        ("principals: {ana: {}}\ngrants: [{principal: ana, project: a, zone: public}]", r"got 'zone' - at .*grants\[0\].zone"),
+        ("principals: {ana: {}}\ntokens: {abc: ana}", r"Expected a SHA-256 as 64 hex digits, got 3 characters - at .*: tokens"),
+        (f"principals: {{ana: {{}}}}\ntokens: {{{TOKEN}: bob}}", r"Expected one of the principals ana, got 'bob'"),
+    ],
+)  # fmt: skip
+def test_an_error_names_file_key_what_was_expected_and_what_came(tmp_path, text, message):
+    with pytest.raises(PolicyError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_token_is_never_quoted(tmp_path):
+    with pytest.raises(PolicyError) as error:
+        read(tmp_path, "principals: {ana: {}}\ntokens: {my-bearer-token: ana}")
+    assert "my-bearer-token" not in str(error.value)
+
+
+def test_a_missing_file_says_how_to_get_one(tmp_path):
+    with pytest.raises(
+        PolicyError, match=r"Expected a grants file, got No such file .*\n\nHint: `scoped-retrieval index"
+    ):
+        load_grants(tmp_path / "grants.yaml")
+
+
+def test_a_starter_entry_is_written_once(tmp_path):
+    path = tmp_path / "config" / "grants.yaml"
+    assert write_starter_grants(path, "ana", "shop")
+    before = path.read_bytes()
+    assert not write_starter_grants(path, "ana", "shop")
+    assert path.read_bytes() == before
+    assert load_grants(path).projects("ana") == ["shop"]
+    assert (path.stat().st_mode & 0o777) == 0o600
+
+
+def test_a_starter_entry_keeps_everything_that_stands(tmp_path):
+    path = tmp_path / "grants.yaml"
+    path.write_text(WHOLE)
+    path.chmod(0o640)
+    before = load_grants(path)
+    assert not write_starter_grants(path, "ana", "pay")
+    assert path.read_text() == WHOLE
+    assert write_starter_grants(path, "bob", "new")
+    assert write_starter_grants(path, "cyd", "shop")
+    after = load_grants(path)
+    kept = [row for row in after.table.to_pylist() if row["rule_id"] in set(before.table["rule_id"].to_pylist())]
+    assert kept == before.table.to_pylist()
+    assert (after.projects("bob"), after.projects("cyd"), after.tokens) == (["new", "shop"], ["shop"], before.tokens)
+    assert (path.stat().st_mode & 0o777) == 0o640
+
+
+@pytest.mark.parametrize("text", ["principals: [x]", "nonsense: 1", "a: ["])
+def test_a_file_that_is_not_understood_is_left_alone(tmp_path, text):
+    path = tmp_path / "grants.yaml"
+    path.write_text(text)
+    with pytest.raises(PolicyError):
+        write_starter_grants(path, "ana", "shop")
+    assert path.read_text() == text
+    assert [file.name for file in tmp_path.iterdir() if file.suffix != ".lock"] == ["grants.yaml"]
+
+
+@pytest.mark.parametrize("name", ["2024", "no", "a: b", "é", "#x"])
+def test_names_that_yaml_could_misread_come_back_as_written(tmp_path, name):
+    path = tmp_path / "grants.yaml"
+    write_starter_grants(path, name, name)
+    assert load_grants(path).projects(name) == [name]

@@ -1,0 +1,132 @@
+"""What is installed: every sub-package listed, data inside, and no bare `nodes` or `pipeline` in site-packages."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = ("nodes", "pipeline")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The wheel and the sdist, built from a copy without network: the installed setuptools is used."""
+    folder = tmp_path_factory.mktemp("dist")
+    source = folder / "source"
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in (*FOLDERS, "data", "tests"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    for file in ROOT.glob("*.*"):
+        if file.is_file():
+            shutil.copy(file, source)
+    for name in ("LICENSE", "Makefile"):
+        shutil.copy(ROOT / name, source)
+    for build in ("build_wheel", "build_sdist"):
+        command = f"import setuptools.build_meta as b, sys; b.{build}(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", command, str(folder)], cwd=source, capture_output=True, check=True)
+    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+def test_every_sub_package_is_listed():
+    listed = set(PYPROJECT["tool"]["setuptools"]["packages"])
+    present = {
+        "scoped_retrieval." + file.parent.relative_to(ROOT).as_posix().replace("/", ".")
+        for folder in (*FOLDERS, "data")
+        for file in (ROOT / folder).rglob("__init__.py")
+    }
+    assert present == listed
+
+
+def test_every_folder_with_modules_is_a_package():
+    folders = {file.parent for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")}
+    assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
+
+
+def test_all_imports_between_our_modules_are_relative():
+    absolute = re.compile(r"^\s*(?:from|import)\s+(?:scoped_retrieval|nodes|pipeline)\b", re.MULTILINE)
+    files = [f for folder in FOLDERS for f in (ROOT / folder).rglob("*.py")]
+    assert [f.name for f in files if absolute.search(f.read_text(encoding="utf-8"))] == []
+
+
+def test_wheel_holds_packages_data_and_nothing_else(built):
+    with zipfile.ZipFile(built[0]) as wheel:
+        names = wheel.namelist()
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops == {"scoped_retrieval"}
+    for wanted in ("nodes/tables.py", "nodes/py.typed", "pipeline/cli/app.py", "data/demo/requests.jsonl"):
+        assert f"scoped_retrieval/{wanted}" in names
+    for file in (ROOT / "data" / "demo").rglob("*"):
+        if file.is_file():
+            assert f"scoped_retrieval/{file.relative_to(ROOT).as_posix()}" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_sdist_can_build_and_test_itself(built):
+    with tarfile.open(built[1]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"Makefile", "constraints.txt", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"} <= names
+    assert "tests/test_packaging.py" in names
+    assert "data/demo/shop/work_tree/AGENTS.md" in names
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """A bare environment with our wheel alone; its dependencies are those of the running one, without our source."""
+    folder = tmp_path_factory.mktemp("env")
+    venv.create(folder, with_pip=False)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pure = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    with zipfile.ZipFile(built[0]) as wheel:
+        wheel.extractall(pure)
+    dependencies = next(p for p in sys.path if p.endswith("site-packages"))
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": dependencies, "HOME": str(folder), "PYTHONSAFEPATH": "1"}
+    return python, environ, folder
+
+
+def test_no_module_named_nodes_or_pipeline_is_importable_bare(installed):
+    python, environ, folder = installed
+    code = (
+        "import importlib.util as u, sys, scoped_retrieval.pipeline.cli, scoped_retrieval.nodes.tables as t;"
+        "assert 'env' in t.__file__ or 'site-packages' in t.__file__, t.__file__;"
+        "found = [m for m in ('nodes', 'pipeline', 'data') if u.find_spec(m) or m in sys.modules];"
+        "print(t.__file__); sys.exit(repr(found) if found else 0)"
+    )
+    run = subprocess.run([python, "-c", code], env=environ, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert str(folder) in run.stdout
+
+
+def test_a_bare_install_prints_its_help(installed):
+    python, environ, folder = installed
+    code = "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main(['--help']))"
+    run = subprocess.run([python, "-c", code], env=environ, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "Usage: scoped-retrieval" in run.stdout
+
+
+def test_a_base_install_asks_for_no_torch():
+    project = PYPROJECT["project"]
+    assert not [d for d in project["dependencies"] if re.match(r"(torch|sentence|gt-all|transformers)", d)]
+    assert {"semantic", "viz", "notebook", "all"} <= set(project["optional-dependencies"])
+
+
+def test_constraints_keep_torch_plain_and_name_no_host():
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert re.search(r"^torch==\d+\.\d+\.\d+$", text, re.MULTILINE)
+    assert "://" not in text
+    assert not re.search(r"^nvidia", text, re.MULTILINE)

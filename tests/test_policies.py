@@ -1,0 +1,157 @@
+"""Purpose policies: every column of every purpose, exact errors, whole files replaced, nothing half-applied."""
+
+from __future__ import annotations
+
+import math
+from importlib import resources
+
+import pytest
+import yaml
+from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
+from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, PURPOSES, REQUIRED_EVIDENCE, SCORE_TERMS
+from scoped_retrieval.pipeline.policies import load_policies
+
+FIX_TEST = resources.files("scoped_retrieval.data").joinpath("policies", "purposes", "fix-test.yaml").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "purposes").mkdir()
+    return tmp_path
+
+
+def write(folder, text: str, name: str = "fix-test.yaml") -> None:
+    (folder / "purposes" / name).write_text(text)
+
+
+def changed(**changes) -> str:
+    """The bundled file with values replaced by dotted key (`__` for a dot); None removes the key."""
+    content = yaml.safe_load(FIX_TEST)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = content
+        for key in parents:
+            place = place[int(key) if isinstance(place, list) else key.replace("_", "-") if key not in place else key]
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+    return yaml.safe_dump(content)
+
+
+def test_the_bundled_policies_hold_every_purpose_kind_and_weight():
+    policies = load_policies()
+    purposes = PURPOSE_POLICIES.check(policies.purpose_policies).to_pylist()
+    assert [row["purpose"] for row in purposes] == sorted(PURPOSES.values)
+    for row in purposes:
+        assert math.isclose(sum(row[f"weight_{term}"] for term in SCORE_TERMS), 1.0)
+        assert "revoked" not in row["include_states"]
+    kinds = KIND_POLICIES.check(policies.kind_policies)
+    assert kinds.num_rows == len(PURPOSES.values) * len(EVIDENCE_KINDS.values)
+    rules = PLAN_RULES.check(policies.plan_rules).to_pylist()
+    for purpose in PURPOSES.values:
+        mine = [rule for rule in rules if rule["purpose"] == purpose]
+        assert [rule["ordinal"] for rule in mine] == list(range(1, len(mine) + 1))
+        assert {need for rule in mine for need in rule["requires"]} == set(REQUIRED_EVIDENCE.values)
+
+
+def test_the_bundled_tables_are_in_declared_order():
+    policies = load_policies()
+    for declared, table in (
+        (PURPOSE_POLICIES, policies.purpose_policies),
+        (KIND_POLICIES, policies.kind_policies),
+        (PLAN_RULES, policies.plan_rules),
+    ):
+        assert table.equals(table.sort_by([(name, "ascending") for name in declared.order]))
+
+
+def test_fix_test_asks_its_six_questions_and_prefers_logs_and_code_to_documents():
+    policies = load_policies()
+    asked = [rule["intent"] for rule in policies.plan_rules.to_pylist() if rule["purpose"] == "fix-test"]
+    assert asked == ["find-error", "find-rule", "find-code", "find-rule", "find-memory", "find-decision"]
+    kinds = {(row["purpose"], row["evidence_kind"]): row for row in policies.kind_policies.to_pylist()}
+    assert kinds["fix-test", "doc"]["actionability"] < kinds["fix-test", "test-log"]["actionability"]
+    assert kinds["fix-test", "test-log"]["half_life_days"] < kinds["fix-test", "code"]["half_life_days"]
+    assert kinds["review-risk", "rule"]["actionability"] > kinds["review-risk", "code"]["actionability"]
+    assert {kinds[p, k]["half_life_days"] for p in PURPOSES.values for k in ("rule", "decision-record")} == {math.inf}
+
+
+def test_a_file_of_the_users_folder_replaces_one_purpose_whole(folder):
+    write(folder, changed(budget__max_tokens=77))
+    own, bundled = load_policies(folder), load_policies()
+    tokens = dict(
+        zip(own.purpose_policies["purpose"].to_pylist(), own.purpose_policies["max_tokens"].to_pylist(), strict=True)
+    )
+    assert (tokens["fix-test"], tokens["answer-question"]) == (77, 1200)
+    assert own.digest != bundled.digest
+    assert own.purpose_policies["version"].to_pylist()[:3] != own.purpose_policies["version"].to_pylist()[1:]
+
+
+def test_an_empty_folder_changes_nothing(folder):
+    assert load_policies(folder).digest == load_policies().digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"purpose": "fix-tests"}, r"Expected one of fix-test, .*, got 'fix-tests' - at .*fix-test.yaml: purpose"),
+        ({"purpose": "review-risk"}, r"Expected fix-test, got 'review-risk' - at .*: purpose"),
+        ({"merge_policy": "best"}, r"Expected one of interleave-by-relevance, .*, got 'best' - at .*: merge_policy"),
+        (
+            {"include_states": ["revoked"]},
+            r"Expected one of candidate, verified, .*, got 'revoked' - at .*include_states\[0\]",
+        ),
+        ({"include_states": "verified"}, r"Expected a list, got 'verified' - at .*: include_states"),
+        ({"budget__max_items": 0}, r"Expected a whole number from 1 to 2147483647, got 0 - at .*: budget.max_items"),
+        ({"budget__max_items": True}, r"Expected a whole number .*, got True - at .*: budget.max_items"),
+        ({"budget__max_items": 2.5}, r"Expected a whole number .*, got 2.5 - at"),
+        ({"budget__lane_k": None}, r"Expected a value, got nothing - at .*: budget.lane_k"),
+        ({"budget__tokens": 5}, r"Expected one of the keys lane_k, .*, got 'tokens' - at .*: budget.tokens"),
+        ({"weights__semantic": -1}, r"Expected a number from 0 to 100, got -1 - at .*: weights.semantic"),
+        ({"weights__semantic": math.nan}, r"Expected a number from 0 to 100, got nan - at"),
+        ({"weights__semantic": "much"}, r"Expected a number from 0 to 100, got 'much' - at"),
+        ({"kinds__code": None}, r"Expected a value, got nothing - at .*: kinds.code"),
+        (
+            {"kinds__code__actionability": 1.5},
+            r"Expected a number from 0 to 1, got 1.5 - at .*: kinds.code.actionability",
+        ),
+        ({"kinds__code__half_life_days": 0}, r"Expected a number above 0, or .inf, got 0 - at"),
+        ({"plan": []}, r"Expected at least one sub-query, got a list of 0 - at .*: plan"),
+        ({"plan__0__lanes": ["bm25"]}, r"Expected one of lexical, .*, got 'bm25' - at .*: plan\[0\].lanes\[0\]"),
+        ({"plan__0__parts": []}, r"Expected at least one word, got a list of 0 - at .*: plan\[0\].parts"),
+        ({"plan__0__min_authority": 4}, r"Expected a whole number from 0 to 3, got 4 - at"),
+        ({"plan__0__max_age_days": math.inf}, r"Expected a finite number, got inf - at"),
+        ({"plan__0__why": "x"}, r"Expected one of the keys intent, .*, got 'why' - at .*: plan\[0\].why"),
+    ],
+)
+def test_an_error_names_file_key_what_was_expected_and_what_came(folder, changes, message):
+    write(folder, changed(**changes))
+    with pytest.raises(PolicyError, match=message):
+        load_policies(folder)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xff\xfe", r"Expected UTF-8, got byte 0 that is not - at .*fix-test.yaml"),
+        (b"a: [", r"Expected YAML, got .* - at .*fix-test.yaml:1"),
+        (b"", r"Expected a mapping with the keys purpose, .*, got nothing - at"),
+        (b"- x", r"Expected a mapping with the keys .*, got a list of 1 - at"),
+        (b"purpose: fix-test\npurpose: fix-test", r"Expected every key once, got 'purpose' again - at .*:2"),
+        (b"1: x", r"Expected text as key, got 1 .* - at .*:1"),
+        (b"!!python/object/apply:os.getcwd []", r"Expected YAML, got could not determine a constructor .* - at"),
+    ],
+)
+def test_a_file_that_is_no_policy_is_refused(folder, data, message):
+    (folder / "purposes" / "fix-test.yaml").write_bytes(data)
+    with pytest.raises(PolicyError, match=message):
+        load_policies(folder)
+
+
+def test_files_of_no_purpose_and_missing_folders_are_refused(folder):
+    with pytest.raises(PolicyError, match=r"Expected a folder with `purposes/\*.yaml`, got none"):
+        load_policies(folder / "absent")
+    write(folder, FIX_TEST, "fix_test.yaml")
+    with pytest.raises(PolicyError, match=r"Expected one of fix-test.yaml, .*, got 'fix_test.yaml'"):
+        load_policies(folder)

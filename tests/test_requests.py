@@ -1,0 +1,219 @@
+"""The door: what may be asked, under which names, and what becomes of a row that is not what was expected."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
+from scoped_retrieval.pipeline.requests import read_requests, resolve_requests
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
+
+
+def resolved(*rows: Any, **how: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    requests, failures = resolve_requests(rows, principal="ana", asked_at=NOW, **how)
+    REQUESTS.check(requests)
+    FAILURES.check(failures)
+    return requests.to_pylist(), dict(zip(*failures.to_pydict().values(), strict=True))
+
+
+def the_only(**fields: Any) -> dict[str, Any]:
+    requests, failures = resolved(ROW | fields)
+    assert not failures, failures
+    return requests[0]
+
+
+def refusal(row: dict[str, Any], **how: Any) -> str:
+    requests, failures = resolved(row, **how)
+    assert not requests
+    return next(iter(failures.values()))
+
+
+def test_a_row_gets_its_defaults_and_both_clocks():
+    request = the_only()
+    assert request["principal"] == "ana"
+    assert request["asked_at"] == request["as_of"] == NOW
+    assert (request["tokenizer"], request["intent_source"], request["recall_effort"]) == (
+        "approx-bpe/1",
+        "runtime",
+        "full",
+    )
+    assert request["max_tokens"] is None
+
+
+def test_the_documents_intent_reads_like_a_flat_row():
+    intent = {
+        "kind": "retrieval.request",
+        "id": "intent-7",
+        "projectId": "shop",
+        "purpose": "fix-test",
+        "question": "why?",
+        "anchors": {"failingTest": "tests/a.py::t", "errorText": "E1", "currentFiles": ["a.py"], "symbols": ["f"]},
+        "requiredEvidence": ["current-code", "rule"],
+        "timeBoundary": {"asOf": "2025-01-02T00:00:00+01:00", "allowStaleMemory": True},
+        "evidencePolicy": {"acceptedAuthority": ["workspace"], "maxUnverifiedItems": 0, "requireSnapshot": True},
+        "budget": {"maxTokens": 1200},
+    }
+    flat = {
+        "intent_id": "intent-7",
+        "project": "shop",
+        "purpose": "fix-test",
+        "question": "why?",
+        "failing_test": "tests/a.py::t",
+        "error_text": "E1",
+        "current_files": ["a.py"],
+        "anchor_symbols": ["f"],
+        "required_evidence": ["current-code", "project-rule"],
+        "as_of": "2025-01-01T23:00:00Z",
+        "allow_stale_memory": True,
+        "accepted_authority": ["current-workspace"],
+        "max_unverified_items": 0,
+        "require_snapshot": True,
+        "max_tokens": 1200,
+    }
+    (nested,), _ = resolved(intent)
+    (plain,), _ = resolved(flat)
+    assert nested == plain
+    assert nested["as_of"] == datetime(2025, 1, 1, 23, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"purpose": "fix_tests"}, "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests' - at requests[0].purpose"),
+        ({"purpose": None}, "Expected a purpose, got 'none' - at requests[0].purpose"),
+        ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got '2025-01-01T00:00:00 without an offset' - at requests[0].as_of"),
+        ({"asked_at": "2025-01-01T00:00:00Z"}, "Expected no asked_at: it is stamped at the door - at requests[0].asked_at"),
+        ({"principal": "bob"}, "Expected the credential's principal 'ana', got 'bob' - at requests[0].principal"),
+        ({"budget": {"max_tokens": 0}}, "Expected a whole number from 1 to 2147483647, got 0 - at requests[0].budget.max_tokens"),
+        ({"budget": {"max_tokens": True}}, "Expected a whole number from 1 to 2147483647, got True - at requests[0].budget.max_tokens"),
+        ({"budget": [1]}, "Expected an object, got 'list' - at requests[0].budget"),
+        ({"quesion": "x"}, "Expected a field of a request, got 'quesion' - at requests[0].quesion"),
+        ({"question": 7}, "Expected text, got 'int' - at requests[0].question"),
+        ({"question": "\ud800"}, "Expected Unicode text, got a lone surrogate at 0 - at requests[0].question"),
+        ({"question": "  "}, "Expected a question or an anchor, got 'neither' - at requests[0].question"),
+        ({"anchors": {"current_files": "a.py"}}, "Expected a list of texts, got 'str' - at requests[0].anchors.current_files"),
+        ({"window": "soon"}, "Expected a length of time such as 30d, 12h or 2w, got 'soon' - at requests[0].window"),
+        ({"as_of": "commit:abc1234"}, "Expected a commit that this project's corpus knows, got 'commit:abc1234' - at requests[0].as_of"),
+        ({"as_of": "commit:xyz"}, "Expected commit:SHA with 7 to 64 hex digits, got 'commit:xyz' - at requests[0].as_of"),
+        ({"include_after": "2025-02-01T00:00:00Z", "exclude_after": "2025-01-01T00:00:00Z"}, "Expected a window that ends after it starts, got 'an empty one' - at requests[0].exclude_after"),
+        ({"project": "shop", "projectId": "shop"}, "Expected project once, got it twice - at requests[0].projectId"),
+        ({"tokenizer": "gpt"}, "Expected approx-bpe/1, a path that ends in .json or tiktoken:<encoding>, got 'gpt' - at tokenizer"),
+    ],
+)  # fmt: skip
+def test_what_is_not_expected_is_named(fields: dict[str, Any], message: str):
+    assert refusal(ROW | fields).startswith(message)
+
+
+def test_one_bad_row_fails_alone():
+    rows = [ROW | {"request_id": "good"}, {"request_id": "bad", **ROW, "purpose": "?"}, 7, ROW]
+    requests, failures = resolved(*rows)
+    assert sorted(failures) == ["bad", "row-2"]
+    assert len(requests) == 2
+
+
+def test_ids_are_the_digest_of_what_is_asked():
+    assert the_only(trace_id="t1")["request_id"] == the_only()["request_id"]
+    assert the_only(question="what else?")["request_id"] != the_only()["request_id"]
+    assert len(the_only()["request_id"]) == 16
+
+
+def test_the_second_of_two_equal_ids_fails_under_another():
+    requests, failures = resolved(ROW, ROW, {"request_id": "row-1", **ROW})
+    assert len(requests) == 2
+    assert failures == {
+        "row-1-2": "Expected a request_id of its own, got one that stands before - at requests[1].request_id"
+    }
+
+
+def test_nobody_asks_without_a_name():
+    with pytest.raises(InputError, match="Expected a principal, got 'none' - at credential"):
+        resolve_requests([ROW], principal="", asked_at=NOW)
+
+
+def test_a_commit_resolves_in_its_own_project_only():
+    class Commits:
+        def commit_time(self, sha: str, project: str) -> datetime | None:
+            return NOW if (sha, project) == ("abc1234", "shop") else None
+
+    (request,), _ = resolved(ROW | {"as_of": "commit:ABC1234"}, corpus=Commits())
+    assert request["as_of"] == NOW
+    assert "abc1234" in refusal(ROW | {"project": "pay", "as_of": "commit:abc1234"}, corpus=Commits())
+
+
+def test_windows_are_lengths_in_days():
+    assert [the_only(window=w)["window_days"] for w in ("30d", "12h", "2w", "P7D", 1.5)] == [30.0, 0.5, 14.0, 7.0, 1.5]
+
+
+def test_authority_has_words_and_ranks():
+    assert [the_only(min_authority=a)["min_authority"] for a in ("low", "medium", "high", 3)] == [0, 1, 2, 3]
+
+
+def test_an_anchor_makes_a_question_unnecessary():
+    assert the_only(question="", failing_test="tests/a.py::t")["question"] == ""
+
+
+def test_secrets_are_masked_before_anything_else_reads_them():
+    secret = "AKIA" + "Q3EGRIF5WX7YNPKS"
+    request = the_only(question=f"is {secret} valid?", current_files=[f"{secret}.py"])
+    assert secret not in request["question"]
+    assert secret not in request["current_files"][0]
+
+
+def test_no_message_quotes_a_question():
+    assert "launch code" not in refusal(ROW | {"question": "the launch code", "purpose": "x"})
+    assert "launch code" not in refusal({"request_id": "a", "question": ["the launch code"], "project": "p"})
+
+
+def test_defaults_fill_what_a_row_leaves_out():
+    (request,), _ = resolved({"question": "why?"}, defaults={"project": "shop", "purpose": "explain-code"})
+    assert (request["project"], request["purpose"]) == ("shop", "explain-code")
+
+
+def test_every_format_gives_the_same_requests(tmp_path: Path):
+    lines = '{"request_id": "a", "project": "shop", "purpose": "fix-test", "question": "why, oh why?", "anchors": {"current_files": ["a.py", "b.py"]}, "time": {"as_of": "2025-01-01T00:00:00Z"}, "budget": {"max_tokens": 1200}}\n'
+    (tmp_path / "r.jsonl").write_text("\n" + lines)
+    (tmp_path / "r.json").write_text(f"[{lines}]")
+    (tmp_path / "r.csv").write_text(
+        "request_id,project,purpose,question,anchors.current_files,time.as_of,budget.max_tokens,budget.max_chars\n"
+        'a,shop,fix-test,"why, oh why?",a.py; b.py,2025-01-01T00:00:00Z,1200,\n'
+    )
+    pq.write_table(pa.Table.from_pylist(read_requests(tmp_path / "r.jsonl")), tmp_path / "r.parquet")
+    tables = [resolved(*read_requests(tmp_path / name))[0] for name in ("r.jsonl", "r.json", "r.csv", "r.parquet")]
+    assert len(tables[0]) == 1
+    assert all(table == tables[0] for table in tables)
+
+
+def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
+    (tmp_path / "r.jsonl").write_text('{"project": "p", "purpose": "fix-test", "question": "x"}\n{oops\n[1]\n')
+    requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
+    assert len(requests) == 1
+    assert failures == {
+        "row-1": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
+        "row-2": "Expected one JSON object a line, got list - at r.jsonl:3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("r.jsonl", b"", "Expected at least one request, got 'none' - at r.jsonl"),
+        ("r.jsonl", b'{"question": "\xff"}', "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
+        ("r.json", b"{oops", "Expected JSON, got text that is no JSON - at r.json:1"),
+        ("r.parquet", b"PAR1oops", "Expected a readable Parquet file, got ArrowInvalid - at r.parquet"),
+        ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
+        ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, message: str):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_requests(tmp_path / name)
+    assert str(caught.value) == message

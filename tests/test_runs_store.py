@@ -1,0 +1,246 @@
+"""Runs: nothing half-written is ever visible, and resuming does exactly the rest."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.runs import Run, RunStore, StagedRun, replay, verify
+from scoped_retrieval.pipeline.runs.files import files_below
+from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+Tables = dict[str, pa.Table]
+Maker = Callable[..., Tables]
+
+
+def stage(store: RunStore, line_tables: Maker) -> StagedRun:
+    """Four requests in two shards."""
+    tables = line_tables(4)
+    return store.stage(
+        tables["requests"],
+        TABLES["failures"].empty(),
+        pa.array([0, 0, 1, 1], pa.int32()),
+        now=NOON,
+        inputs={name: tables[name] for name in PER_RUN},
+        settings={"generation": "g1"},
+        lineage={"nodes": [], "edges": []},
+    )
+
+
+def do_the_rest(staged: StagedRun, line_tables: Maker) -> Run:
+    for shard in staged.pending():
+        staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
+    return staged.finish()
+
+
+def written(store: RunStore, line_tables: Maker) -> Run:
+    return do_the_rest(stage(store, line_tables), line_tables)
+
+
+def as_given(run_id: str, line_tables: Maker) -> Tables:
+    """What the line gave for both shards."""
+    shards = [line_tables(2, run_id=run_id), line_tables(2, run_id=run_id, first=3)]
+    return {name: pa.concat_tables([shard[name] for shard in shards]) for name in shards[0]}
+
+
+def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path, line_tables: Maker):
+    run = written(RunStore(tmp_path), line_tables)
+    expected = as_given(run.run_id, line_tables)
+    for name in ("requests", "decisions", "conditions", "trimmed", "blocks", "snapshots"):
+        assert run.table(name, texts=True).equals(expected[name]), name
+    assert run.manifest["statuses"] == {"ok": 4}
+    assert run.manifest["snapshots"] == 4
+    assert files_below(run.folder) and not (run.folder / "stage").exists()
+
+
+def test_no_free_text_stands_in_any_table(tmp_path: Path, line_tables: Maker):
+    run = written(RunStore(tmp_path), line_tables)
+    for name, table in run.tables().items():
+        for row in table.to_pylist():
+            assert not any(isinstance(v, str) and " of r0" in v for v in row.values()), name
+    assert "block of r0001" in run.texts["text"].to_pylist()
+
+
+def test_an_unfinished_run_is_listed_apart(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    assert store.unfinished() == [staged.run_id]
+    assert store.list() == []
+    with pytest.raises(StoreError, match="Expected a finished run, got an unfinished one"):
+        store.open(staged.run_id)
+    run = do_the_rest(store.resume(staged.run_id), line_tables)
+    assert store.unfinished() == []
+    assert [r.run_id for r in store.list()] == [run.run_id]
+    with pytest.raises(StoreError, match="Expected an unfinished run, got a finished one"):
+        store.resume(run.run_id)
+
+
+def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    staged.write(0, line_tables(2, run_id=staged.run_id))
+    assert store.resume(staged.run_id).pending() == [1]
+
+
+def test_a_part_that_does_not_match_its_receipt_is_run_again(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    staged.write(0, line_tables(2, run_id=staged.run_id))
+    part = staged.folder / "tables/decisions/part-00000.parquet"
+    part.write_bytes(part.read_bytes()[:-1])
+    assert store.resume(staged.run_id).pending() == [0, 1]
+    assert verify(store, do_the_rest(store.resume(staged.run_id), line_tables).run_id).ok
+
+
+def test_an_undecided_candidate_stops_the_write(tmp_path: Path, line_tables: Maker):
+    staged = stage(RunStore(tmp_path), line_tables)
+    tables = line_tables(2, run_id=staged.run_id)
+    with pytest.raises(VerificationError, match="Expected one decision for each of 6 candidates, got 5"):
+        staged.write(0, tables | {"decisions": tables["decisions"].slice(1)})
+    assert staged.pending() == [0, 1]
+
+
+def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
+    staged = stage(RunStore(tmp_path), line_tables)
+    with staged.lock(), pytest.raises(BusyError, match="got a lock that another process holds"), staged.lock():
+        pass
+
+
+class Fault:
+    """Lets the first `allowed` renames, syncs and writes of the disk pass, then fails every one, like a full disk."""
+
+    def __init__(self, allowed: int) -> None:
+        self.left = allowed
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for name in ("replace", "fsync", "rename", "mkdir", "unlink", "rmdir"):
+            patch.setattr(os, name, self._guarded(getattr(os, name)))
+
+    def _guarded(self, real: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **kwargs: object) -> object:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(28, "No space left on device")
+            return real(*args, **kwargs)
+
+        return call
+
+
+def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pytest.MonkeyPatch) -> bool:
+    """Run into a fault, look at what is visible, then finish; returns whether the fault was met."""
+    store = RunStore(folder)
+    fault = Fault(allowed)
+    with patch.context() as patched:
+        fault.install(patched)
+        try:
+            written(store, line_tables)
+            met = False
+        except (OSError, ScopedRetrievalError):
+            met = True
+    store = RunStore(folder)
+    for run in store.list():
+        assert run.snapshots.num_rows == 4
+    unfinished = store.unfinished()
+    assert len(unfinished) + len([r for r in store.list() if r.run_id not in unfinished]) <= 1
+    if unfinished:
+        run = do_the_rest(store.resume(unfinished[0]), line_tables)
+    elif store.list():
+        run = store.list()[0]
+    else:
+        run = written(store, line_tables)
+    assert verify(store, run.run_id).ok
+    assert run.snapshots.equals(as_given(run.run_id, line_tables)["snapshots"])
+    assert [line.kind for line in store.log.lines()] == ["run"]
+    return met
+
+
+def test_a_fault_at_any_write_leaves_nothing_half_visible(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    met = [
+        check_a_crash_at(allowed, tmp_path / str(allowed), line_tables, monkeypatch)
+        for allowed in [*range(0, 12), *range(12, 240, 13)]
+    ]
+    assert met[0] and not met[-1]
+
+
+_KILLED = """
+import sys, conftest
+from pathlib import Path
+import test_runs_store as t
+from scoped_retrieval.pipeline.runs import RunStore
+print("ready", flush=True)
+while True:
+    t.written(RunStore(Path(sys.argv[1])), conftest.line_tables)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(40))
+def test_a_kill_at_any_time_leaves_nothing_half_visible(tmp_path: Path, line_tables: Maker, seed: int):
+    process = subprocess.Popen(
+        [sys.executable, "-c", _KILLED, str(tmp_path)], cwd=Path(__file__).parent, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    with process:
+        process.stdout.readline()
+        delay = random.Random(seed).uniform(0.05, 1.5)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=delay)
+        process.send_signal(signal.SIGKILL)
+    store = RunStore(tmp_path)
+    for run_id in store.unfinished():
+        do_the_rest(store.resume(run_id), line_tables)
+    assert store.unfinished() == []
+    for run in store.list():
+        assert verify(store, run.run_id).ok
+
+
+def test_ids_are_in_order_of_time_and_lead_to_their_run():
+    early, late = new_run_id(NOON), new_run_id(NOON.replace(hour=13))
+    assert early < late
+    assert run_of(snapshot_id(early, 7)) == early
+    assert snapshot_id(early, 7).endswith("-0007")
+    with pytest.raises(InputError, match="Expected a snapshot id such as retr-snap-<token>-0007, got 'x'"):
+        run_of("x")
+
+
+def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = written(store, line_tables)
+    found = replay(store, snapshot_id(run.run_id, 3))
+    assert (found.block, found.status) == ("block of r0003", "ok")
+    assert found.request["question"] == "question of r0003"
+    assert found.citations["evidence_id"].to_pylist() == ["shown-r0003"]
+    assert found.decisions.num_rows == 3
+    assert found.provenance == {"code": "c0de", "generation": "g1"}
+
+
+def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = written(store, line_tables)
+    with pytest.raises(StoreError, match="Expected a snapshot of run-"):
+        replay(store, snapshot_id(run.run_id, 9))
+    with pytest.raises(StoreError, match="Expected a run in this folder, got none"):
+        replay(store, "retr-snap-000000000000000000-0001")
+
+
+def test_another_schema_version_is_refused(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = written(store, line_tables)
+    manifest = run.folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("scoped-retrieval/run/1", "scoped-retrieval/run/9"))
+    with pytest.raises(StoreError, match="Expected format scoped-retrieval/run/1, got scoped-retrieval/run/9"):
+        store.open(run.run_id)

@@ -1,0 +1,180 @@
+"""Verify finds every changed byte, every missing and every extra part, and tells erasure from tampering."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.errors import InputError, VerificationError
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, erase_texts, replay, verify
+from scoped_retrieval.pipeline.runs.files import files_below, sha256_of
+from scoped_retrieval.pipeline.runs.log import START
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+Maker = Callable[..., dict[str, pa.Table]]
+LINEAGE = {"nodes": [], "edges": []}
+
+
+def batch(store: RunStore, line_tables: Maker) -> Run:
+    tables = line_tables(2)
+    inputs = {name: tables[name] for name in PER_RUN}
+    staged = store.stage(
+        tables["requests"],
+        TABLES["failures"].empty(),
+        pa.array([0, 0]),
+        now=NOON,
+        inputs=inputs,
+        settings={},
+        lineage=LINEAGE,
+    )
+    staged.write(0, line_tables(2, run_id=staged.run_id))
+    return staged.finish()
+
+
+def live(store: RunStore, line_tables: Maker, snapshots: int = 2) -> Run:
+    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
+    for number in range(1, snapshots + 1):
+        session.write(line_tables(1, run_id=session.run_id, first=number))
+    return store.open(session.run_id)
+
+
+@pytest.fixture(params=[batch, live])
+def run(request: pytest.FixtureRequest, tmp_path: Path, line_tables: Maker) -> Run:
+    return request.param(RunStore(tmp_path), line_tables)
+
+
+def test_an_untouched_run_is_as_it_was_written(run: Run):
+    report = verify(RunStore(run.folder.parent), run.run_id)
+    assert (report.status, report.problems, report.snapshots) == ("ok", (), 2)
+
+
+def test_one_flipped_byte_anywhere_is_found_and_named(run: Run):
+    store = RunStore(run.folder.parent)
+    chosen = random.Random(7)
+    parts = [*(f"{run.run_id}/{name}" for name in files_below(run.folder)), "LOG"]
+    for name in parts:
+        path = store.path / name
+        data = path.read_bytes()
+        for position in {0, len(data) - 1, chosen.randrange(len(data)), chosen.randrange(len(data))}:
+            flipped = bytearray(data)
+            flipped[position] ^= 1 << chosen.randrange(8)
+            path.write_bytes(flipped)
+            report = verify(store, run.run_id)
+            assert not report.ok, (name, position)
+            assert report.problems[0].part in name or "LOG" in (name, report.problems[0].part)
+        path.write_bytes(data)
+    assert verify(store, run.run_id).ok
+
+
+def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    part = run.folder / "tables/decisions/part-00000.parquet"
+    shutil.move(part, tmp_path / "aside")
+    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
+        ("missing", "tables/decisions/part-00000.parquet")
+    ]
+    shutil.move(tmp_path / "aside", part)
+    (run.folder / "tables/decisions/part-00001.parquet").write_bytes(part.read_bytes())
+    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
+        ("extra", "tables/decisions/part-00001.parquet")
+    ]
+
+
+def test_a_log_that_lost_its_last_line_is_found(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    batch(store, line_tables)
+    last = batch(store, line_tables)
+    log = tmp_path / "LOG"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+    assert [(p.kind, p.part) for p in verify(store, last.run_id).problems] == [("missing", "LOG")]
+
+
+def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    batch(store, line_tables)
+    anchor = store.log.head()
+    batch(store, line_tables)
+    assert verify(store, run.run_id, anchor=anchor).ok
+    (tmp_path / "LOG").unlink()
+    store.log.append("run", run.run_id, manifest_sha256=sha256_of(run.folder / "manifest.json"))
+    assert verify(store, run.run_id).ok
+    assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "the anchor is the hash of none of its lines"
+
+
+def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    with (tmp_path / "LOG").open("ab") as log:
+        log.write(b"0123 {half a li")
+    assert verify(store, run.run_id).ok
+    batch(store, line_tables)
+    assert [line.sequence for line in store.log.lines()] == [1, 2]
+
+
+def test_an_empty_log_starts_with_zeros(tmp_path: Path):
+    assert RunStore(tmp_path).log.head() == START
+
+
+def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables, 3)
+    before = {name: run.stored(name) for name in run.tables()}
+    compacted = compact(store, run.run_id)
+    assert not (run.folder / "live").exists()
+    assert {name: compacted.stored(name) for name in before} == before
+    assert verify(store, run.run_id).ok
+    assert compact(store, run.run_id).stored("snapshots").equals(before["snapshots"])
+
+
+def test_a_changed_interactive_file_is_not_compacted(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    file = run.folder / "live/000001.arrow"
+    other = live(store, line_tables).folder / "live/000001.arrow"
+    file.write_bytes(other.read_bytes())
+    with pytest.raises(VerificationError, match="Expected the file that LOG names, got a changed one"):
+        compact(store, run.run_id)
+    assert not (run.folder / "manifest.json").exists()
+
+
+def test_a_compaction_that_was_cut_off_is_done_by_the_next(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        with pytest.raises(OSError, match="gone"):
+            compact(store, run.run_id)
+    assert compact(store, run.run_id).snapshots.num_rows == 2
+    assert verify(store, run.run_id).ok
+
+
+def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    block = run.table("blocks")["text"][0].as_py()
+    assert erase_texts(store, run.run_id, [block], reason="asked by its owner") == 1
+    report = verify(store, run.run_id)
+    assert (report.status, report.erased) == ("erased", (block,))
+    first, second = store.open(run.run_id).snapshots["snapshot_id"].to_pylist()
+    assert (replay(store, first).status, replay(store, first).block) == ("erased", None)
+    assert replay(store, second).status == "ok"
+    with pytest.raises(InputError, match="Expected texts of this run"):
+        erase_texts(store, run.run_id, [block], reason="again")
+
+
+def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    (run.folder / "texts/part-00000.parquet").unlink()
+    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", "texts/part-00000.parquet")]

@@ -1,0 +1,307 @@
+"""Contracts: functions of request, grants and policies; a layer only narrows, a grant only adds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers, contracts, scope_groups
+from scoped_retrieval.nodes.tables import (
+    CONTRACT_BOUNDS,
+    CONTRACT_LAYERS,
+    CONTRACTS,
+    GRANTS,
+    REQUESTS,
+    SCOPE_GROUPS,
+)
+from scoped_retrieval.pipeline.policies import load_policies
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+POLICIES = load_policies().purpose_policies
+
+REQUEST = {
+    "intent_source": "runtime",
+    "question": "why",
+    "principal": "ana",
+    "project": "shop",
+    "purpose": "fix-test",
+    "recall_effort": "full",
+    "as_of": NOON,
+    "asked_at": NOON,
+    "allow_stale_memory": False,
+    "require_citation": True,
+    "require_snapshot": False,
+    "tokenizer": "approx-bpe/1",
+}
+GRANT = {"principal": "ana", "project": "shop", "own_project": True, "zone": "internal", "audit": False}
+
+
+def requests_of(*changes: dict) -> pa.Table:
+    return REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(changes)])
+
+
+def grants_of(*changes: dict) -> pa.Table:
+    return GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(changes)])
+
+
+def resolve(request: dict, *grants: dict) -> dict:
+    table = contracts(requests_of(request), grants_of(*grants), POLICIES)
+    return CONTRACTS.check(table).to_pylist()[0]
+
+
+def reached(request: dict, *grants: dict) -> list[dict]:
+    requests, held = requests_of(request), grants_of(*grants)
+    return CONTRACT_BOUNDS.check(contract_bounds(requests, held, contracts(requests, held, POLICIES))).to_pylist()
+
+
+def test_a_request_in_a_granted_project_is_not_denied():
+    assert (resolve({}, {})["denied"], resolve({}, {})["denied_reason"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("request_change", "grant"),
+    [
+        ({"project": "absent"}, {}),
+        ({}, {"principal": "bob"}),
+        ({"principal": "nobody"}, {}),
+        ({}, {"expires": NOON}),
+        ({}, {"own_project": False}),
+    ],
+)
+def test_absent_foreign_unknown_expired_and_cross_project_are_refused_alike(request_change, grant):
+    denied = resolve(request_change, grant)
+    assert (denied["denied"], denied["denied_reason"], denied["groups"]) == (True, "nothing_granted", [])
+    assert reached(request_change, grant) == []
+    same = resolve(request_change | {"principal": "ana", "project": "shop"}, {"principal": "someone-else"})
+    assert {name for name in denied if denied[name] != same[name]} <= {"principal", "project", "contract_id"}
+
+
+def test_a_request_without_any_grant_file_entry_is_denied():
+    assert resolve({})["denied_reason"] == "nothing_granted"
+
+
+def test_a_request_that_allows_no_source_is_denied():
+    assert resolve({"allowed_sources": []}, {})["denied_reason"] == "no_source_allowed"
+    assert reached({"allowed_sources": []}, {}) == []
+    assert not resolve({"allowed_sources": ["memory"]}, {})["denied"]
+
+
+def test_grants_are_judged_when_asked_and_not_at_as_of():
+    later = NOON + timedelta(days=1)
+    assert not resolve({"as_of": later}, {"expires": later})["denied"]
+    assert resolve({"as_of": NOON - timedelta(days=9), "asked_at": later}, {"expires": later})["denied"]
+
+
+def test_what_a_request_gives_counts_else_its_purpose():
+    given_ = resolve({"max_tokens": 1, "merge_policy": "authority-first"}, {})
+    assert (given_["max_tokens"], given_["merge_policy"]) == (1, "authority-first")
+    silent = resolve({}, {})
+    assert (silent["max_tokens"], silent["merge_policy"], silent["lane_k"]) == (1200, "interleave-by-relevance", 50)
+    assert resolve({"lane_k": -5}, {})["lane_k"] == 0
+
+
+@pytest.mark.parametrize(
+    ("request_change", "grant", "states"),
+    [
+        ({}, {}, ["verified"]),
+        ({"max_unverified_items": 2}, {}, ["candidate", "verified"]),
+        ({"purpose": "answer-question"}, {}, ["candidate", "verified"]),
+        ({"purpose": "answer-question", "max_unverified_items": 0}, {}, ["verified"]),
+        ({"allow_stale_memory": True}, {}, ["verified", "deprecated", "expired"]),
+        ({"allow_stale_memory": True}, {"states": ["verified", "deprecated"]}, ["verified", "deprecated"]),
+        ({"max_unverified_items": 2}, {"states": ["verified"]}, ["verified"]),
+        ({}, {"states": ["revoked"]}, []),
+    ],
+)
+def test_shown_lifecycles_are_the_purposes_as_far_as_request_and_grants_leave_them(request_change, grant, states):
+    assert resolve(request_change, grant)["include_states"] == states
+
+
+def test_revoked_is_never_shown_whatever_a_policy_says():
+    policies = POLICIES.set_column(
+        POLICIES.schema.get_field_index("include_states"), "include_states", pa.array([["revoked", "verified"]] * 4)
+    )
+    assert contracts(requests_of({}), grants_of({}), policies)["include_states"].to_pylist() == [["verified"]]
+
+
+def test_the_window_starts_at_the_later_bound():
+    day = timedelta(days=1)
+    assert resolve({"window_days": 2.0}, {})["window_start"] == NOON - 2 * day
+    assert resolve({"window_days": 2.0, "include_after": NOON - day}, {})["window_start"] == NOON - day
+    assert resolve({"window_days": 0.5, "include_after": NOON - day}, {})["window_start"] == NOON - day / 2
+    assert resolve({"exclude_after": NOON}, {})["window_end"] == NOON
+    assert (resolve({}, {})["window_start"], resolve({}, {})["window_end"]) == (None, None)
+    assert resolve({"window_days": 1e300}, {})["window_start"] == datetime(1, 1, 1, tzinfo=UTC)
+
+
+def test_bounds_hold_the_own_project_and_those_granted_to_its_requests():
+    cross = {"project": "platform", "own_project": False}
+    bounds = reached(
+        {},
+        {"users": ["bob"], "sources": ["memory", "git:*"]},
+        cross | {"zone": "private"},
+        cross | {"project": "pay", "for_projects": ["other"]},
+        cross | {"project": "docs", "for_projects": ["shop"]},
+        cross | {"project": "old", "expires": NOON},
+        {"project": "another-own"},
+        cross | {"project": "secret", "principal": "bob"},
+    )
+    assert [(b["project"], b["rule_id"]) for b in bounds] == [
+        ("docs", "grants[3]"),
+        ("platform", "grants[1]"),
+        ("shop", "grants[0]"),
+    ]
+    assert (bounds[2]["users"], bounds[2]["sources"], bounds[2]["zone"]) == (
+        ["ana", "bob"],
+        ["git:*", "memory"],
+        "internal",
+    )
+    assert (bounds[1]["users"], bounds[1]["sources"], bounds[1]["zone"]) == (["ana"], None, "private")
+
+
+def test_two_grants_of_one_project_both_stand():
+    assert len(reached({}, {"sources": ["memory"]}, {"sources": ["git:*"]})) == 2
+
+
+def test_groups_are_those_of_grants_that_hold():
+    assert resolve({}, {"groups": ["dev", "all"]}, {"groups": ["ops"], "expires": NOON})["groups"] == ["all", "dev"]
+
+
+def test_the_contract_id_covers_contract_and_bounds_but_neither_asked_at_nor_request_id():
+    base = resolve({}, {})["contract_id"]
+    assert len(base) == 16
+    assert (
+        resolve({"request_id": "z", "asked_at": NOON + timedelta(days=1), "question": "other"}, {})["contract_id"]
+        == base
+    )
+    for change in (
+        {"as_of": NOON - timedelta(days=1)},
+        {"branch": "main"},
+        {"max_items": 3},
+        {"denied_sources": ["x"]},
+    ):
+        assert resolve(change, {})["contract_id"] != base
+    assert resolve({}, {"zone": "private"})["contract_id"] != base
+    assert (
+        resolve({"denied_sources": ["b", "a", "a"]}, {})["contract_id"]
+        == resolve({"denied_sources": ["a", "b"]}, {})["contract_id"]
+    )
+
+
+def test_an_unknown_purpose_names_the_known_ones():
+    with pytest.raises(
+        PolicyError, match=r"Expected one of answer-question, .*, got 'fix_tests' - at requests.purpose"
+    ):
+        contracts(requests_of({"purpose": "fix_tests"}), grants_of({}), POLICIES)
+
+
+def test_layers_say_what_each_did_with_its_version():
+    requests, grants = (
+        requests_of({"branch": "main", "max_tokens": 5}, {"principal": "bob"}),
+        grants_of({"states": ["verified"]}),
+    )
+    layers = CONTRACT_LAYERS.check(contract_layers(requests, grants, POLICIES)).to_pylist()
+    assert [(row["request_id"], row["ordinal"], row["layer"]) for row in layers] == [
+        (request, n, layer)
+        for request in ("r0", "r1")
+        for n, layer in enumerate(("grants", "purpose", "request"), start=1)
+    ]
+    assert layers[0]["effect"] == "project, groups, bounds, include_states"
+    assert "max_tokens" not in layers[1]["effect"]
+    assert layers[2]["effect"] == "as_of, branch, max_tokens"
+    assert (layers[3]["effect"], layers[5]["effect"]) == ("denied", "as_of")
+    assert (
+        layers[1]["version"] == POLICIES.filter(pa.compute.equal(POLICIES["purpose"], "fix-test"))["version"][0].as_py()
+    )
+    assert len(layers[0]["version"]) == 16
+
+
+def groups_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
+    resolved = contracts(requests, grants, POLICIES)
+    return SCOPE_GROUPS.check(scope_groups(resolved, contract_bounds(requests, grants, resolved)))
+
+
+def test_requests_share_a_group_if_their_bounds_are_equal_whatever_their_time_and_purpose():
+    earlier = NOON - timedelta(days=1)
+    requests = requests_of(
+        {}, {"as_of": earlier}, {"purpose": "review-risk", "max_items": 1}, {"branch": "main"}, {"project": "x"}
+    )
+    table = groups_of(requests, grants_of({})).to_pydict()
+    assert table["scope_group"][0] == table["scope_group"][1] == table["scope_group"][2] != table["scope_group"][3]
+    assert (table["scope_group"][4], sorted(set(table["scope_group"]))) == (-1, [-1, 0, 1])
+    assert table["leader"] == [True, False, False, True, False]
+
+
+def test_requests_of_a_work_tree_share_a_group_only_with_their_instant():
+    tree = {"workspace_root": "/w"}
+    table = groups_of(requests_of(tree, tree | {"as_of": NOON - timedelta(days=1)}, tree), grants_of({})).to_pydict()
+    assert table["scope_group"][0] == table["scope_group"][2] != table["scope_group"][1]
+
+
+changes = st.fixed_dictionaries(
+    {},
+    optional={
+        "principal": st.sampled_from(["ana", "bob"]),
+        "project": st.sampled_from(["shop", "pay"]),
+        "branch": st.sampled_from(["main", "dev"]),
+        "as_of": st.sampled_from([NOON, NOON - timedelta(days=3)]),
+        "allowed_sources": st.lists(st.sampled_from(["memory", "git:*"]), max_size=2),
+        "max_unverified_items": st.integers(0, 1),
+        "purpose": st.sampled_from(["fix-test", "answer-question"]),
+    },
+)
+grant_changes = st.fixed_dictionaries(
+    {},
+    optional={
+        "principal": st.sampled_from(["ana", "bob"]),
+        "project": st.sampled_from(["shop", "pay"]),
+        "own_project": st.booleans(),
+        "for_projects": st.lists(st.sampled_from(["shop", "pay"]), max_size=2),
+        "states": st.lists(st.sampled_from(["verified", "candidate"]), max_size=2),
+        "expires": st.sampled_from([NOON, NOON + timedelta(days=1)]),
+        "groups": st.lists(st.sampled_from(["dev", "ops"]), max_size=2),
+    },
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(changes, min_size=1, max_size=5), st.lists(grant_changes, max_size=4), st.randoms(use_true_random=False)
+)
+def test_order_and_chunks_of_requests_and_grants_and_their_company_change_nothing(asked, held, random):
+    requests, grants = requests_of(*asked), grants_of(*held)
+    order = list(range(len(asked)))
+    random.shuffle(order)
+    shuffled = pa.concat_tables([requests.slice(n, 1) for n in order])
+    turned = pa.concat_tables([grants.slice(n, 1) for n in reversed(range(len(held)))] or [grants])
+    whole = contracts(requests, grants, POLICIES)
+    assert contracts(shuffled, turned, POLICIES).equals(whole)
+    bounds = contract_bounds(requests, grants, whole)
+    assert contract_bounds(shuffled, turned, whole).equals(bounds)
+    assert groups_of(shuffled, turned).equals(groups_of(requests, grants))
+    assert contract_layers(shuffled, grants, POLICIES).equals(contract_layers(requests, grants, POLICIES))
+    for n in range(len(asked)):
+        alone = contracts(requests.slice(n, 1), grants, POLICIES)
+        assert alone.equals(whole.slice(n, 1))
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes, st.lists(grant_changes, max_size=3), grant_changes)
+def test_a_further_grant_never_takes_anything_away(request, held, further):
+    before, after = resolve(request, *held), resolve(request, *held, further)
+    assert before["denied"] or not after["denied"]
+    keys = [tuple(map(str, bound.values())) for bound in reached(request, *held, further)]
+    assert all(tuple(map(str, bound.values())) in keys for bound in reached(request, *held))
+
+
+def test_no_requests_give_empty_tables():
+    requests, grants = REQUESTS.empty(), grants_of({})
+    resolved = contracts(requests, grants, POLICIES)
+    bounds = contract_bounds(requests, grants, resolved)
+    tables = [resolved, bounds, contract_layers(requests, grants, POLICIES), scope_groups(resolved, bounds)]
+    for declared, table in zip((CONTRACTS, CONTRACT_BOUNDS, CONTRACT_LAYERS, SCOPE_GROUPS), tables, strict=True):
+        assert declared.check(table).num_rows == 0

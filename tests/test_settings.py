@@ -1,0 +1,129 @@
+"""Settings: the order of their sources, relative paths, and errors that name the place."""
+
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.settings import PROJECT_FILE, SETTINGS, load_settings
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A user file, a project file two folders up, and a working folder."""
+    (tmp_path / "home").mkdir()
+    work = tmp_path / "repo" / "src" / "deep"
+    work.mkdir(parents=True)
+
+    class Place:
+        user = tmp_path / "home" / "settings.toml"
+        project = tmp_path / "repo" / PROJECT_FILE
+        cwd = work
+
+        def load(self, flags=None, environ=None):
+            return load_settings(flags, cwd=self.cwd, environ=environ or {}, user=self.user)
+
+    return Place()
+
+
+def test_each_source_beats_the_one_before_it(place):
+    assert place.load()["project"] is None
+    place.user.write_text('project = "from-user"')
+    assert place.load()["project"] == "from-user"
+    place.project.write_text('project = "from-project"')
+    assert place.load()["project"] == "from-project"
+    environ = {"SCOPED_RETRIEVAL_PROJECT": "from-environment"}
+    assert place.load(environ=environ)["project"] == "from-environment"
+    settings = place.load({"project": "from-flag"}, environ)
+    assert settings["project"] == "from-flag"
+    assert settings.origin("project") == "flag --project"
+
+
+def test_every_value_names_where_it_came_from(place):
+    place.user.write_text('purpose = "fix-test"')
+    place.project.write_text('project = "shop"')
+    settings = place.load(environ={"SCOPED_RETRIEVAL_PROGRESS": "off"})
+    assert settings.origin("corpus") == "default"
+    assert settings.origin("purpose") == f"user file {place.user}"
+    assert settings.origin("project") == f"project file {place.project}"
+    assert settings.origin("progress") == "environment SCOPED_RETRIEVAL_PROGRESS"
+    assert [row["name"] for row in settings.rows()] == list(SETTINGS)
+
+
+def test_a_flag_that_was_not_given_changes_nothing(place):
+    assert place.load({"project": None}).origin("project") == "default"
+
+
+def test_an_empty_variable_counts_as_unset(place):
+    assert place.load(environ={"SCOPED_RETRIEVAL_PROJECT": ""}).origin("project") == "default"
+
+
+@pytest.mark.parametrize("where", ["user", "project"])
+def test_a_relative_path_is_relative_to_its_file(place, where):
+    file = getattr(place, where)
+    file.write_text('corpus = "data/corpus"')
+    assert place.load()["corpus"] == file.parent / "data" / "corpus"
+
+
+def test_a_relative_flag_is_relative_to_the_working_folder(place):
+    place.project.write_text('corpus = "data/corpus"')
+    assert place.load({"corpus": Path("other")})["corpus"] == place.cwd / "other"
+
+
+def test_defaults_stand_beside_the_project_file(place):
+    place.project.write_text("")
+    assert place.load()["corpus"] == place.project.parent / ".scoped-retrieval" / "corpus"
+
+
+def test_grants_are_in_the_corpus_folder_unless_set(place):
+    assert place.load({"corpus": Path("c")}).grants_path == place.cwd / "c" / "grants.yaml"
+    assert place.load({"grants": Path("g.yaml")}).grants_path == place.cwd / "g.yaml"
+
+
+@pytest.mark.parametrize("source", ["user", "project", "environment", "flag"])
+def test_an_unknown_name_is_an_error_that_lists_the_valid_ones(place, source):
+    flags, environ = {}, {}
+    if source in ("user", "project"):
+        getattr(place, source).write_text('corpsu = "x"')
+    elif source == "environment":
+        environ["SCOPED_RETRIEVAL_CORPSU"] = "x"
+    else:
+        flags["corpsu"] = "x"
+    with pytest.raises(InputError, match=r"Expected one of corpus, runs, .*, got 'corpsu'"):
+        place.load(flags, environ)
+
+
+def test_a_project_file_may_not_choose_who_asks(place):
+    place.project.write_text('principal = "root"')
+    with pytest.raises(InputError, match="Expected no principal in a project file"):
+        place.load()
+    place.project.unlink()
+    place.user.write_text('principal = "ana"')
+    assert place.load().principal == "ana"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'purpose = "fix_tests"',
+            "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests'",
+        ),
+        ('lanes = ["lexical", "magic"]', "Expected one of lexical, semantic, .*, got 'magic'"),
+        ("shard_requests = 0", "Expected 1 or more, got 0"),
+        ('shard_requests = "many"', "Expected a whole number, got 'many'"),
+        ("progress = 3", "Expected true or false, got 3"),
+        ("bm25_b = true", "Expected a number, got True"),
+        ("corpus = 3", "Expected a value of kind path, got 3"),
+        ("corpus = ", "Expected TOML in UTF-8"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_names_file_and_setting(place, text, message):
+    place.project.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        place.load()
+    assert str(place.project) in caught.value.message
+
+
+def test_lanes_keep_their_declared_order(place):
+    environ = {"SCOPED_RETRIEVAL_LANES": "symbol, lexical"}
+    assert place.load(environ=environ)["lanes"] == ("lexical", "symbol")

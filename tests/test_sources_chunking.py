@@ -1,0 +1,414 @@
+"""Chunks are the document: contiguous, in order, byte for byte, cut where its kind of file says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.pipeline.sources.chunking import Chunk, chunk_document, read_document
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
+from scoped_retrieval.pipeline.sources.lines import HARD_BYTES, HARD_LINES, MAX_BYTES, MAX_LINES
+
+PATHS = [
+    "a.md",
+    "a.rst",
+    "a.py",
+    "a.js",
+    "a.ts",
+    "a.tsx",
+    "a.log",
+    "a.txt",
+    "a.yaml",
+    "Makefile",
+    "a.go",
+    "no_extension",
+]
+
+SHORT = [
+    "",
+    "",
+    "   ",
+    "text of a paragraph",
+    "# Heading",
+    "## Sub *heading*",
+    "Title",
+    "=====",
+    "-----",
+    "---",
+    "```python",
+    "```",
+    "| a | b |",
+    "|---|---|",
+    "- item",
+    "    indented",
+    "def f(x):",
+    "    return g(x)",
+    "class A:",
+    "    def m(self): pass",
+    "@decorator",
+    "if x: y = 1; z = 2",
+    "else:",
+    "'''",
+    "export function f() {",
+    "}",
+    "describe('x', () => {",
+    "})",
+    "const a = () => 1, b = function () {}",
+    "/* comment",
+    "Traceback (most recent call last):",
+    '  File "a.py", line 3, in f',
+    "ValueError: no",
+    "    at f (a.js:1:2)",
+    "panic: oh",
+    "goroutine 1 [running]:",
+    "=== FAILURES ===",
+    "____ test_x ____",
+    "  ● suite \u203a test",
+    " FAIL  a.test.ts > s > t",
+    "thread 'main' panicked at a.rs:1:2:",
+    "---- t stdout ----",
+    "--- FAIL: TestX (0.00s)",
+    "日本語の行",
+    "carriage\rreturn",
+    "nul\0byte",
+    "\ufeffmark",
+    "\u2028separator\u0085",
+    "[" * 300,
+]
+LINES = st.sampled_from([*SHORT, "x" * 5_000, "\u00e9" * 3_000])
+DOCUMENTS = st.one_of(
+    st.lists(LINES, max_size=20).map("\n".join),
+    st.lists(LINES, max_size=20).map("\r\n".join),
+    st.lists(st.lists(st.sampled_from(SHORT), min_size=1, max_size=5), max_size=3).map(
+        lambda parts: "\n".join("\n".join(part * 25) for part in parts)
+    ),
+    st.text(max_size=300),
+)
+
+
+@settings(max_examples=250, deadline=None)
+@given(path=st.sampled_from(PATHS), text=DOCUMENTS, end=st.sampled_from(["", "\n", "\r\n", "\n\n\n"]))
+def test_chunks_put_together_are_the_document(path: str, text: str, end: str) -> None:
+    document = (text + end).encode("utf-8", "replace")
+    chunks = chunk_document(path, document.decode("utf-8"))
+    assert b"".join(chunk.text.encode() for chunk in chunks) == (document if document.strip() else b"")
+    at = 0
+    for chunk in chunks:
+        assert chunk.byte_start == at < chunk.byte_end
+        assert document[chunk.byte_start : chunk.byte_end] == chunk.text.encode()
+        assert chunk.line_start == document[: chunk.byte_start].count(b"\n") + 1
+        assert chunk.line_end == document[: chunk.byte_end - 1].count(b"\n") + 1
+        at = chunk.byte_end
+        assert len(chunk.text.encode().rstrip()) <= HARD_BYTES
+        assert chunk.line_end - chunk.line_start < HARD_LINES or not chunk.text.split("\n", HARD_LINES)[-1].strip()
+    keys = [(chunk.section, chunk.text, chunk.occurrence) for chunk in chunks]
+    assert len(set(keys)) == len(keys)
+
+
+@settings(max_examples=60, deadline=None)
+@given(path=st.sampled_from([p for p in PATHS if p != "a.md"]), text=DOCUMENTS)
+def test_a_chunk_is_at_most_60_lines_and_4000_bytes(path: str, text: str) -> None:
+    for chunk in chunk_document(path, text.encode("utf-8", "replace").decode()):
+        body = chunk.text.encode().rstrip()
+        assert len(body) <= MAX_BYTES
+        assert body.count(b"\n") < MAX_LINES or chunk.text.lstrip() != chunk.text
+
+
+def test_identical_chunks_are_numbered_in_order() -> None:
+    part = "## Same\n\n" + "word " * 60 + "\n\n"
+    chunks = chunk_document("a.md", "# Top\n\nfirst\n\n" + part * 3)
+    assert [c.occurrence for c in chunks if c.section == "Top > Same"] == [0, 1, 2]
+
+
+def test_blank_documents_have_no_chunks() -> None:
+    assert chunk_document("a.py", "") == chunk_document("a.md", "\n \r\n\n") == ()
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+MARKDOWN = """\
+---
+title: ignored
+---
+Before any heading, see [the guide](docs/guide.md).
+
+# Top `code`
+
+## First
+
+Text with <https://example.org/a> and [[Wiki Page]].
+
+- one
+- two
+
+```python
+# not a heading
+```
+
+## Table
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+[ref]: ../other.md
+"""
+
+
+def test_a_section_is_its_heading_path() -> None:
+    document = read_document("docs/a.md", MARKDOWN)
+    assert document.title == "Top code"
+    assert [(c.section, c.line_start, c.line_end) for c in document.chunks] == [
+        (None, 1, 3),
+        (None, 4, 5),
+        ("Top code > First", 6, 18),
+        ("Top code > Table", 19, 25),
+    ]
+    assert [c.links for c in document.chunks] == [
+        (),
+        ("docs/guide.md",),
+        ("https://example.org/a", "Wiki Page"),
+        ("../other.md",),
+    ]
+    assert document.chunks[3].content_type == "table"
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["\n".join(["| a | b |", "|---|---|", *(f"| {i} | x |" for i in range(100))]),
+     "\n".join(["```", *(f"line {i}\n" for i in range(50)), "```"])],
+    ids=["table", "fence"],
+)  # fmt: skip
+def test_a_table_or_fence_is_never_cut(block: str) -> None:
+    prose = "\n\n".join(f"Paragraph {i} " + "word " * 40 for i in range(30))
+    chunks = chunk_document("a.md", f"# T\n\n{prose}\n\n{block}\n\n{prose}\n")
+    assert sum(block in chunk.text for chunk in chunks) == 1
+    assert all(chunk.text.lstrip().startswith(("#", "Paragraph", "|", "```")) for chunk in chunks)
+
+
+def test_a_long_section_is_cut_at_paragraph_ends() -> None:
+    text = "# T\n\n" + "\n\n".join(f"start {i}\n" + "word\n" * 9 + "end" for i in range(30))
+    chunks = chunk_document("a.md", text)
+    assert len(chunks) > 4
+    assert all(chunk.text.startswith(("# T", "start")) and chunk.text.rstrip().endswith("end") for chunk in chunks)
+
+
+def test_an_insertion_leaves_later_chunks_as_they_were() -> None:
+    lines = [f"entry {i}: {'abc' * (i % 7)}" for i in range(600)]
+    before = {c.text for c in chunk_document("a.txt", "\n".join(lines))}
+    after = {c.text for c in chunk_document("a.txt", "\n".join(["new 1", "new 2", "new 3", *lines]))}
+    assert len(before & after) >= len(before) - 4
+
+
+def test_rst_sections_follow_the_order_of_adornments() -> None:
+    text = "=====\nTitle\n=====\n\nIntro `x <https://e.org/>`_\n\nOne\n---\n\na\n\nDeep\n~~~~\n\nb\n\nTwo\n---\n\nc\n"
+    document = read_document("a.rst", text)
+    assert document.title == "Title"
+    assert [c.section for c in document.chunks] == ["Title", "Title > One", "Title > One > Deep", "Title > Two"]
+    assert document.chunks[0].links == ("https://e.org/",)
+
+
+# --- code -------------------------------------------------------------------------------------------------------------
+
+PYTHON = '''\
+"""Module."""
+import os
+from shop.cart import Cart
+
+LIMIT = 10
+# a long enough preamble, so that it stands alone: ..........................................................
+
+
+# why it exists
+@decorate
+def total(cart: Cart) -> int:
+    """Sum of a cart, long enough to stand alone. ....................................................."""
+    return sum(price(item) for item in cart.items)
+
+
+class Shop(Base):
+    """A shop. ..........................................................................................."""
+
+    open = True
+
+    def sell(self, item):
+        return self.checkout(item)
+'''
+
+
+def test_code_is_cut_by_definition() -> None:
+    chunks = chunk_document("shop.py", PYTHON)
+    assert [(c.section, c.line_start, c.line_end) for c in chunks] == [(None, 1, 8), ("total", 9, 15), ("Shop", 16, 22)]
+    module, total, shop = chunks
+    assert module.symbols == ("LIMIT",)
+    assert module.calls == ("Cart",)
+    assert total.symbols == ("total",)
+    assert {"sum", "price", "decorate", "Cart"} <= set(total.calls)
+    assert shop.symbols == ("Shop", "Shop.open", "open", "Shop.sell", "sell")
+    assert set(shop.calls) == {"Base", "checkout", "item"}
+
+
+def test_a_large_class_is_cut_at_its_methods() -> None:
+    methods = "".join(f"    def m{i}(self):\n" + f"        self.step_number_{i}()\n" * 8 + "\n" for i in range(6))
+    chunks = chunk_document("a.py", f'class Big:\n    """{"doc " * 50}"""\n\n{methods}')
+    assert [c.section for c in chunks] == ["Big", *(f"Big.m{i}" for i in range(6))]
+    assert chunks[3].symbols == ("Big.m2", "m2")
+    assert chunks[3].calls == ("step_number_2",)
+
+
+def test_a_long_function_is_cut_at_line_ends_and_keeps_its_name() -> None:
+    body = "".join(f"    value_{i} = compute({i})\n" for i in range(200))
+    chunks = chunk_document("a.py", f"def long():\n{body}")
+    assert len(chunks) > 3
+    assert {c.section for c in chunks} == {"long"}
+    assert all(c.text.endswith("\n") for c in chunks)
+
+
+TYPESCRIPT = """\
+import { helper } from './helper'
+
+export interface Options { name: string; other: string; third: number; fourth: boolean; fifth: string[]; sixth: never; }
+
+/** Parses. */
+export const parseUser = (raw: string): User => {
+  const value = helper(raw); // long enough to stand alone: ........................................................
+  return new User(value)
+}
+
+@sealed
+export class User extends Base<Options> {
+  // long enough to stand alone: .......................................................................................
+  greet(): string { return format(this.name) }
+}
+"""
+
+
+@pytest.mark.parametrize("path", ["a.ts", "a.tsx"])
+def test_typescript_is_cut_by_definition(path: str) -> None:
+    chunks = chunk_document(path, TYPESCRIPT)
+    by_section = {c.section: c for c in chunks}
+    assert "".join(c.text for c in chunks) == TYPESCRIPT
+    assert list(by_section) == ["Options", "parseUser", "User"]
+    assert by_section["parseUser"].text.startswith("/** Parses. */")
+    assert {"helper", "User"} <= set(by_section["parseUser"].calls)
+    assert by_section["User"].symbols == ("User", "User.greet", "greet")
+    assert {"format", "Base"} <= set(by_section["User"].calls)
+    assert by_section["User"].text.startswith("@sealed")
+
+
+def test_describe_and_it_are_definitions() -> None:
+    cases = "".join(
+        f"  it('does {i}', async () => {{\n" + "    expect(run()).toBe(1)\n" * 12 + "  })\n\n" for i in range(6)
+    )
+    chunks = chunk_document("a.test.js", f"describe('suite', () => {{\n{cases}}})\n")
+    assert [c.section for c in chunks][:2] == ["suite", "suite > does 1"]
+    assert "suite > does 0" in chunks[0].symbols
+    assert "toBe" in chunks[1].calls
+
+
+def test_code_that_does_not_parse_still_has_chunks() -> None:
+    text = "def broken(:\n    }}}\nclass ???\n" * 100
+    assert "".join(c.text for c in chunk_document("a.py", text)) == text
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+def sections(text: str) -> list[str | None]:
+    return [chunk.section for chunk in chunk_document("run.log", text)]
+
+
+PYTEST = """\
+collected 3 items
+
+=================================== FAILURES ===================================
+_________________________________ test_total __________________________________
+
+    def test_total():
+>       assert total([1]) == 2
+E       assert 1 == 2
+
+tests/test_cart.py:7: AssertionError
+______________________________ TestShop.test_sell ______________________________
+tests/test_shop.py:3: in test_sell
+    sell()
+=========================== short test summary info ============================
+FAILED tests/test_cart.py::test_total - assert 1 == 2
+============================== 2 failed in 0.10s ===============================
+"""
+
+
+def test_pytest_output_is_cut_by_failing_test() -> None:
+    chunks = chunk_document("run.log", PYTEST)
+    assert [c.section for c in chunks] == [None, "test_total", "TestShop.test_sell", "short test summary info"]
+    assert chunks[1].links == ("tests/test_cart.py",)
+    assert chunks[3].calls[1:] == ("test_total",)
+    assert {c.content_type for c in chunks} == {"excerpt"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("start\n  ● cart \u203a adds\n\n    expected 1\n\n      at f (src/a.test.js:3:1)\n\n  ● cart \u203a drops\n\n    no\n\nTest Suites: 1 failed\n",
+         [None, "cart \u203a adds", "cart \u203a drops", None]),
+        ("run\n FAIL  src/a.test.ts > cart > adds\nAssertionError: no\n \u276f src/a.test.ts:3:1\n⎯⎯⎯⎯⎯⎯⎯[1/1]⎯\nend\n",
+         [None, "src/a.test.ts > cart > adds", None]),
+        ("info\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 'a'\n\n"
+         "During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
+         '  File "b.py", line 2, in h\nshop.CartError: no\ninfo\n',
+         [None, "shop.CartError", None]),
+        ("x\nTypeError: no\n    at f (/app/a.js:1:2)\n    at async main (/app/b.js:3:4)\ny\n", [None, "TypeError", None]),
+        ('x\nException in thread "main" java.lang.IllegalStateException: no\n\tat com.shop.Cart.add(Cart.java:10)\n'
+         "Caused by: java.io.IOException: y\n\tat com.shop.Io.read(Io.java:1)\n\t... 3 more\nz\n",
+         [None, "java.lang.IllegalStateException", None]),
+        ("x\npanic: oh no\n\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1\nexit status 2\n\ny\n", [None, "oh no", None]),
+        ("x\nthread 'main' panicked at src/main.rs:2:5:\noh\nstack backtrace:\n   0: f\n\ny\n", [None, "main", None]),
+        ("ok\n--- FAIL: TestCart (0.00s)\n    cart_test.go:7: no\nFAIL\n", [None, "TestCart", None]),
+    ],
+    ids=["jest", "vitest", "python-chain", "js", "java", "go", "rust", "go-test"],
+)  # fmt: skip
+def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
+    assert sections(text) == expected
+
+
+def test_frames_are_calls_and_links() -> None:
+    (chunk,) = chunk_document(
+        "a.log", 'Traceback (most recent call last):\n  File "shop/cart.py", line 3, in total\nKeyError\n'
+    )
+    assert (chunk.calls, chunk.links) == (("KeyError", "total"), ("shop/cart.py",))
+
+
+# --- kinds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "evidence_kind", "origin_class", "splitter"),
+    [
+        ("src/a.py", "code", "workspace", "python"),
+        ("web/App.tsx", "code", "workspace", "tsx"),
+        ("README", "doc", "project-doc", "lines"),
+        ("docs/conf.py", "code", "workspace", "python"),
+        ("docs/notes.unknown", "doc", "project-doc", "lines"),
+        ("AGENTS.md", "rule", "project-doc", "markdown"),
+        ("sub/CONTRIBUTING.rst", "rule", "project-doc", "rst"),
+        (".cursorrules", "rule", "project-doc", "lines"),
+        (".cursor/rules/style.mdc", "rule", "project-doc", "markdown"),
+        ("ci/pytest-output.txt", "test-log", "workspace", "log"),
+        ("requirements.txt", "code", "workspace", "lines"),
+        ("Makefile", "code", "workspace", "lines"),
+    ],
+)
+def test_the_path_decides_the_kind(path: str, evidence_kind: str, origin_class: str, splitter: str) -> None:
+    kind = file_kind(path)
+    assert (kind.evidence_kind, kind.origin_class, kind.splitter) == (evidence_kind, origin_class, splitter)
+
+
+def test_the_text_of_a_log_is_untrusted() -> None:
+    assert file_kind("a.log").standing == "untrusted"
+    assert file_kind("a.py").standing == "evidence"
+
+
+def test_a_chunk_of_one_endless_line_has_no_names() -> None:
+    chunks: tuple[Chunk, ...] = chunk_document("a.js", "function f(){g()};" * 2_000)
+    assert len(chunks) > 5
+    assert {(c.line_start, c.line_end, c.symbols, c.calls) for c in chunks} == {(1, 1, (), ())}

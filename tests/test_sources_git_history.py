@@ -1,0 +1,417 @@
+"""The rows alive at a commit are its tree, and what survives a change stays one row."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.sources.files import ReadOptions
+from scoped_retrieval.pipeline.sources.git_history import commit_times, read_git_history, resolve_commit_time
+from scoped_retrieval.pipeline.sources.git_uncommitted import read_uncommitted
+from scoped_retrieval.pipeline.sources.history_check import alive_at, differences
+from scoped_retrieval.pipeline.sources.report import SourceReport
+
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
+START = 1_700_000_000
+
+
+def git(repo: Path, *arguments: str, stdin: bytes = b"") -> str:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environment |= {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment |= {"GIT_AUTHOR_DATE": f"{START} +0000", "GIT_COMMITTER_DATE": f"{START} +0000"}
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    done = subprocess.run(
+        ["git", "-C", str(repo), *arguments], input=stdin, capture_output=True, check=True, env=environment
+    )
+    return done.stdout.decode().strip()
+
+
+@dataclass
+class Stream:
+    """A repository written with `git fast-import`; files map a path to (mode, bytes), None removes it."""
+
+    repo: Path
+    parts: list[bytes] = field(default_factory=list)
+    marks: int = 0
+
+    def commit(
+        self, files: Mapping[str, tuple[str, bytes] | bytes | str | None], *, time: int = 0, parents: Sequence[int] = (), branch: str = "main"
+    ) -> int:  # fmt: skip
+        self.marks += 1
+        out = [
+            f"commit refs/heads/{branch}\nmark :{self.marks}\ncommitter A <a@b.c> {START + time} +0000\ndata 0\n".encode()
+        ]
+        for number, parent in enumerate(parents):
+            out.append(f"{'merge' if number else 'from'} :{parent}\n".encode())
+        for path, content in files.items():
+            if content is None:
+                out.append(f'D "{path}"\n'.encode())
+                continue
+            mode, data = content if isinstance(content, tuple) else ("100644", content)
+            data = data.encode() if isinstance(data, str) else data
+            if mode == "160000":
+                out.append(f'M 160000 {data.decode()} "{path}"\n'.encode())
+            else:
+                out.append(f'M {mode} inline "{path}"\ndata {len(data)}\n'.encode() + data + b"\n")
+        self.parts.append(b"".join(out))
+        return self.marks
+
+    def write(self) -> Path:
+        git(self.repo, "init", "-q", "-b", "main")
+        git(self.repo, "fast-import", "--quiet", stdin=b"".join(self.parts))
+        return self.repo
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    (tmp_path / "shop").mkdir()
+    return Stream(tmp_path / "shop")
+
+
+def read(
+    repo: Path,
+    *,
+    branch: str | None = None,
+    options: ReadOptions | None = None,
+    report: SourceReport | None = None,
+    reader: Callable[..., object] = read_git_history,
+) -> pa.Table:
+    extra = {"branch": branch} if branch else {}
+    tables = list(
+        reader(repo, project="shop", now=NOW, report=report or SourceReport(), options=options, **extra)  # type: ignore[call-overload]
+    )
+    return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
+
+
+def placements(rows: pa.Table, path: str) -> list[tuple[object, ...]]:
+    """section, line_start, recorded, superseded, deleted of a path's rows; times in seconds after START."""
+    names = ("section", "line_start", "recorded_time", "superseded_at", "deleted_at")
+    part = rows.filter(pc.equal(rows["path"], path)).select(names)
+    return [tuple(_seconds(row[name]) for name in names) for row in part.to_pylist()]
+
+
+def _seconds(value: object) -> object:
+    return value.timestamp() - START if isinstance(value, datetime) else value
+
+
+def function(name: str, body: str = "") -> str:
+    return (
+        f"def {name}():\n"
+        + "".join(f"    {body or name}_{i} = compute({i})  # a statement\n" for i in range(8))
+        + "\n\n"
+    )
+
+
+def some_file(rng: random.Random) -> tuple[str, bytes]:
+    kind = rng.randrange(12)
+    if kind == 0:
+        return "100644", bytes(rng.randrange(256) for _ in range(40))
+    if kind == 1:
+        return "120000", b"target"
+    if kind == 2:
+        return "100755", b""
+    names = rng.sample("abcdefgh", rng.randrange(1, 6))
+    text = "\n".join(
+        rng.choice([function(n), f"# {n}\n\ntext {n}\n", f"## {n}\n", "x" * rng.randrange(5_000)]) for n in names
+    )
+    text = rng.choice(["", "\ufeff"]) + text.replace("\n", rng.choice(["\n", "\r\n"]))
+    return rng.choice(["100644", "100755"]), (text + rng.choice(["", "\n", "\n\n"])).encode()
+
+
+def random_history(stream: Stream, commits: int, seed: int) -> None:
+    """Edits, renames, removals, reverts, mode changes, merges, times that repeat and run backwards."""
+    rng = random.Random(seed)
+    paths = ["a.py", "b.md", "sub/c.txt", "sub/d.rst", "e.ts", "f.log", "g.yaml", "sub"]
+    tree: dict[str, tuple[str, bytes]] = {}
+    trees: dict[int, dict[str, tuple[str, bytes]]] = {}
+    line: list[int] = []
+
+    def changed(tree: dict[str, tuple[str, bytes]]) -> dict[str, tuple[str, bytes]]:
+        tree = dict(tree)
+        for _ in range(rng.randrange(1, 3)):
+            what, path = rng.randrange(5), rng.choice(paths)
+            if what == 0:
+                tree.pop(path, None)
+            elif what == 1 and tree:
+                tree[rng.choice(paths)] = tree.pop(rng.choice(sorted(tree)))
+            elif what == 2 and trees:
+                tree = dict(trees[rng.choice(sorted(trees))])
+            else:
+                tree[path] = some_file(rng)
+        if "sub" in tree:
+            tree = {path: file for path, file in tree.items() if not path.startswith("sub/")}
+        return tree
+
+    def put(
+        old: dict[str, tuple[str, bytes]], new: dict[str, tuple[str, bytes]], parents: list[int], branch: str
+    ) -> int:
+        files: dict[str, tuple[str, bytes] | None] = {path: None for path in old if path not in new}
+        files |= {path: file for path, file in new.items() if old.get(path) != file}
+        mark = stream.commit(files, time=rng.choice([0, 0, 5, 1, 9]), parents=parents, branch=branch)
+        trees[mark] = new
+        return mark
+
+    for _ in range(commits):
+        if line and rng.random() < 0.2:
+            side = put(tree, changed(tree), line[-1:], "side")
+            merged = changed(trees[side])
+            line.append(put(tree, merged, [line[-1], side], "main"))
+        else:
+            merged = changed(tree)
+            line.append(put(tree, merged, line[-1:], "main"))
+        tree = merged
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_rows_alive_at_a_commit_are_its_tree(stream: Stream, seed: int) -> None:
+    random_history(stream, 40, seed)
+    rows = read(stream.write())
+    line = commit_times(stream.repo).to_pylist()
+    assert len(line) == 40
+    assert [
+        c["version"] for c in line if differences(stream.repo, c["version"], alive_at(rows, c["recorded_time"]))
+    ] == []
+
+
+def test_the_check_notices_a_missing_a_foreign_and_a_changed_row(stream: Stream) -> None:
+    stream.commit({"a.py": function("f") + function("g"), "b.md": "# B\n\nsome text\n"})
+    rows = read(stream.write())
+    head = git(stream.repo, "rev-parse", "HEAD")
+    assert differences(stream.repo, head, rows) == {}
+    assert differences(stream.repo, head, rows.slice(1)) == {"a.py": "different"}
+    assert differences(stream.repo, head, rows.filter(pc.equal(rows["path"], "a.py"))) == {"b.md": "missing"}
+    twice = rows.set_column(rows.schema.get_field_index("path"), "path", pa.array(["a.py", "a.py", "c.md"]))
+    assert differences(stream.repo, head, twice) == {"b.md": "missing", "c.md": "unexpected"}
+    doubled = pa.concat_tables(
+        [rows, rows.set_column(rows.schema.get_field_index("byte_start"), "byte_start", pa.array([1, 1, 1]))]
+    )
+    assert differences(stream.repo, head, doubled) == {"a.py": "different", "b.md": "different"}
+
+
+def test_a_chunk_that_stays_is_one_row_and_one_that_moves_is_placed_again(stream: Stream) -> None:
+    stream.commit({"a.py": function("f") + function("g")}, time=0)
+    stream.commit({"a.py": function("f") + function("new") + function("g")}, time=10, parents=[1])
+    rows = read(stream.write())
+    assert placements(rows, "a.py") == [
+        ("g", 12, 0.0, 10.0, None),
+        ("f", 1, 0.0, None, None),
+        ("new", 12, 10.0, None, None),
+        ("g", 23, 10.0, None, None),
+    ]
+    first, second = git(stream.repo, "rev-list", "--reverse", "HEAD").split()
+    assert rows["version"].to_pylist() == [first, first, second, second]
+    assert set(map(_seconds, rows["event_time"].to_pylist())) == {0.0, 10.0}
+    assert _seconds(rows["event_time"].to_pylist()[3]) == 0.0
+
+
+def test_a_revert_places_the_same_row_again(stream: Stream) -> None:
+    stream.commit({"a.py": function("f", "one")}, time=0)
+    stream.commit({"a.py": function("f", "two")}, time=1, parents=[1])
+    stream.commit({"a.py": function("f", "one")}, time=2, parents=[2])
+    rows = read(stream.write())
+    assert placements(rows, "a.py") == [("f", 1, 0.0, 1.0, None), ("f", 1, 1.0, 2.0, None), ("f", 1, 2.0, None, None)]
+    texts = rows["text"].to_pylist()
+    assert texts[0] == texts[2] != texts[1]
+    assert [_seconds(t) for t in rows["event_time"].to_pylist()] == [0.0, 1.0, 0.0]
+
+
+def test_removal_deletes_and_rename_deletes_and_adds(stream: Stream) -> None:
+    stream.commit({"a.py": function("f"), "b.py": function("g")}, time=0)
+    stream.commit({"a.py": None, "b.py": None, "c.py": function("g")}, time=3, parents=[1])
+    rows = read(stream.write())
+    assert placements(rows, "a.py") == [("f", 1, 0.0, None, 3.0)]
+    assert placements(rows, "b.py") == [("g", 1, 0.0, None, 3.0)]
+    assert placements(rows, "c.py") == [("g", 1, 3.0, None, None)]
+
+
+def test_a_mode_change_changes_nothing(stream: Stream) -> None:
+    stream.commit({"a.py": function("f")}, time=0)
+    stream.commit({"a.py": ("100755", function("f").encode())}, time=3, parents=[1])
+    assert placements(read(stream.write()), "a.py") == [("f", 1, 0.0, None, None)]
+
+
+def test_a_merge_is_what_it_did_to_its_first_parent(stream: Stream) -> None:
+    stream.commit({"a.py": function("f")}, time=0)
+    stream.commit({"b.py": function("g")}, time=1, parents=[1], branch="side")
+    stream.commit({"b.py": function("g")}, time=5, parents=[1, 2])
+    rows = read(stream.write())
+    assert placements(rows, "b.py") == [("g", 1, 5.0, None, None)]
+    assert set(rows["branch"].to_pylist()) == {"main"}
+    side = read(stream.repo, branch="side")
+    assert placements(side, "b.py") == [("g", 1, 1.0, None, None)]
+    assert set(side["branch"].to_pylist()) == {"side"}
+
+
+def test_commit_times_increase_where_clocks_do_not(stream: Stream) -> None:
+    for number, time in enumerate([5, 5, 0, 7]):
+        stream.commit({"a.py": function("f", f"v{number}")}, time=time, parents=[number] if number else [])
+    rows = read(stream.write())
+    expected = [5.0, 5.000001, 5.000002, 7.0]
+    assert [row[2] for row in placements(rows, "a.py")] == pytest.approx(expected, abs=5e-7)
+    line = commit_times(stream.repo)
+    assert line["recorded_time"].to_pylist() == rows["recorded_time"].to_pylist()
+    for commit in line.to_pylist():
+        assert resolve_commit_time(stream.repo, commit["version"]) == commit["recorded_time"]
+        assert resolve_commit_time(stream.repo, commit["version"][:10]) == commit["recorded_time"]
+
+
+def test_what_is_left_out_is_counted(stream: Stream) -> None:
+    stream.commit(
+        {
+            "a.py": function("f"),
+            "link.py": ("120000", b"a.py"),
+            "module": ("160000", b"1" * 40),
+            "zero.txt": b"a\0b",
+            "latin.txt": b"caf\xe9",
+            "empty.py": b"",
+            "blank.py": b"\n\n",
+            "large.txt": b"word\n" * 200,
+            "image.png": b"text",
+        }
+    )
+    report = SourceReport()
+    rows = read(stream.write(), report=report, options=ReadOptions(max_file_bytes=600))
+    assert rows["path"].to_pylist() == ["a.py"]
+    assert dict(report.skipped) == {
+        "symbolic link": 1, "submodule": 1, "binary": 1, "not utf-8": 1, "empty": 2, "over the size limit": 1, "not text by name": 1
+    }  # fmt: skip
+    assert (report.read, report.complete_sources) == (1, {"git:shop"})
+
+
+def test_a_file_that_can_no_longer_be_read_is_superseded(stream: Stream) -> None:
+    stream.commit({"a.py": function("f")}, time=0)
+    stream.commit({"a.py": b"\0"}, time=4, parents=[1])
+    assert placements(read(stream.write()), "a.py") == [("f", 1, 0.0, 4.0, None)]
+
+
+def test_rows_have_the_trust_columns_of_files(stream: Stream) -> None:
+    stream.commit(
+        {"a.py": function("f"), "AGENTS.md": "# Rules\n\nBe kind.\n", "run.log": "Traceback\n", "uv.lock": "x = 1\n"}
+    )
+    rows = read(stream.write())
+    assert all(rows.schema.field(f.name).type == f.type for f in IMPORT_ROWS.schema if f.name in rows.schema.names)
+    by_path = {row["path"]: row for row in rows.to_pylist()}
+    assert {
+        (r["zone"], r["declared_visibility"], r["authority"], r["lifecycle"], r["declared_safety"])
+        for r in by_path.values()
+    } == {("internal", "model-visible", 1, "verified", "safe")}
+    assert {p: r["declared_standing"] for p, r in by_path.items()} == {
+        "a.py": "evidence", "AGENTS.md": "evidence", "run.log": "untrusted", "uv.lock": "evidence"
+    }  # fmt: skip
+    assert {p for p, r in by_path.items() if r["generated"]} == {"uv.lock"}
+    assert (by_path["AGENTS.md"]["evidence_kind"], by_path["AGENTS.md"]["title"]) == ("rule", "Rules")
+    assert by_path["a.py"]["symbols"] == ["f"]
+    assert by_path["a.py"]["owner_project"] == "shop"
+
+
+def test_tables_are_bounded_and_batching_changes_no_row(stream: Stream) -> None:
+    random_history(stream, 40, 3)
+    stream.write()
+    small = list(
+        read_git_history(stream.repo, project="p", now=NOW, report=SourceReport(), options=ReadOptions(batch_rows=3))
+    )
+    whole = list(read_git_history(stream.repo, project="p", now=NOW, report=SourceReport()))
+    assert len(small) > 5 and len(whole) == 1
+    assert pa.concat_tables(small).combine_chunks().equals(whole[0].combine_chunks())
+
+
+def test_odd_paths_are_read_as_they_are(stream: Stream) -> None:
+    stream.commit({"näme mit space.py": function("f"), "-dash.md": "# A\n\nb\n"})
+    assert set(read(stream.write())["path"].to_pylist()) == {"näme mit space.py", "-dash.md"}
+
+
+def test_no_repository_no_branch_and_no_commit_are_told_apart(stream: Stream, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Expected a folder, got none - at "):
+        read(tmp_path / "absent")
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(InputError, match="Expected a git repository, got a folder without one - at "):
+        read(tmp_path / "plain")
+    stream.commit({"a.py": function("f")})
+    side = stream.commit({"a.py": function("g")}, parents=[1], branch="side")
+    stream.commit({"b.py": function("g")}, parents=[1, side])
+    stream.write()
+    for name in ("mian", "main~0", "-x", "main^{tree}"):
+        with pytest.raises(InputError, match=r"Expected one of main, side, got '.*' - at branch"):
+            read(stream.repo, branch=name)
+    for commit in ("0" * 40, "-h", "no"):
+        with pytest.raises(InputError, match=r"Expected a commit of the repository, got '.*' - at as_of"):
+            resolve_commit_time(stream.repo, commit)
+    with pytest.raises(InputError, match=r"Expected a commit on the first-parent line of main, got '.*' - at as_of"):
+        resolve_commit_time(stream.repo, "side")
+
+
+def test_a_repository_without_commits_has_no_rows(stream: Stream) -> None:
+    git(stream.repo, "init", "-q", "-b", "main")
+    report = SourceReport()
+    assert read(stream.repo, report=report).num_rows == 0
+    assert dict(report.skipped) == {"no commits": 1}
+    (stream.repo / "a.py").write_text(function("f"))
+    assert read(stream.repo, reader=read_uncommitted)["path"].to_pylist() == ["a.py"]
+
+
+def test_a_naive_now_is_refused(stream: Stream) -> None:
+    git(stream.repo, "init", "-q")
+    with pytest.raises(InputError, match="Expected an instant with a time zone, got a naive one - at now"):
+        next(read_git_history(stream.repo, project="p", now=datetime(2024, 1, 1), report=SourceReport()))
+
+
+# --- not committed ----------------------------------------------------------------------------------------------------
+
+
+def test_uncommitted_files_carry_their_work_tree(stream: Stream) -> None:
+    stream.commit(
+        {"same.py": function("f"), "edited.py": function("f"), "gone.py": function("f"), "now_binary.py": function("f"),
+         ".gitignore": "ignored.py\n"}
+    )  # fmt: skip
+    repo = stream.write()
+    git(repo, "reset", "-q", "--hard")
+    (repo / "edited.py").write_text(function("edited"))
+    (repo / "ignored.py").write_text(function("ignored"))
+    (repo / "sub").mkdir()
+    (repo / "sub" / "new.py").write_text(function("new"))
+    (repo / "staged.py").write_text(function("staged"))
+    (repo / "now_binary.py").write_bytes(b"\0")
+    (repo / "gone.py").unlink()
+    git(repo, "add", "staged.py")
+    rows = read(repo, reader=read_uncommitted)
+    assert rows["path"].to_pylist() == ["edited.py", "gone.py", "now_binary.py", "staged.py", "sub/new.py"]
+    assert set(rows["workspace_root"].to_pylist()) == {str(repo.resolve())}
+    history = read(repo)
+    assert set(history["source_id"].to_pylist()) == set(rows["source_id"].to_pylist()) == {"git:shop"}
+    assert set(history["workspace_root"].to_pylist()) == {None}
+    assert set(rows["branch"].to_pylist()) == {"main"}
+    assert set(rows["recorded_time"].to_pylist()) == {NOW}
+    assert all(moment <= NOW for moment in rows["event_time"].to_pylist())
+    by_path = {row["path"]: row for row in rows.to_pylist()}
+    assert by_path["edited.py"]["version"].startswith("uncommitted:")
+    assert by_path["gone.py"]["text"] == "gone.py: removed in the work tree, not committed.\n"
+    assert by_path["now_binary.py"]["text"] == "now_binary.py: not readable as text in the work tree, not committed.\n"
+    assert by_path["gone.py"]["line_start"] is None
+
+
+def test_a_clean_or_bare_repository_has_nothing_uncommitted(stream: Stream, tmp_path: Path) -> None:
+    stream.commit({"a.py": function("f")})
+    repo = stream.write()
+    git(repo, "reset", "-q", "--hard")
+    assert read(repo, reader=read_uncommitted).num_rows == 0
+    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "bare.git"))
+    assert read(tmp_path / "bare.git", reader=read_uncommitted).num_rows == 0
+    assert set(read(tmp_path / "bare.git")["source_id"].to_pylist()) == {"git:bare"}
+
+
+def test_now_may_have_any_time_zone(stream: Stream) -> None:
+    git(stream.repo, "init", "-q", "-b", "main")
+    (stream.repo / "a.py").write_text(function("f"))
+    east = NOW.astimezone(timezone(timedelta(hours=9)))
+    (table,) = read_uncommitted(stream.repo, project="p", now=east, report=SourceReport())
+    assert table["recorded_time"].to_pylist() == [NOW]

@@ -1,0 +1,168 @@
+"""A work tree gives every text file that is not ignored, never anything outside it, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
+from scoped_retrieval.pipeline.sources.files import ReadOptions, is_generated
+from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
+
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
+
+
+def write(root: Path, files: dict[str, bytes | str]) -> Path:
+    for path, content in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def read(root: Path, report: SourceReport | None = None, options: ReadOptions | None = None) -> pa.Table:
+    tables = list(read_work_tree(root, project="shop", now=NOW, report=report or SourceReport(), options=options))
+    return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
+
+
+def paths(rows: pa.Table) -> list[str]:
+    return list(dict.fromkeys(rows["path"].to_pylist()))
+
+
+TREE = {
+    ".gitignore": "*.tmp\n/build/\n!keep.tmp\ndeep/**/x.py\n",
+    "a.py": "x = 1\n",
+    "drop.tmp": "no",
+    "keep.tmp": "yes",
+    "build/out.py": "no",
+    "sub/build/in.py": "yes",
+    "sub/.gitignore": "local.py\n!drop.tmp\n",
+    "sub/local.py": "no",
+    "sub/drop.tmp": "yes",
+    "sub/other/local.py": "no",
+    "deep/er/x.py": "no",
+    "deep/y.py": "yes",
+    "local.py": "yes",
+}
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["folder", "git"])
+def test_nested_ignore_files_are_honored(tmp_path: Path, with_git: bool) -> None:
+    write(tmp_path, TREE)
+    if with_git:
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert paths(read(tmp_path)) == [
+        ".gitignore", "a.py", "deep/y.py", "keep.tmp", "local.py", "sub/.gitignore", "sub/build/in.py", "sub/drop.tmp"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["folder", "git"])
+def test_links_are_not_followed(tmp_path: Path, with_git: bool) -> None:
+    outside = write(tmp_path / "outside", {"secret.py": "x = 1\n"})
+    root = write(tmp_path / "root", {"a.py": "x = 1\n"})
+    (root / "file_link.py").symlink_to(outside / "secret.py")
+    (root / "folder_link").symlink_to(outside)
+    (root / "loop").symlink_to(root)
+    if with_git:
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+    report = SourceReport()
+    assert paths(read(root, report)) == ["a.py"]
+    assert report.skipped["symbolic link"] == 3
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"a.md": "# A\n\nb\n", "zero.txt": b"a\0", "latin.txt": b"caf\xe9", "utf16.txt": "x".encode("utf-16"), "empty.py": b"",
+         "blank.py": b" \n", "large.txt": b"x\n" * 400, "b.png": b"x", "node_modules/x.js": b"x", ".git/config": b"x"},
+    )  # fmt: skip
+    os.mkfifo(tmp_path / "pipe.txt")
+    report = SourceReport()
+    assert paths(read(tmp_path, report, ReadOptions(max_file_bytes=700))) == ["a.md"]
+    assert dict(report.skipped) == {
+        "binary": 2, "not utf-8": 1, "empty": 2, "over the size limit": 1, "not text by name": 1, "ignored": 2, "not a regular file": 1
+    }  # fmt: skip
+    assert report.complete_sources == {f"workspace:{tmp_path.name}"}
+
+
+def test_bytes_are_kept_as_they_are(tmp_path: Path) -> None:
+    content = b"\xef\xbb\xbf# A\r\n\r\nb\rc\r\n\x0c\r\n"
+    rows = read(write(tmp_path, {"a.md": content}))
+    assert "".join(rows["text"].to_pylist()).encode() == content
+    assert rows["section"].to_pylist() == ["A"]
+    assert rows["byte_end"].to_pylist()[-1] == len(content)
+
+
+def test_rows_say_what_kind_of_file_they_are_from(tmp_path: Path) -> None:
+    rows = read(
+        write(
+            tmp_path,
+            {"a.py": "def f():\n    g()\n", "docs/a.rst": "A\n=\n\nb\n", "AGENTS.md": "be kind\n", "t.log": "x\n"},
+        )
+    )
+    shown = rows.select(["path", "origin_class", "evidence_kind", "declared_standing", "language"]).to_pylist()
+    assert [tuple(row.values()) for row in shown] == [
+        ("AGENTS.md", "project-doc", "rule", "evidence", "markdown"),
+        ("a.py", "workspace", "code", "evidence", "python"),
+        ("docs/a.rst", "project-doc", "doc", "evidence", "rst"),
+        ("t.log", "workspace", "test-log", "untrusted", None),
+    ]
+    assert set(rows["recorded_time"].to_pylist()) == {NOW}
+    assert set(rows["source_id"].to_pylist()) == {f"workspace:{tmp_path.name}"}
+
+
+def test_event_time_is_the_modification_time_but_never_later_than_now(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "x = 1\n", "b.py": "x = 1\n"})
+    os.utime(tmp_path / "a.py", (1_000, 1_000))
+    os.utime(tmp_path / "b.py", (4e9, 4e9))
+    assert read(tmp_path)["event_time"].to_pylist() == [datetime.fromtimestamp(1_000, UTC), NOW]
+
+
+def test_one_file_is_read_alone_and_its_folder_is_not_complete(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "x = 1\n", "b.py": "y = 1\n"})
+    report = SourceReport()
+    assert paths(read(tmp_path / "b.py", report)) == ["b.py"]
+    assert report.complete_sources == set()
+
+
+def test_an_absent_root_and_a_naive_now_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Expected a folder or a file, got none - at "):
+        read(tmp_path / "absent")
+    with pytest.raises(InputError, match="Expected an instant with a time zone"):
+        next(read_work_tree(tmp_path, project="p", now=datetime(2024, 1, 1), report=SourceReport()))
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "generated"),
+    [
+        ("package-lock.json", b"{}", True),
+        ("a.min.js", b"x", True),
+        ("a.py", b"# @generated by tool\n", True),
+        ("a.go", b"// Code generated by protoc. DO NOT EDIT.\n", True),
+        ("a.js", b"a();" * 2_000, True),
+        ("a.md", b"word " * 2_000, False),
+        ("a.py", b"def generated(): pass\n", False),
+        ("a.py", b"x = 1\n" * 400 + b"# @generated\n", False),
+    ],
+)
+def test_generated_files_are_marked(path: str, content: bytes, generated: bool) -> None:
+    assert is_generated(file_kind(path), content) is generated
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["a.py", "a.md", "a.ts", "a.log", "a", "a.rst", "a.js"]), content=st.binary(max_size=400))
+def test_no_content_is_an_error(tmp_path: Path, name: str, content: bytes) -> None:
+    report = SourceReport()
+    rows = read(write(tmp_path, {name: content}) / name, report)
+    assert (rows.num_rows > 0) is (sum(report.skipped.values()) == 0)
+    if rows.num_rows:
+        assert "".join(rows["text"].to_pylist()).encode() == content

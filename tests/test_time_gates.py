@@ -1,0 +1,171 @@
+"""Time gates against a plain reference, over rows with any number of placements."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
+from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.schema import TIMESTAMP
+from scoped_retrieval.nodes.time_gates import time_codes, time_grid
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def day(number: int | None) -> datetime | None:
+    return None if number is None else START + timedelta(days=number)
+
+
+def micro(number: int | None, open_: int) -> int:
+    return open_ if number is None else int(day(number).timestamp()) * 1_000_000
+
+
+def index_of(rows: list[dict]) -> RowIndex:
+    """A row index over rows of days: `placements` as (recorded, superseded, deleted)."""
+    placed = [
+        {"row": n, "recorded_time": day(r), "superseded_at": day(s), "deleted_at": day(d)}
+        for n, row in enumerate(rows)
+        for r, s, d in sorted(row["placements"], key=lambda p: p[0])
+    ]
+    times = {
+        name: pa.array([day(row.get(name)) for row in rows], TIMESTAMP)
+        for name in ("valid_from", "valid_until", "event_time")
+    }
+    evidence = pa.table(
+        {
+            "evidence_id": [f"{n:026d}" for n in range(len(rows))],
+            "length": pa.array([1] * len(rows), pa.int32()),
+            **times,
+        }
+    )
+    schema = pa.schema(
+        [("row", pa.int64()), *((n, TIMESTAMP) for n in ("recorded_time", "superseded_at", "deleted_at"))]
+    )
+    return RowIndex.of(evidence, pa.Table.from_pylist(placed, schema))
+
+
+def reference(row: dict, as_of: int, start: int | None, end: int | None) -> tuple[int, tuple | None]:
+    """The gate that stops a row and the placement that speaks for it, read off the rules one by one."""
+
+    def stop(placement: tuple) -> int:
+        recorded, superseded, deleted = placement
+        happened = row.get("event_time") if row.get("event_time") is not None else recorded
+        rules = {
+            "recorded": recorded <= as_of,
+            "superseded": superseded is None or as_of < superseded,
+            "deleted": deleted is None or as_of < deleted,
+            "valid_from": row.get("valid_from") is None or row["valid_from"] <= as_of,
+            "valid_until": row.get("valid_until") is None or as_of < row["valid_until"],
+            "window_start": start is None or start <= happened,
+            "window_end": end is None or happened < end,
+        }
+        return next((NUMBER[name] for name, holds in rules.items() if not holds), 0)
+
+    def alive(placement: tuple) -> bool:
+        return stop(placement) not in (NUMBER["recorded"], NUMBER["superseded"], NUMBER["deleted"])
+
+    placements = sorted(row["placements"], key=lambda p: p[0])
+    if not placements:
+        return NUMBER["recorded"], None
+    known = [p for p in placements if p[0] <= as_of]
+    passing = [p for p in known if stop(p) == 0]
+    chosen = (passing or [p for p in known if alive(p)] or known)[-1] if known else placements[0]
+    return stop(chosen), chosen
+
+
+def judge(rows: list[dict], as_of: int, start: int | None = None, end: int | None = None) -> list[str | None]:
+    """The name of the gate that stops each row, None where it passes."""
+    many = np.ones(len(rows), dtype=np.int64)
+    codes, _ = time_codes(
+        index_of(rows),
+        np.arange(len(rows)),
+        many * micro(as_of, 0),
+        many * micro(start, OPEN_START),
+        many * micro(end, OPEN_END),
+    )
+    return [None if code == 0 else GATES[code - 1].name for code in codes]
+
+
+@pytest.mark.parametrize(
+    ("change", "window", "gate"),
+    [
+        ({"placements": [(6, None, None)]}, (None, None), "recorded"),
+        ({"placements": [(1, 5, None)]}, (None, None), "superseded"),
+        ({"placements": [(1, None, 5)]}, (None, None), "deleted"),
+        ({"placements": [(1, 4, 3)]}, (None, None), "superseded"),
+        ({"valid_from": 6}, (None, None), "valid_from"),
+        ({"valid_until": 5}, (None, None), "valid_until"),
+        ({}, (2, None), "window_start"),
+        ({}, (None, 1), "window_end"),
+        ({"event_time": 3}, (None, 3), "window_end"),
+    ],
+)
+def test_the_same_row_passes_until_one_time_changes(change, window, gate):
+    row = {"placements": [(1, None, None)]}
+    assert judge([row], 5) == [None]
+    assert judge([row | change], 5, *window) == [gate]
+
+
+@pytest.mark.parametrize(
+    ("row", "window"),
+    [
+        ({"placements": [(5, None, None)]}, (None, None)),
+        ({"placements": [(1, 6, 6)]}, (None, None)),
+        ({"placements": [(1, None, None)], "valid_from": 5, "valid_until": 6}, (None, None)),
+        ({"placements": [(1, None, None)], "event_time": 3}, (3, 4)),
+        ({"placements": [(1, None, None)]}, (1, 2)),
+    ],
+)
+def test_intervals_are_half_open(row, window):
+    assert judge([row], 5, *window) == [None]
+
+
+def test_a_revert_lets_the_text_live_again():
+    row = {"placements": [(1, 3, None), (6, None, None)]}
+    assert [judge([row], as_of)[0] for as_of in (0, 1, 2, 3, 5, 6)] == [
+        "recorded", None, None, "superseded", "superseded", None,
+    ]  # fmt: skip
+
+
+def test_an_earlier_living_placement_serves_where_a_later_one_is_outside_the_window():
+    assert judge([{"placements": [(1, None, None), (4, None, None)]}], 5, 0, 2) == [None]
+
+
+def test_a_row_without_placements_was_never_recorded():
+    codes, placement = time_codes(
+        index_of([{"placements": []}]), *(np.array([n]) for n in (0, 5, OPEN_START, OPEN_END))
+    )
+    assert (codes.tolist(), placement.tolist()) == ([NUMBER["recorded"]], [-1])
+
+
+days = st.integers(0, 8)
+maybe = st.none() | days
+placements = st.lists(st.tuples(days, maybe, maybe), max_size=5, unique_by=lambda p: p[0])
+single = st.tuples(days, maybe, maybe).map(lambda p: [p])
+fields = {"valid_from": maybe, "valid_until": maybe, "event_time": maybe}
+histories = st.lists(st.fixed_dictionaries({"placements": placements} | fields), min_size=1, max_size=6)
+snapshots = st.lists(st.fixed_dictionaries({"placements": single} | fields), min_size=1, max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories | snapshots, st.lists(st.tuples(days, maybe, maybe), min_size=1, max_size=4))
+def test_codes_and_placements_equal_the_reference(rows, instants):
+    index = index_of(rows)
+    row = np.tile(np.arange(len(rows)), len(instants))
+    as_of, start, end = (
+        np.array([micro(instant[at], open_) for instant in instants])
+        for at, open_ in ((0, 0), (1, OPEN_START), (2, OPEN_END))
+    )
+    repeated = [np.repeat(times, len(rows)) for times in (as_of, start, end)]
+    codes, placement = time_codes(index, row, *repeated)
+    expected = [reference(each, *instant) for instant in instants for each in rows]
+    assert codes.tolist() == [code for code, _ in expected]
+    assert [None if p < 0 else index.recorded[p] for p in placement] == [
+        None if chosen is None else micro(chosen[0], 0) for _, chosen in expected
+    ]
+    assert time_grid(index, np.arange(len(rows)), as_of, start, end).ravel().tolist() == codes.tolist()

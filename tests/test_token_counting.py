@@ -1,0 +1,124 @@
+# ruff: noqa: RUF001 - full-width and ideographic characters are part of the subject
+"""The base counter is exact under its own name and adds up over lines; other counters come from local files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import ModelError
+from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
+from scoped_retrieval.pipeline.tokenizers import load_counter, load_counters
+
+
+def count(*texts: str | None) -> list[int]:
+    return Counters().get(BASE).count(pa.array(texts, pa.large_string())).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        (None, 0),
+        ("word", 1),
+        (" word", 1),
+        ("parseUserName", 1 + 1 + 1),
+        ("parse_user", 1 + 1 + 1),
+        ("internationalization", 7 // 7 + 7 // 7 + 1),
+        ("12345", 1 + 1),
+        ("        return", 1 + 1),
+        ("x = []\n", 1 + 1 + 1 + 1),
+        ("\r\n\r\n", 4),
+        ("你好", 2),
+        ("你好世界", 4 + 1),
+        ("😀", 2),
+        ("Hello, my name is GPT-4o. I'm a new type of language model, it's nice to meet you!", 29),
+        ("你好，我的名字是GPT-4o。我是一种新型的语言模型，很高兴见到你!", 36),
+    ],
+)
+def test_a_token_is_one_match_of_the_documented_expressions(text: str | None, tokens: int) -> None:
+    assert count(text) == [tokens]
+
+
+@given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_counts_add_up_over_lines(lines: list[str], last: str) -> None:
+    closed = [line + "\n" for line in lines] + [last]
+    assert count("".join(closed)) == [sum(count(*closed))]
+
+
+@given(st.text(min_size=1, max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_no_character_is_free_and_none_takes_more_than_two_tokens(text: str) -> None:
+    assert -(-len(text) // 16) <= count(text)[0] <= 2 * len(text)
+
+
+def test_counts_do_not_depend_on_neighbors_or_slicing() -> None:
+    texts = pa.array(["a b", "你好世界", None, "😀\n"], pa.large_string())
+    together = Counters().get(BASE).count(texts)
+    assert together.tolist() == [count(text)[0] for text in texts.to_pylist()]
+    assert Counters().get(BASE).count(texts.slice(1, 2)).tolist() == together[1:3].tolist()
+
+
+def test_each_text_is_counted_by_the_counter_its_request_names() -> None:
+    counters = Counters({"letters": EncodedCounter("letters", lambda texts: (len(text) for text in texts))})
+    tokens = counters.count(pa.array(["one two", "one two"], pa.large_string()), [BASE, "letters"], np.array([0, 1]))
+    assert tokens.tolist() == [2, 7]
+
+
+def test_an_unknown_counter_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(ModelError, match=r"Expected one of the loaded tokenizers approx-bpe/1, got 'gpt-9'"):
+        Counters().get("gpt-9")
+
+
+def tokenizer_file(folder: Path) -> Path:
+    vocabulary = {"[UNK]": 0, "one": 1, "two": 2}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+    }  # fmt: skip
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer), encoding="utf-8")
+    return path
+
+
+def test_a_tokenizers_file_counts_under_its_path(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    name = str(tokenizer_file(tmp_path))
+    counters = load_counters([BASE, name])
+    assert counters.names() == sorted([BASE, name])
+    counter = counters.get(name)
+    assert not counter.additive
+    assert counter.count(pa.array(["one two three", "", None], pa.large_string())).tolist() == [3, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "gpt-9",
+            r"Expected approx-bpe/1, a path that ends in .json or tiktoken:<encoding>, got 'gpt-9' - at tokenizer",
+        ),
+        ("missing/tokenizer.json", r"Expected a tokenizer file, got no file - at missing"),
+        ("tiktoken:p0_base", r"Expected one of cl100k_base, o200k_base, got 'p0_base' - at tokenizer"),
+        ("tiktoken:cl100k_base", r"Expected the file of cl100k_base, got none or another - at"),
+    ],
+)
+def test_a_missing_tokenizer_is_named_and_never_downloaded(name: str, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    with pytest.raises(ModelError, match=message):
+        load_counter(name, {"TIKTOKEN_CACHE_DIR": str(tmp_path)})
+
+
+def test_a_damaged_tokenizers_file_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    path = tmp_path / "tokenizer.json"
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ModelError, match=r"got one that does not parse"):
+        load_counter(str(path))

@@ -1,0 +1,156 @@
+"""Lineage and x-ray: the same bytes for the same input, and nothing in a caller's view that only auditors may see."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.views import lineage as view
+from scoped_retrieval.pipeline.views.xray import caller_rows, render_text
+
+GOLDEN = Path(__file__).parent / "golden"
+
+LINEAGE = {
+    "nodes": [
+        {"name": "hits", "kind": "node", "step": "candidate_recall", "doc": 'Rows, "best" first.', "table": "hits",
+         "columns": [{"name": "request_id", "type": "string"}, {"name": "rank", "type": "int32"}], "tags": {}, "version": "a1"},
+        {"name": "lanes", "kind": "input", "step": None, "doc": "", "table": None, "columns": [], "tags": {}, "version": None},
+    ],
+    "edges": [["lanes", "hits"]],
+}  # fmt: skip
+
+WHEN = datetime(2026, 5, 20, 9, tzinfo=UTC)
+GATES = ["project", "owner", "visibility", "recorded"]
+ROWS = {
+    "requests": [{"request_id": "r1", "question": "why does\nthe test fail", "session_id": "s-021", "asked_at": WHEN}],
+    "contracts": [
+        {"request_id": "r1", "principal": "ana", "project": "shop", "branch": "main", "contract_id": "c0ffee0011223344",
+         "purpose": "fix-test", "merge_policy": "authority-first", "output_shape": "context-block", "as_of": WHEN,
+         "max_chars": 4800, "max_tokens": 1200, "tokenizer": "approx-bpe/1"},
+    ],
+    "snapshots": [
+        {"request_id": "r1", "snapshot_id": "retr-snap-1", "created_at": WHEN, "status": "ok", "action": "warn",
+         "block_ref": "0011223344556677", "recalled": 4},
+    ],
+    "blocks": [{"request_id": "r1", "chars": 812, "tokens": 203, "bound_by": None}],
+    "sub_queries": [
+        {"sub_query_id": "q1", "intent": "find-error", "lanes": ["lexical", "symbol"], "lane_k": 20, "min_authority": 0,
+         "oldest": None, "kinds": ["test-log"], "sources": []},
+    ],
+    "filter_ladder": [
+        {"gate": "project", "gate_class": "access", "considered": 40, "admitted": 30, "reason_code": "out_of_scope_project"},
+        {"gate": "visibility", "gate_class": "visibility", "considered": 30, "admitted": 29, "reason_code": "not_model_visible"},
+        {"gate": "recorded", "gate_class": "time", "considered": 29, "admitted": 29, "reason_code": "after_as_of"},
+    ],
+    "candidates": [
+        {"evidence_id": "e1", "lanes": ["lexical", "symbol"], "via": None},
+        {"evidence_id": "e2", "lanes": ["expansion"], "via": "neighbour"},
+    ],
+    "ranked": [
+        {"evidence_id": "e1", "rank": 1, "final": 0.75, "semantic": 0.0, "lexical": 0.25, "anchor": 0.25, "authority": 0.25,
+         "recency": 0.0, "actionability": 0.0, "diversity": 0.0, "scope": 0.0, "selected_reason": "matched failing test name"},
+    ],
+    "trimmed": [
+        {"label": "test-log#1", "evidence_id": "e1", "form": "excerpt", "merged_rows": ["e1", "e3"], "history": False,
+         "conflict_note": True},
+    ],
+    "trims": [
+        {"evidence_id": "e1", "policy": "line-end/1", "bound_by": "max_chunk_tokens",
+         "kept_ranges": [{"start": 0, "end": 120}], "dropped_ranges": [{"start": 120, "end": 300}]},
+    ],
+    "citations": [
+        {"position": 1, "label": "test-log#1", "evidence_id": "e1", "locator": "logs/auth.log#12", "source_id": "artifact:logs",
+         "version": "v1", "authority": "medium", "standing": "untrusted", "resolves": True, "visible_sha256": "ab" * 32},
+    ],
+    "decisions": [
+        {"evidence_id": "e1", "outcome": "selected", "stage": "project", "reason_code": "selected", "admitted_by": GATES,
+         "would_reject_by": None, "redacted": True, "rank": 1, "path": "logs/auth.log", "source_id": "artifact:logs"},
+        {"evidence_id": "e2", "outcome": "rejected", "stage": "rank", "reason_code": "low_score", "admitted_by": GATES,
+         "would_reject_by": None, "redacted": False, "rank": 2, "path": "docs/b.md", "source_id": "workspace:shop"},
+        {"evidence_id": "e3", "outcome": "selected", "stage": "pack", "reason_code": "merged", "admitted_by": GATES,
+         "would_reject_by": None, "redacted": False, "rank": 3, "path": "logs/auth.log", "source_id": "artifact:logs"},
+        {"evidence_id": "e4", "outcome": "hidden", "stage": "gate", "reason_code": "not_model_visible", "admitted_by": ["project"],
+         "would_reject_by": None, "redacted": False, "rank": None, "path": None, "source_id": "artifact:ci"},
+    ],
+    "conditions": [{"condition": "lane_off", "subject": "semantic", "action": "warn", "message": "the semantic lane is off"}],
+}  # fmt: skip
+
+
+def same_as_golden(name: str, text: str) -> None:
+    file = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.golden
+def test_the_xray_of_a_snapshot_reads_as_recorded():
+    same_as_golden("xray.txt", render_text(ROWS))
+
+
+@pytest.mark.golden
+def test_the_callers_xray_reads_as_recorded():
+    same_as_golden("xray_caller.txt", render_text(ROWS, audit=False))
+
+
+def test_a_callers_xray_has_no_counts_no_access_gates_and_no_withheld_rows():
+    text = render_text(ROWS, audit=False)
+    assert "e4" not in text
+    assert "e2" not in text
+    assert "30/40" not in text
+    assert "- project" not in text
+    assert "test-log#1" in text
+
+
+def test_a_callers_rows_hold_only_caller_columns():
+    assert "recalled" not in caller_rows(ROWS)["snapshots"][0]
+    assert all("considered" not in row for row in caller_rows(ROWS)["filter_ladder"])
+
+
+def test_every_candidate_is_counted_once_on_its_way_down():
+    text = render_text(ROWS)
+    assert "- rank: 2/3 candidates (low_score 1)" in text
+    assert "not shown (2)" in text
+
+
+def test_a_question_stays_on_its_line():
+    assert "query: why does the test fail\n" in render_text(ROWS)
+
+
+def test_an_xray_of_a_denied_request_says_so():
+    text = render_text({"requests": ROWS["requests"], "snapshots": [{"status": "denied"}]})
+    assert "none: the contract is denied or the request failed" in text
+    assert "status: denied" in text
+
+
+@pytest.mark.golden
+def test_dot_text_reads_as_recorded():
+    same_as_golden("lineage.dot", view.to_dot(LINEAGE))
+
+
+def test_a_picture_is_the_same_bytes_each_time():
+    dot = view.to_dot(LINEAGE)
+    assert view.picture(dot) == view.picture(dot)
+    assert b"<svg" in view.picture(dot)
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pygraphviz", None)
+    with pytest.raises(InputError, match="pygraphviz") as caught:
+        view.picture(view.to_dot(LINEAGE))
+    assert "scoped-retrieval[viz]" in caught.value.hint
+
+
+def test_the_lineage_of_the_line_names_every_table_it_declares():
+    from scoped_retrieval.pipeline.driver import build_driver
+
+    lineage = view.lineage_of(build_driver())
+    names = [n["name"] for n in lineage["nodes"]]
+    assert names == sorted(names)
+    tables = {n["table"] for n in lineage["nodes"]}
+    assert {"contracts", "hits", "candidates", "ranked", "blocks", "decisions", "snapshots"} <= tables
+    assert all(n["doc"] for n in lineage["nodes"] if n["kind"] == "node")
+    assert json.loads(json.dumps(lineage)) == lineage
