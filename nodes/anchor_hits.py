@@ -153,22 +153,38 @@ def _mentions(
     quality = np.select([kind == "path", kind == "identifier"], [PATH_MENTIONED, NAME_MENTIONED], 1.0)
     first = np.searchsorted(owner, anchor_owner, "left")
     count = np.searchsorted(owner, anchor_owner, "right") - first
+    # Texts of one request lie side by side, with a NUL after each that no anchor has: a search is one scan of bytes.
+    joined = pc.binary_join_element_wise(texts, *(pa.scalar(part, pa.large_string()) for part in ("\0", "")))
+    offsets = np.append(0, np.cumsum(np.asarray(pc.binary_length(joined)).astype(np.int64)))
+    every = memoryview(b"".join(joined.cast(pa.large_binary()).to_pylist()))
     for number, value in enumerate(distinct.dictionary.to_pylist()):
         asking = order[bounds[number] : bounds[number + 1]]
-        if len(value) < 3:
+        if len(value) < 3 or "\0" in value:
             continue
-        among = expand_ranges(first[asking], count[asking])
-        found = np.asarray(pc.match_substring(_picked(texts, among), pattern=value).fill_null(False))
-        here = np.flatnonzero(found)
-        anchor = np.repeat(asking, count[asking])[here]
-        yield among[here], anchor, quality[anchor]
+        for low, high, anchors in _stretches(first[asking], count[asking], asking):
+            row = (
+                _containing(every[offsets[low] : offsets[high]], value.encode(), offsets[low : high + 1] - offsets[low])
+                + low
+            )
+            anchor = anchors[np.searchsorted(first[anchors], row, "right") - 1]
+            yield row, anchor, quality[anchor]
 
 
-def _picked(texts: pa.Array, among: Int) -> pa.Array:
-    """Texts by position; a slice where the positions are neighbors."""
-    if len(among) and among[-1] - among[0] == len(among) - 1:
-        return texts.slice(int(among[0]), len(among))
-    return texts.take(pa.array(among))
+def _containing(stretch: memoryview, value: bytes, offsets: Int) -> Int:
+    """The texts that contain `value`, by number; text `i` is `stretch[offsets[i]:offsets[i + 1]]`."""
+    between = np.fromiter(map(len, bytes(stretch).split(value)), dtype=np.int64)
+    at = np.cumsum(between[:-1] + len(value)) - len(value)
+    return np.unique(np.searchsorted(offsets, at, "right") - 1)
+
+
+def _stretches(first: Int, count: Int, anchors: Int) -> Iterator[tuple[int, int, Int]]:
+    """Neighboring requests as one stretch of candidates [low, high), with their anchors in order of request."""
+    some = np.flatnonzero(count > 0)
+    some = some[np.argsort(first[some], kind="stable")]
+    first, count, anchors = first[some], count[some], anchors[some]
+    breaks = np.flatnonzero(first[1:] != (first + count)[:-1]) + 1
+    for part in np.split(np.arange(len(first)), breaks) if len(first) else ():
+        yield int(first[part[0]]), int(first[part[-1]] + count[part[-1]]), anchors[part]
 
 
 def _words(anchors: pa.Table) -> pa.Array:

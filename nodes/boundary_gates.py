@@ -124,7 +124,7 @@ def scope_times(
     for number, positions in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
         members = slice(row_bounds[number], row_bounds[number + 1])
         visible = row[members][withheld[members] == 0]
-        visible = visible[np.argsort(row_index.id_key[visible], kind="stable")]
+        visible = visible[np.argsort(row_index.id_key[visible])]
         keys, length = row_index.id_key[visible].astype(">u8"), row_index.length[visible]
         for part in _chunks(list(positions), len(visible)):
             _, as_of, start, end = instants[part].T

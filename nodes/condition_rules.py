@@ -63,8 +63,7 @@ def condition_rows(
     rules: list[Row] = [
         (failed >= 0, "request_failed", "", "block", objects(take_or(failures["error"], failed, ""))),
         (walls, "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"),
-        (denied & (failed < 0), "nothing_granted", "", "block",
-         objects(take_or(contracts["denied_reason"], contract, "nothing is granted here"))),
+        (denied & (failed < 0), "nothing_granted", "", "block", "nothing that was asked for is granted"),
         *_lane_rules(ids, lane_states),
         *_overlay_rules(ids, requests),
     ]  # fmt: skip

@@ -18,6 +18,7 @@ LIMITS = {
     "budget_items": "max_items",
     "budget_tokens": "max_tokens",
     "budget_part": "max_chunk_tokens",
+    "citation_unresolved": "require_citation",
 }
 """What decided, for reasons that a limit of the contract gives."""
 
@@ -29,10 +30,16 @@ BUDGET_REASONS = {
 }
 """Reason code of a row that trimming dropped, by the limit that bound."""
 
-SELECT_REASONS = frozenset(
-    {"low_score", "below_overlap_floor", "diversity_cut", "unverified_cap", "budget_items", "stale"}
-)
-"""Reasons of packing that choose among items; the others build items and count as stage `pack`."""
+PACK_STAGES = {
+    "low_score": "select",
+    "below_overlap_floor": "select",
+    "diversity_cut": "select",
+    "unverified_cap": "select",
+    "budget_items": "select",
+    "stale": "select",
+    "citation_unresolved": "cite",
+}
+"""Stage of a row that packing dropped, by reason; every other reason builds items and is stage `pack`."""
 
 WORDS = {
     "merged": "shown as part of the item it was merged into",
@@ -94,7 +101,7 @@ def decision_columns(
         (~bounded_in, "rejected", "gate", "walls", "wall_disagreement"),
         (rank < 0, "rejected", "rank", None, "low_score"),
         (pack < 0, "rejected", "select", None, "low_score"),
-        (lead < 0, "rejected", np.where(np.isin(pack_reason, list(SELECT_REASONS)), "select", "pack"),
+        (lead < 0, "rejected", _mapped(pack_reason, PACK_STAGES, "pack"),
          _mapped(pack_reason, LIMITS, None), pack_reason),
         (item < 0, "rejected", "trim", bound_by, trim_reason),
         (~cited, "rejected", "cite", "require_citation", "citation_unresolved"),

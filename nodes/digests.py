@@ -67,6 +67,9 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
+    if not table.num_rows:
+        empty = hashlib.sha256(_heading(declared.name, _digest_columns(table, declared)[1], None)).digest()
+        return [empty] * len(request_ids)
     owner = _combine(pc.index_in(table["request_id"], value_set=_combine(request_ids)))
     if owner.null_count:
         keep = pc.is_valid(owner)
@@ -152,13 +155,20 @@ def _rows(arrays: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], Byt
     for array in arrays:
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
-        header.append(np.asarray(array.is_valid(), dtype=np.uint8).reshape(rows, 1))
+        header.append(_validity(array, rows))
         fixed, body = _values(array, rows)
         header.extend(fixed)
         if body is not None:
             bodies.append(body)
     matrix = np.hstack(header) if header else np.zeros((rows, 0), np.uint8)
     return _interleave(np.ascontiguousarray(matrix), bodies)
+
+
+def _validity(array: pa.Array, rows: int) -> Bytes:
+    """uint8[rows, 1]: 1 where there is a value."""
+    if not array.null_count:
+        return np.ones((rows, 1), np.uint8)
+    return np.asarray(array.is_valid(), dtype=np.uint8).reshape(rows, 1)
 
 
 def _values(array: pa.Array, rows: int) -> tuple[list[Bytes], tuple[NDArray[np.int64], Bytes] | None]:
@@ -170,7 +180,7 @@ def _values(array: pa.Array, rows: int) -> tuple[list[Bytes], tuple[NDArray[np.i
         offsets, data = _rows(array.flatten(), rows)
         return [_bytes_of(np.diff(offsets))], (offsets, data)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
-        counts = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
+        counts = np.asarray(_filled(pc.list_value_length(array), 0)).astype(np.int64)
         if pa.types.is_fixed_size_list(type_):
             array = array.cast(pa.large_list(type_.value_type))
         child = pc.list_flatten(array)
@@ -196,12 +206,12 @@ def _fixed(array: pa.Array) -> NDArray[np.generic]:
     """Values of a fixed-width column with zeros under nulls: numbers by bit pattern, times as integers."""
     type_ = array.type
     if pa.types.is_boolean(type_):
-        return np.asarray(pc.fill_null(array, False)).astype(np.uint8)
+        return np.asarray(_filled(array, False)).astype(np.uint8)
     if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) or pa.types.is_date64(type_):
         array = array.cast(pa.int64())
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         raise SchemaError(f"Expected a type with a canonical form, got {type_} - at digest")
-    values = np.asarray(pc.fill_null(array, 0))
+    values = np.asarray(_filled(array, 0))
     return values.astype(values.dtype.newbyteorder("<"), copy=False)
 
 
@@ -214,16 +224,21 @@ def _no_bytes(values: NDArray[np.generic]) -> Bytes:
 
 
 def _binary(array: pa.Array) -> tuple[NDArray[np.int64], Bytes]:
-    """Offsets and bytes of a string or binary column; nothing hides under nulls."""
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        array = array.cast(pa.large_string()).cast(pa.large_binary())
-    array = pc.fill_null(array.cast(pa.large_binary()), b"")
+    """Offsets and bytes of a string or binary column, read from its buffers; nothing hides under nulls."""
+    type_ = array.type
+    array = _filled(array, b"" if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) else "")
+    if not len(array):
+        return _ZERO, np.empty(0, np.uint8)
     _, offset_buffer, data = array.buffers()
-    offsets = (
-        np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + len(array) + 1] if len(array) else _ZERO
-    )
+    width = np.int64 if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_) else np.int32
+    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     buffer = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     return offsets - offsets[0], buffer[int(offsets[0]) : int(offsets[-1])]
+
+
+def _filled(array: pa.Array, value: object) -> pa.Array:
+    """The array with `value` for nulls."""
+    return pc.fill_null(array, pa.scalar(value, array.type)) if array.null_count else array
 
 
 _ZERO = np.zeros(1, np.int64)

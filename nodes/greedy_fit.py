@@ -144,10 +144,15 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
         rest = expand_ranges(first[stop] + low, items[stop] - low)
         done.bound[rest] = np.where(done.bound[rest] < 0, _exhausted(done, budgets)[owner[rest]], done.bound[rest])
         among = expand_ranges(first[live] + low, np.minimum(items[live] - low, _STRIDE))
-        units = units_of(texts.text.take(pa.array(among)), counters, budgets.names, budgets.which[owner[among]])
-        focus = focus_units(units, costs.log[among], texts.lead_start[among])
+        # Each distinct text is measured once per counter, however many requests it answers.
+        _, one, place = np.unique(
+            texts.same[among] * len(budgets.names) + budgets.which[owner[among]], return_index=True, return_inverse=True
+        )
+        distinct = among[one]
+        units = units_of(texts.text.take(pa.array(distinct)), counters, budgets.names, budgets.which[owner[distinct]])
+        focus = focus_units(units, costs.log[distinct], texts.lead_start[distinct])
         local = np.full(len(owner), -1, dtype=np.int64)
-        local[among] = np.arange(len(among))
+        local[among] = place
         for rank in range(low, min(low + _STRIDE, int(items.max()))):
             asking = live[items[live] > rank]
             if len(asking):

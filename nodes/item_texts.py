@@ -46,6 +46,8 @@ class ItemTexts:
     """First byte of each item in its document; null = unknown or not exact."""
     size: Int
     """Bytes of each item's text."""
+    same: Int
+    """A number per item, equal only for items of the same single row."""
 
 
 def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements: pa.Table) -> ItemTexts:
@@ -88,6 +90,7 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         line_end=place["line_end"].take(pa.array(ending)),
         byte_start=pc.if_else(exact, place["byte_start"].take(pa.array(opening)), pa.scalar(None, pa.int64())),
         size=whole,
+        same=np.where(opening == ending, row[opening], -1 - np.arange(len(opening))),
     )
 
 

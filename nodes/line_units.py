@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .byte_runs import plain, unit_tokens
 from .item_texts import slices
-from .rendering import quoted, requoted
-from .token_counting import Counters
+from .rendering import MARGIN, quoted, requoted
+from .token_counting import BASE, Counters
 
 LONG_LINE = 512
 _STRIDE = 256
@@ -56,7 +57,8 @@ class Units:
     solid: Int
     line_first: Int
     """First unit of the line that each unit belongs to."""
-    text: pa.Array
+    every: pa.Array
+    """The text of each unit, its line break included."""
 
     def fitting(self, start: Int, stop: Int, tokens: Int, chars: Int) -> tuple[Int, Int]:
         """End unit, exclusive, of what fits from unit `start` on: by tokens and by characters, elementwise."""
@@ -85,35 +87,40 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     bounds = _bounds(offsets, data)
     starts, ends = bounds[:-1], bounds[1:]
     first = np.searchsorted(starts, offsets)
-    closed = data[ends - 1] == _NEWLINE if len(ends) else np.zeros(0, bool)
-    returned = closed & (ends - starts > 1) & (data[ends - 2] == _RETURN) if len(ends) else closed
+    closed = data[ends - 1] == _NEWLINE
+    returned = closed & (ends - starts > 1) & (data[ends - 2] == _RETURN)
     breaks = closed.astype(np.int64) + returned
     # A unit starts a line if it starts its text or follows a line break.
-    opens = np.isin(starts, offsets)
+    opens = np.zeros(len(data) + 1, dtype=bool)
+    opens[offsets] = True
+    opens = opens[starts]
     opens[1:] |= closed[:-1]
-    every = pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-    content = slices(every, np.zeros(len(starts), np.int64), ends - breaks - starts)
-    rendered = pc.if_else(pa.array(opens), quoted(content), requoted(content))
     owner = np.repeat(np.arange(len(texts)), np.diff(first))
-    costs = []
-    for counted in (counters.count(rendered, names, which[owner]), _numbers(pc.utf8_length(rendered))):
-        total = np.cumsum(counted + breaks)
-        before = total - counted - breaks
-        costs.append((np.maximum.accumulate(total + ~closed) if len(total) else total, np.append(before, total[-1:])))
-    blank = np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
-    line_first = np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)) if len(starts) else starts
+    every = pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+
+    tokens, solid = unit_tokens(data, starts, opens)
+    tokens, chars = tokens - breaks, ends - starts - breaks + len(MARGIN) * opens
+    fast = plain(offsets, data) & np.isin(which, [number for number, name in enumerate(names) if name == BASE])
+    slow = np.flatnonzero(~fast[owner])
+    if len(slow):
+        content = _cut(every, slow, (ends - breaks - starts)[slow])
+        rendered = pc.if_else(pa.array(opens[slow]), quoted(content), requoted(content))
+        tokens[slow] = counters.count(rendered, names, which[owner[slow]])
+        chars[slow] = np.asarray(pc.utf8_length(rendered))
+        solid[slow] = ~np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
+    running = [np.append(0, np.cumsum(counted + breaks)) for counted in (tokens, chars)]
     return Units(
         first=first,
         start=starts - offsets[owner],
         end=ends - breaks - offsets[owner],
         line=np.append(0, np.cumsum(closed)),
-        tokens=costs[0][0],
-        chars=costs[1][0],
-        before_tokens=costs[0][1] if len(starts) else np.zeros(1, np.int64),
-        before_chars=costs[1][1] if len(starts) else np.zeros(1, np.int64),
-        solid=np.append(0, np.cumsum(~blank)),
-        line_first=line_first,
-        text=content,
+        tokens=np.maximum.accumulate(running[0][1:] + ~closed),
+        chars=running[1][1:] + ~closed,
+        before_tokens=running[0],
+        before_chars=running[1],
+        solid=np.append(0, np.cumsum(solid)),
+        line_first=np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)),
+        every=every,
     )
 
 
@@ -129,7 +136,7 @@ def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int) -> Int:
         focus[inside] = place - 1
     chosen = np.flatnonzero(logs[owner])
     if len(chosen):
-        wrong = np.asarray(pc.match_substring_regex(units.text.take(pa.array(chosen)), pattern=ERROR_LINE))
+        wrong = np.asarray(pc.match_substring_regex(units.every.take(pa.array(chosen)), pattern=ERROR_LINE))
         hits = chosen[wrong]
         of_item, at = np.unique(owner[hits], return_index=True)
         focus[of_item] = hits[at]
@@ -139,7 +146,9 @@ def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int) -> Int:
 def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     """Every place where a unit starts or ends, ascending."""
     line_ends = np.flatnonzero(data == _NEWLINE) + 1
-    bounds = np.unique(np.concatenate([offsets, line_ends]))
+    marked = np.zeros(len(data) + 1, dtype=bool)
+    marked[offsets] = marked[line_ends] = True
+    bounds = np.flatnonzero(marked)
     if not np.any(np.diff(bounds) > LONG_LINE):
         return bounds
     spaces = np.flatnonzero((data[1:] == _SPACE) & (data[:-1] > _SPACE)) + 1
@@ -169,5 +178,6 @@ def _bytes(texts: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
     return offsets - offsets[0], np.ascontiguousarray(flat[offsets[0] : offsets[-1]])
 
 
-def _numbers(values: pa.Array) -> Int:
-    return np.asarray(values).astype(np.int64)
+def _cut(texts: pa.Array, index: Int, length: Int) -> pa.Array:
+    """The first `length` bytes of the texts at `index`."""
+    return slices(texts.take(pa.array(index)), np.zeros(len(index), np.int64), length)

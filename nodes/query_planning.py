@@ -230,6 +230,9 @@ def _query_texts(
         text = flat(text).cast(_TEXT)
         empty = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
         columns.append(flat(text).take(pa.array(request, mask=~named_by | np.asarray(empty)[request])))
+    # Arrow's join with `skip` loses a row whose values are all null, so such a row gets an empty one.
+    blank = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
+    columns[0] = pc.if_else(pa.array(blank), pa.scalar("", _TEXT), columns[0])
     return pc.binary_join_element_wise(*columns, pa.scalar("\n", _TEXT), null_handling="skip")
 
 

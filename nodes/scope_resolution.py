@@ -208,7 +208,7 @@ class _Reach:
     @property
     def narrowed(self) -> NDArray[np.bool_]:
         """Per request: its grants leave some lifecycle out."""
-        return ~self.states.all(axis=1)
+        return np.logical_not(np.all(self.states, axis=1))
 
 
 def _reach(requests: pa.Table, grants: pa.Table) -> _Reach:
@@ -259,7 +259,8 @@ def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, 
     shown[:, names.index("revoked")] = False
     shown[np.asarray(pc.equal(cap, 0)), names.index("candidate")] = False
     fresh_only = ~np.asarray(requests["allow_stale_memory"])
-    shown[np.ix_(fresh_only, [names.index("deprecated"), names.index("expired")])] = False
+    for outdated in ("deprecated", "expired"):
+        shown[fresh_only, names.index(outdated)] = False
     request, state = np.nonzero(shown)
     offsets = np.searchsorted(request, np.arange(requests.num_rows + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(names).take(pa.array(state)))

@@ -8,6 +8,7 @@ pair where the first wall codes a segment's columns, and it matches globs by its
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from .vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Column = pa.ChunkedArray | pa.Array
+Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 _PASSED = len(GATES) + 1
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}

@@ -67,6 +67,7 @@ def score_terms(
     )  # fmt: skip
     rows = pa.table({name: flat(evidence[name].take(bounded_candidates["row"])) for name in names})
     asked = contracts.take(pa.array(owner))
+    anchors = anchors.filter(pc.is_in(anchors["request_id"], value_set=flat(contracts["request_id"])))
     anchor_owner = positions(anchors["request_id"], contracts["request_id"])
     anchored = anchor_term(owner, rows, anchors, anchor_owner, contracts.num_rows)
     recorded = flat(placements["recorded_time"].take(bounded_candidates["placement"]))

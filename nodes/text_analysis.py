@@ -14,6 +14,7 @@ Texts are cut into runs over their bytes, and only *distinct* runs meet Python: 
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -29,13 +30,15 @@ from .ragged import Ragged, distinct, starts_of
 __all__ = ["ANALYZERS", "Analyzer", "analyze", "analyzer_for", "query_tokens", "terms_of"]
 
 STOPWORDS = frozenset(
-    "a about an and any are as at be because been being but by can did do does doing for from had has have having he her"
-    " here hers him his how i if in into is it its itself just me my no nor not of on or other our ours out over own same"
-    " she should so some such than that the their theirs them then there these they this those through to too under until"
-    " up very was we were what when where which while who whom why will with would you your yours"
-    " s t d ll m re ve don doesn didn isn wasn weren won wouldn couldn shouldn aren hasn haven hadn".split()
-)
-"""English words that name nothing, and what an apostrophe leaves of them."""
+    """
+    a about an and any are as at be because been being but by can did do does doing for from had has have having he her
+    here hers him his how i if in into is it its itself just me my no nor not of on or other our ours out over own same
+    she should so some such than that the their theirs them then there these they this those through to too under until
+    up very was we were what when where which while who whom why will with would you your yours
+    aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren won wouldn
+    """.split()  # noqa: SIM905 (a list of 130 literals would be harder to read)
+) | frozenset(string.ascii_lowercase)
+"""English words that name nothing, what is left of `aren't`, `couldn't`, ..., and single letters: initials, list items."""
 
 LONGEST_WORD = 128
 """Characters; longer ones (encoded data, minified code) are no terms, neither whole nor in parts."""
@@ -93,7 +96,7 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
     if analyzer not in ANALYZERS:
         raise InputError.one_of(ANALYZERS, analyzer, "analyzer")
     rule = ANALYZERS[analyzer]
-    cut = [_runs(chunk, b".-" if rule.compounds else b"") for chunk in _chunks(texts)]
+    cut = [_runs(chunk, b".-'" if rule.compounds else b"") for chunk in _chunks(texts)]
     runs, codes = distinct([pa.array([], pa.string()), *(runs for runs, _ in cut)])
     starts = starts_of(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in cut)]))
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
@@ -125,7 +128,7 @@ def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, N
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
     offsets = offsets - offsets[0]
-    seams = np.unique(offsets[(offsets > 0) & (offsets < len(data))])
+    seams = offsets[(offsets > 0) & (offsets < len(data))]
     word = _WORD_BYTE[data]
     for joiner in joiners:
         at = np.flatnonzero(data[1:-1] == joiner) + 1
@@ -151,21 +154,23 @@ def _spaced(runs: pa.Array) -> pa.Array:
     """Each run as its words between spaces: NFKC, invisible characters gone, scripts without spaces set apart."""
     foreign = pc.invert(pc.string_is_ascii(runs))
     text = pc.utf8_normalize(runs.filter(foreign), form="NFKC")
+    text = pc.replace_substring(text, pattern="\u2019", replacement="'")
     text = pc.replace_substring_regex(text, pattern=r"\p{Cf}+", replacement="")
     text = pc.replace_substring_regex(text, pattern=_UNSPACED, replacement=f" {_UNSPACED_MARK}\\1 ")
-    text = pc.replace_substring_regex(text, pattern=r"[.\-]*[^\pL\pM\pN_.\-\x01]+[.\-]*", replacement=" ")
+    text = pc.replace_substring_regex(text, pattern=r"[.'\-]*[^\pL\pM\pN_.'\-\x01]+[.'\-]*", replacement=" ")
     return pc.replace_with_mask(runs, foreign, pc.utf8_trim_whitespace(text))
 
 
 # --- distinct words to terms -----------------------------------------------------------------------------------------
 
-_UPPER, _LOWER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я", "a-zß-öø-ÿα-ωа-я"  # noqa: RUF001
+_UPPER, _LOWER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я", "a-zß-öø-ÿα-ωа-я"
 _PARTS = re.compile(
     rf"\d+"
     rf"|[{_UPPER}]{{2,}}s(?![{_LOWER}])"  # URLs, not UR and Ls
     rf"|[{_UPPER}]+(?![{_LOWER}])"  # HTTP of HTTPServer
     rf"|[{_UPPER}]?[^\d_.\-{_UPPER}]+"  # Server, parse
 )
+_CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 
 
 def _word_terms(words: list[str], rule: Analyzer) -> list[list[str]]:
@@ -179,9 +184,16 @@ def _word_terms(words: list[str], rule: Analyzer) -> list[list[str]]:
             terms.append([])
         elif not rule.compounds:
             terms.append([word.lower()])
+        elif "'" in word:
+            pieces = _CONTRACTION.sub("", word).split("'")
+            terms.append([term for piece in pieces for term in _compound_terms(piece, rule, stem)])
         else:
-            parts = [part.lower() for part in _PARTS.findall(word)]
-            whole = word.strip(".-").lower()
-            compound = [whole] if parts != [whole] else []
-            terms.append(compound + [stem(part) for part in parts if part not in rule.stopwords])
+            terms.append(_compound_terms(word, rule, stem))
     return terms
+
+
+def _compound_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:
+    parts = [part.lower() for part in _PARTS.findall(word)]
+    whole = word.strip(".-").lower()
+    terms = [whole] if len(parts) > 1 or (parts and parts[0] != whole) else []
+    return terms + [stem(part) for part in parts if part not in rule.stopwords]

@@ -178,7 +178,7 @@ def _sources(request: IndexRequest, project: str, now: datetime, report: SourceR
         for path in getattr(request, kind):
             yield kind, reader(path, **common)
     for path in request.evidence:
-        yield "evidence", read_evidence(path, **common)
+        yield "evidence", [read_evidence(path, report=report)]
 
 
 def _no_rows(project: str, principal: str, now: datetime) -> pa.Table:

@@ -111,7 +111,7 @@ def load_policies(folder: str | Path | None = None) -> Policies:
 
 
 def _bundled() -> dict[str, tuple[str, bytes]]:
-    folder = resources.files(f"{__package__.rpartition('.')[0]}.data").joinpath("policies", "purposes")
+    folder = resources.files(f"{__name__.rsplit('.', 2)[0]}.data").joinpath("policies", "purposes")
     return {
         purpose: (f"policies/purposes/{purpose}.yaml", folder.joinpath(f"{purpose}.yaml").read_bytes())
         for purpose in PURPOSES.values

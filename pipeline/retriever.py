@@ -24,6 +24,7 @@ from ..nodes.bm25 import Bm25
 from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
+from .commits import Commits
 from .corpus import Corpus
 from .driver import LANES, SEMANTIC_HINT, Line, QueryVectors, build_driver, lanes_known, run_line
 from .grants import GrantsFile, load_grants
@@ -149,7 +150,7 @@ class Retriever:
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         now = self._clock()
         requests, failures = resolve_requests(
-            [row], principal=self.principal, asked_at=now, corpus=self.corpus,
+            [row], principal=self.principal, asked_at=now, corpus=self._commits(),
             defaults={**self._defaults(), "purpose": "answer-question"},
         )  # fmt: skip
         if failures.num_rows:
@@ -210,7 +211,7 @@ class Retriever:
     def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
         now = self._clock()
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self.corpus, defaults=self._defaults()
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults()
         )
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
@@ -288,6 +289,9 @@ class Retriever:
     def _defaults(self) -> dict[str, Any]:
         projects = sorted(set(self.grants.projects(self.principal)))
         return {"project": projects[0]} if len(projects) == 1 else {}
+
+    def _commits(self) -> Commits:
+        return Commits(self.corpus, self.principal, frozenset(self.grants.projects(self.principal)))
 
     def _inputs(self) -> dict[str, pa.Table]:
         return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -13,6 +14,9 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
@@ -174,3 +178,51 @@ def filled_fixture() -> Callable[[str, list[dict[str, Any]]], pa.Table]:
 def judged_fixture() -> Callable[[dict[str, pa.Table]], dict[str, pa.Table]]:
     return judged
 
+
+def evidence_rows(project: str, count: int = 12) -> pa.Table:
+    """Rows of one project that share their words with those of any other."""
+    numbers = range(count)
+    return pa.table(
+        {
+            "source_id": [f"workspace:{project}"] * count,
+            "path": [f"src/role_{n}.py" for n in numbers],
+            "section": [f"role_{n}" for n in numbers],
+            "text": [
+                f"def role_{n}(user):\n    # default role of {project} {n}\n    return 'guest{n}'\n" for n in numbers
+            ],
+            "origin_class": ["workspace"] * count,
+            "evidence_kind": ["code"] * count,
+            "version": [f"{n:040x}" for n in numbers],
+            "line_start": [1] * count,
+            "line_end": [3] * count,
+            "byte_start": [0] * count,
+            "byte_end": [60] * count,
+            "recorded_time": [NOON - timedelta(days=n + 1) for n in numbers],
+        }
+    )
+
+
+def make_corpus(folder: Path, *projects: pa.Table, principal: str = "ana") -> Corpus:
+    """A corpus with `shop`, `pay`, ... from these rows, where `principal` may ask in `shop`."""
+    corpus = Corpus.create(folder)
+    for project, rows in zip(("shop", "pay"), projects, strict=False):
+        normal, _ = normalise(rows, project=project, principal=principal, now=NOON)
+        corpus.publish(normal, now=NOON)
+    write_starter_grants(folder / "grants.yaml", principal, "shop")
+    return Corpus.open(folder)
+
+
+@pytest.fixture(name="evidence_rows")
+def evidence_rows_fixture() -> Callable[..., pa.Table]:
+    return evidence_rows
+
+
+@pytest.fixture(name="make_corpus")
+def make_corpus_fixture() -> Callable[..., Corpus]:
+    return make_corpus
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """Two projects with the same words; `ana` may ask in `shop`."""
+    return make_corpus(tmp_path / "corpus", evidence_rows("shop"), evidence_rows("pay"))

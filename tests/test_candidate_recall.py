@@ -167,7 +167,8 @@ def test_nothing_admissible_still_records_what_is_withheld() -> None:
 
 
 def _lane(world: dict[str, Any], lane: str, **request: Any) -> list[str]:
-    out = line(world, [request], f"{lane}_hits", plan=rules({"lanes": [lane]}))[f"{lane}_hits"]
+    plan = rules({"lanes": [lane], "parts": ["question", "stack"]})
+    out = line(world, [request], f"{lane}_hits", plan=plan)[f"{lane}_hits"]
     return names(world, out)
 
 

@@ -1,6 +1,7 @@
 """The command line: quick help, exit codes by meaning, messages without tracebacks, JSON everywhere."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,21 @@ from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error, to_json, write_table
 
-COMMANDS = ["index", "run", "ask", "eval", "runs", "snapshots", "replay", "verify", "xray", "lineage", "compact", "doctor", "demo"]
+COMMANDS = [
+    "index",
+    "run",
+    "ask",
+    "eval",
+    "runs",
+    "snapshots",
+    "replay",
+    "verify",
+    "xray",
+    "lineage",
+    "compact",
+    "doctor",
+    "demo",
+]
 SHOP = {
     "README.md": "# shop\n\nSessions and roles.\n",
     "src/session.ts": "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n",
@@ -18,16 +33,27 @@ SHOP = {
 }
 
 
-@pytest.fixture
-def shop(tmp_path, monkeypatch):
-    """A small work tree, indexed for the local user `ana`; the working folder is beside it."""
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """A small work tree and its corpus, indexed once for the local user `ana`."""
+    folder = tmp_path_factory.mktemp("indexed")
     for name, text in SHOP.items():
-        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "shop" / name).write_text(text)
+        (folder / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "shop" / name).write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+        assert main(["index", "shop", "--project", "shop", "--no-semantic"]) == 0
+    return folder
+
+
+@pytest.fixture
+def shop(indexed, tmp_path, monkeypatch):
+    """A copy of it as the working folder; ana asks."""
+    shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    assert main(["index", "shop", "--project", "shop", "--no-semantic"]) == 0
     return tmp_path
 
 
@@ -168,8 +194,6 @@ def test_replay_prints_the_same_bytes(shop, capsys):
 
 
 def test_replay_needs_no_corpus(shop, capsys):
-    import shutil
-
     block, snapshot = ask(capsys=capsys)
     shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
     code, out, _ = run("replay", snapshot, capsys=capsys)
@@ -299,7 +323,7 @@ def test_corpus_info_and_gc(shop, capsys):
         (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "as_of"),
         (["ask", "", "--project", "shop"], 2, "question"),
         (["run", "nowhere.jsonl"], 2, "nowhere.jsonl"),
-        (["replay", "retr-snap-0"], 3, "retr-snap-0"),
+        (["replay", "retr-snap-0"], 7, "runs"),
         (["index", "nowhere", "--project", "shop"], 2, "nowhere"),
         (["index", "shop"], 2, "project"),
         (["lineage", "--format", "bmp"], 2, "json, dot, svg, png"),

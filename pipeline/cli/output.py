@@ -18,7 +18,17 @@ from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError
 
-__all__ = ["EXIT", "emit", "exit_code_of", "note", "print_error", "shows_progress", "to_json", "write_table"]
+__all__ = [
+    "EXIT",
+    "emit",
+    "emit_block",
+    "exit_code_of",
+    "note",
+    "print_error",
+    "shows_progress",
+    "to_json",
+    "write_table",
+]
 
 EXIT = {
     "ok": 0,
@@ -52,9 +62,17 @@ def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
     sys.stdout.flush()
 
 
-def to_json(value: Any) -> str:
-    """JSON with sorted keys kept as given, two spaces; times as ISO 8601 in UTC, paths as text, bytes as hex."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+def emit_block(block: str, value: Any, *, as_json: bool) -> None:
+    """Print a block exactly as it is, with a line end after it only on a terminal; or the value as JSON."""
+    if as_json:
+        return emit(value, as_json=True)
+    sys.stdout.write(block + ("\n" if sys.stdout.isatty() else ""))
+    return sys.stdout.flush()
+
+
+def to_json(value: Any, *, sort_keys: bool = False) -> str:
+    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, paths as text, bytes as hex."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
 
 
 def note(text: str) -> None:

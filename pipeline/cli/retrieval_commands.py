@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, ProjectFlag, RunsFlag, settings_of
-from .output import emit, exit_code_of, note, shows_progress, write_table
+from .output import emit, emit_block, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -107,7 +107,7 @@ def ask(
     }
     with open_retriever(settings) as retriever:
         found = retriever.retrieve(fields)
-    emit(result_of(found), as_json=as_json, text=found.block)
+    emit_block(found.block, result_of(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id} ({found.status})")
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
-from .output import EXIT, emit, note, to_json, write_table
+from .output import EXIT, emit, emit_block, note, to_json, write_table
 
 __all__ = ["register"]
 
@@ -93,7 +93,7 @@ def replay(
         "erased": list(found.erased),
         "block": found.block,
     }
-    emit(result, as_json=as_json, text=found.block or "")
+    emit_block(found.block or "", result, as_json=as_json)
     note(f"snapshot: {snapshot} ({found.status})")
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
@@ -114,7 +114,9 @@ def verify(
     for one in report["runs"]:
         lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
         lines += [f"  {p['kind']}: {p['part']}: {p['detail']}" for p in one["problems"]]
-    lines += [f"witness: {w['run_id']}: {w['scores']} lexical scores, {w['differing']} differ" for w in report["witness"]]
+    lines += [
+        f"witness: {w['run_id']}: {w['scores']} lexical scores, {w['differing']} differ" for w in report["witness"]
+    ]
     lines.append(f"head of the log: {report['head'] or '-'}")
     emit(report, as_json=as_json, text="\n".join(lines))
     return EXIT["ok"] if report["ok"] else EXIT["differs"]
@@ -176,7 +178,7 @@ def lineage(
     if format_ not in FORMATS:
         raise InputError.one_of(FORMATS, format_, "--format")
     found = lineage_of_run(settings_of(runs=runs)["runs"], run) if run else current_lineage()
-    content = {"json": lambda: to_json(found) + "\n", "dot": lambda: to_dot(found)}
+    content = {"json": lambda: to_json(found, sort_keys=True) + "\n", "dot": lambda: to_dot(found)}
     data = content[format_]().encode() if format_ in content else picture(to_dot(found), format_)
     if out:
         out = out.expanduser()

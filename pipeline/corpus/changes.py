@@ -6,9 +6,6 @@ they take the place of the stored ones when a frame is opened. Writing a segment
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,9 +23,3 @@ def applied(placements: pa.Table, changes: pa.Table) -> pa.Table:
     stale = pc.is_in(placements["row"], value_set=changes["row"].combine_chunks())
     kept = placements.filter(pc.invert(stale))
     return sorted_placements(pa.concat_tables([kept, changes.select(PLACEMENTS.names())]))
-
-
-def without(changes: pa.Table, segment_ids: Collection[str]) -> pa.Table:
-    """The changes of every other segment."""
-    gone = pc.is_in(changes["segment_id"], value_set=pa.array(list(segment_ids), pa.string()))
-    return changes.filter(pc.invert(gone))

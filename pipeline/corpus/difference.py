@@ -137,7 +137,10 @@ def _open_paths(new: Incoming) -> pa.Array:
 def _keys(table: pa.Table, names: Collection[str], rows: NDArray[np.int64] | None = None) -> pa.Array:
     """One binary value per row (or per listed row) that says all of these columns."""
     table = table.select(list(names)).combine_chunks()
-    offsets, data = row_forms([column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns], table.num_rows)
+    offsets, data = row_forms(
+        [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns],
+        table.num_rows,
+    )
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(data))]
     keys = pa.Array.from_buffers(pa.large_binary(), table.num_rows, buffers)
     return keys if rows is None else keys.take(pa.array(rows))

@@ -5,6 +5,7 @@ Temporary names start with `TEMPORARY`; whatever a crash left under one is never
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import uuid
@@ -39,6 +40,15 @@ def write_table(path: Path, table: pa.Table) -> None:
                 writer.write_batch(batch)
         file.flush()
         os.fsync(file.fileno())
+
+
+def file_sha256(path: Path) -> str | None:
+    """SHA-256 of a file's bytes, None if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -74,7 +74,7 @@ def corpus_frame(
 
 def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack]) -> pa.Table:
     """EVIDENCE with `row_digest` of these segments, one after the other."""
-    slices = [packs[run.pack].evidence.slice(run.rows[0], run.size) for run in _runs(segments)]
+    slices = [packs[run.pack].evidence.slice(run.row_start, run.size) for run in _runs(segments)]
     return pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
 
 
@@ -82,8 +82,8 @@ def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], ch
     """PLACEMENTS of these segments as they are now; rows count through the segments."""
     slices, row = [PLACEMENTS.empty()], 0
     for run in _runs(segments):
-        start, end = run.placements
-        slices.append(shifted(packs[run.pack].placements.slice(start, end - start), row - run.rows[0]))
+        start, count = run.placement_start, run.placement_end - run.placement_start
+        slices.append(shifted(packs[run.pack].placements.slice(start, count), row - run.row_start))
         row += run.size
     stored = pa.concat_tables(slices)
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
@@ -96,9 +96,8 @@ def _runs(segments: Sequence[Segment]) -> Iterator[Segment]:
     """Neighbours in one pack as one range."""
     run: Segment | None = None
     for segment in segments:
-        if run and run.pack == segment.pack and run.rows[1] == segment.rows[0]:
-            rows, placements = (run.rows[0], segment.rows[1]), (run.placements[0], segment.placements[1])
-            run = replace(run, rows=rows, placements=placements)
+        if run and run.pack == segment.pack and run.row_end == segment.row_start:
+            run = run._replace(row_end=segment.row_end, placement_end=segment.placement_end)
             continue
         if run:
             yield run

@@ -47,6 +47,4 @@ class Generation:
 
     def frame(self, segments: Sequence[Segment]) -> CorpusFrame:
         """The frame of these segments, in their order."""
-        return corpus_frame(
-            self.manifest.generation, segments, self.packs, self.changes, self.manifest.encoder_profile
-        )
+        return corpus_frame(self.manifest.generation, segments, self.packs, self.changes, self.manifest.encoder_profile)

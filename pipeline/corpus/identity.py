@@ -7,6 +7,7 @@ rows: neither order nor segments leave a trace in it, and a change costs only th
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ def _sha256_rows(prefix: bytes, table: pa.Table, columns: Iterable[str]) -> list
     offsets, forms = row_forms([table[name].combine_chunks() for name in columns], table.num_rows)
     view, bounds, start = memoryview(forms), offsets.tolist(), hashlib.sha256(prefix)
     digests = []
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in itertools.pairwise(bounds):
         hasher = start.copy()
         hasher.update(view[begin:end])
         digests.append(hasher.digest())
@@ -72,7 +73,7 @@ _LANES = 1024
 _BATCH = 2048
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MultisetHash:
     """LtHash16 (Lewi et al., "Securing update propagation with homomorphic hashing", 2019): sums of 1,024 16-bit lanes.
 
@@ -102,6 +103,12 @@ class MultisetHash:
     def digest(self, *context: str) -> str:
         """SHA-256 of the state and some strings, 64 hex digits."""
         return hashlib.sha256("\0".join((*context, self.hex())).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MultisetHash) and np.array_equal(self.lanes, other.lanes)
+
+    def __hash__(self) -> int:
+        return hash(self.lanes.tobytes())
 
     def __add__(self, other: MultisetHash) -> MultisetHash:
         return MultisetHash(self.lanes + other.lanes)

@@ -1,6 +1,6 @@
 """Manifests: what a generation consists of, as JSON, and the one pointer that says which is current.
 
-    CURRENT                     the id of the current generation
+    CURRENT                     the id of the current generation, and its sequence number
     generations/<id>.json       its manifest
     packs/<id>/                 what one publication wrote, see `packs.py`
     LOCK                        held by the one writer
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +66,10 @@ class Manifest:
             "placements": self.placements,
             "changes": self.changes,
             "packs": self.packs,
-            "segments": [[getattr(segment, name) for name in Segment.__slots__] for segment in self.segments],
+            "segments": self.segments,
         }
         write_atomic(path / "generations" / f"{self.generation}.json", json.dumps(document).encode())
-        write_atomic(path / "CURRENT", f"{self.generation}\n".encode())
+        write_atomic(path / "CURRENT", f"{self.generation} {self.sequence}\n".encode())
 
     @classmethod
     def read(cls, path: Path, generation: str | None = None) -> Manifest:
@@ -79,11 +79,7 @@ class Manifest:
             StoreError: there is no corpus or no such generation, or another version wrote it.
         """
         if generation is None:
-            try:
-                generation = (path / "CURRENT").read_text().strip()
-            except OSError as error:
-                hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
-                raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
+            generation, _ = current(path)
         at = path / "generations" / f"{generation}.json"
         try:
             document = json.loads(at.read_bytes())
@@ -104,18 +100,35 @@ class Manifest:
             encoder_profile=document["encoder_profile"],
             content=MultisetHash.from_hex(document["content"]),
             placements=document["placements"],
-            segments=[Segment(*(tuple(v) if isinstance(v, list) else v for v in row)) for row in document["segments"]],
+            segments=[Segment(*row) for row in document["segments"]],
             packs=document["packs"],
             changes=document["changes"],
         )
 
 
+def current(path: Path) -> tuple[str, int]:
+    """The id of the current generation, and which writing of it.
+
+    Raises:
+        StoreError: there is no corpus.
+    """
+    try:
+        generation, sequence = (path / "CURRENT").read_text().split()
+        return generation, int(sequence)
+    except OSError as error:
+        hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
+        raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
+    except ValueError as error:
+        raise StoreError(f"Expected a generation, got a damaged file - at {path / 'CURRENT'}") from error
+
+
 def generations(path: Path) -> list[str]:
-    """The ids of the stored generations, oldest first."""
+    """The ids of the stored generations, oldest first; one whose writer died before it became current is none."""
+    _, newest = current(path)
     found = []
     for at in (path / "generations").glob("*.json"):
         try:
             found.append((json.loads(at.read_bytes())["sequence"], at.stem))
         except (OSError, ValueError, KeyError):
             continue
-    return [generation for _, generation in sorted(found)]
+    return [generation for sequence, generation in sorted(found) if sequence <= newest]

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +26,15 @@ from numpy.typing import NDArray
 from ...nodes.digests import table_digest
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from .durable import publish_folder, staging_folder, write_table
+from .durable import file_sha256, publish_folder, staging_folder, write_table
 from .identity import MultisetHash
 from .parts import Part
 from .postings import PostingLists, posting_lists
 
 _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
-Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Where one owner's rows stand: ranges [start, end) of a pack's rows, placements and posting keys."""
 
     segment_id: str
@@ -44,14 +42,17 @@ class Segment:
     owner_project: str
     owner_user: str | None
     encoded: bool
-    rows: Span
-    placements: Span
-    keys: Span
+    row_start: int
+    row_end: int
+    placement_start: int
+    placement_end: int
+    key_start: int
+    key_end: int
 
     @property
     def size(self) -> int:
         """Rows of evidence."""
-        return self.rows[1] - self.rows[0]
+        return self.row_end - self.row_start
 
     @property
     def owner(self) -> tuple[str, str]:
@@ -105,8 +106,7 @@ class Pack:
 
     def postings(self, segment: Segment) -> SegmentPostings:
         """The posting lists of a segment, zero-copy."""
-        start, end = segment.keys
-        lists = self._postings
+        start, end, lists = segment.key_start, segment.key_end, self._postings
         keys = lists.keys.slice(start, end - start)
         return SegmentPostings(lists.hashes[start:end], keys, lists.starts[start : end + 1], lists.rows, lists.freqs)
 
@@ -118,7 +118,7 @@ class Pack:
 
     def matrix(self, segment: Segment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
-        return self._matrix[slice(*segment.rows)] if segment.encoded else None
+        return self._matrix[segment.row_start : segment.row_end] if segment.encoded else None
 
 
 @dataclass(frozen=True)
@@ -143,17 +143,10 @@ def write_pack(packs: Path, part: Part) -> Written:
     tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
     if part.vectors is not None:
         tables["vectors.arrow"] = part.vectors
+    spans = [itertools.pairwise(starts.tolist()) for starts in (bounds, placement_starts, key_starts)]
     segments = [
-        Segment(
-            segment_id=ids[i][:32],
-            pack=pack,
-            **owners[i],
-            encoded=bool(encoded[bounds[i]]),
-            rows=(int(bounds[i]), int(bounds[i + 1])),
-            placements=(int(placement_starts[i]), int(placement_starts[i + 1])),
-            keys=(int(key_starts[i]), int(key_starts[i + 1])),
-        )
-        for i in range(len(ids))
+        Segment(segment[:32], pack, owner["owner_project"], owner["owner_user"], bool(has_vectors), *sum(ranges, ()))
+        for segment, owner, has_vectors, *ranges in zip(ids, owners, encoded[bounds[:-1]], *spans, strict=True)
     ]
     return Written(pack, _write(packs, pack, tables), segments, sum(hashes, MultisetHash.of()))
 
@@ -169,9 +162,7 @@ def _write(packs: Path, pack: str, tables: Mapping[str, pa.Table]) -> Mapping[st
     with staging_folder(packs) as folder:
         for name, table in tables.items():
             write_table(folder / name, table)
-            with (folder / name).open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            files[name] = {"bytes": (folder / name).stat().st_size, "sha256": sha256}
+            files[name] = {"bytes": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
         publish_folder(folder, packs / pack)
     return files
 

@@ -23,7 +23,6 @@ _KEYED_COLUMNS = (
     ("definition", "symbols", definition_keys),
     ("reference", "calls", definition_keys),
     ("path", "path", path_keys),
-    ("id", "evidence_id", id_keys),
     ("id", "entity", id_keys),
     ("id", "uri", id_keys),
     ("conflict", "conflict_set", conflict_keys),
@@ -67,9 +66,8 @@ def joined(parts: Sequence[Postings]) -> Postings:
 def postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
     """The postings of rows (EVIDENCE without `length`), and the `length` of each: its text terms, with repetitions."""
     parts, length = _text_postings(evidence)
-    parts += [
-        _postings(field, Ragged.of(evidence[column]).expand(keys)) for field, column, keys in _KEYED_COLUMNS
-    ]
+    parts += [_postings(field, Ragged.of(evidence[column]).expand(keys)) for field, column, keys in _KEYED_COLUMNS]
+    parts.append(_postings("id", Ragged.of(evidence["evidence_id"])))  # lower case by construction
     return joined(parts), pa.array(length, pa.int32())
 
 

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import numpy as np
 import pyarrow as pa
 
 from ...nodes.errors import BusyError, InputError, StoreError
-from .durable import remove_leftovers
-from .frame import CorpusFrame
+from .durable import file_sha256, remove_leftovers
+from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import ANALYZERS, Manifest, generations
+from .manifest import ANALYZERS, Manifest, current, generations
 from .publishing import PublishReport, merged, published
+from .stored import Stored
 from .vectors import Encoder
 
 FRAMES_KEPT = 8
@@ -60,7 +62,13 @@ class Corpus:
         Raises:
             StoreError: there is no corpus or generation, a file is missing, or another version wrote it.
         """
-        return cls(Generation.open(Path(path), generation), pinned=generation is not None)
+        path = Path(path)
+        try:
+            base = Generation.open(path, generation)
+        except StoreError:
+            # A writer may have moved on and cleaned up between the pointer and its packs.
+            base = Generation.open(path, generation)
+        return cls(base, pinned=generation is not None)
 
     @property
     def path(self) -> Path:
@@ -159,8 +167,40 @@ class Corpus:
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, segments, owners, sources, sizes, analyzers, encoder, generations."""
         manifest = self._base.manifest
-        evidence = [self._base.frame([segment]).evidence["source_id"] for segment in ()]
-        return {}
+        sources = stored_evidence(manifest.segments, self._base.packs).select(["owner_project", "source_id"])
+        return {
+            "path": str(self.path),
+            "generation": self.generation,
+            "generations": generations(self.path),
+            "created": manifest.created,
+            "rows": manifest.rows,
+            "placements": manifest.placements,
+            "encoded_rows": sum(segment.size for segment in manifest.segments if segment.encoded),
+            "segments": len(manifest.segments),
+            "packs": len(manifest.packs),
+            "owners": len({segment.owner for segment in manifest.segments}),
+            "projects": self.projects(),
+            "sources": sources.group_by(["owner_project", "source_id"]).aggregate([]).num_rows,
+            "bytes": sum(file["bytes"] for files in manifest.packs.values() for file in files.values()),
+            "encoder_profile": manifest.encoder_profile,
+            "analyzers": list(ANALYZERS),
+        }
+
+    def verify(self) -> list[str]:
+        """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
+        manifest = self._base.manifest
+        problems = [
+            f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack}/{name}"
+            for pack, files in manifest.packs.items()
+            for name, entry in files.items()
+            if file_sha256(self.path / "packs" / pack / name) != entry["sha256"]
+        ]
+        if not problems:
+            stored = Stored.of(self._base, manifest.segments)
+            content = stored.hash(np.arange(manifest.rows), stored.placements)
+            if content != manifest.content or stored.placements.num_rows != manifest.placements:
+                problems.append(f"Expected generation {self.generation}, got other content - at {self.path}")
+        return problems
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -169,7 +209,7 @@ class Corpus:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
         try:
             with filelock.FileLock(self.path / "LOCK", timeout=0):
-                if Manifest.read(self.path).sequence != self._base.manifest.sequence:
+                if current(self.path) != (self.generation, self._base.manifest.sequence):
                     self._move_on(Generation.open(self.path))
                 yield
         except filelock.Timeout as error:

@@ -64,7 +64,7 @@ class Stored:
             self.evidence.slice(start, end - start),
             shifted(placements.slice(first, last - first), -start),
             _postings(pack.postings(stored)),
-            pack.vectors.slice(stored.rows[0], stored.size) if stored.encoded and pack.vectors is not None else None,
+            pack.vectors.slice(stored.row_start, stored.size) if stored.encoded and pack.vectors is not None else None,
             self.base.manifest.encoder_profile or "",
         )
 

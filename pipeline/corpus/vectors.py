@@ -44,12 +44,21 @@ def vectors_of(evidence: pa.Table, packs: Iterable[Pack], encoder: Encoder | Non
     stored = pa.concat_tables(known).filter(pc.field("vector").is_valid()) if known else None
     if stored is not None:
         stored = stored.filter(pc.is_in(stored["text_digest"], value_set=digests)).combine_chunks()
-    missing = digests if stored is None else digests.filter(pc.invert(pc.is_in(digests, value_set=stored["text_digest"].combine_chunks())))
+    missing = (
+        digests
+        if stored is None
+        else digests.filter(pc.invert(pc.is_in(digests, value_set=stored["text_digest"].combine_chunks())))
+    )
     if encoder is not None and len(missing):
         missing = missing.unique()
         first = pc.index_in(missing, value_set=digests)
         matrix = encoder.encode(texts.take(first).to_pylist())
-        fresh = pa.table({"text_digest": missing, "vector": pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])})
+        fresh = pa.table(
+            {
+                "text_digest": missing,
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1]),
+            }
+        )
         stored = fresh if stored is None else pa.concat_tables([stored.cast(fresh.schema), fresh]).combine_chunks()
     if stored is None or not stored.num_rows:
         return None

@@ -62,7 +62,7 @@ _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 
 @dataclass
 class ImportReport(SourceReport):
-    """What `normalise` did: `read` rows came in, `written` went out, `redacted` of those have a masked text."""
+    """What `normalise` did: `written` rows went out, `redacted` of them with a masked text; `read` is the reader's to count."""
 
     written: int = 0
     redacted: int = 0
@@ -100,7 +100,7 @@ def normalise(
     if now.tzinfo is None:
         raise InputError.expected("an instant with a time zone", "a naive one", "now")
     where = where or "rows[{}]".format
-    report = ImportReport(read=rows.num_rows)
+    report = ImportReport()
     columns = _typed(rows, where)
     columns, where = _without_empty(columns, where, report)
     fill = _Filler(columns, report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +101,7 @@ class Demonstration:
         return "\n".join(lines)
 
 
-_COLUMNS = (
-    "request",
-    "project",
-    "purpose",
-    "as_of",
-    "asked_at",
-    "status",
-    "shown",
-    "hidden",
-    "rejected",
-    "tokens",
-    "first citation",
-)
+_COLUMNS = ("request", "project", "purpose", "as of", "asked at", "status", "shown", "not shown", "tokens", "first item")
 
 
 def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:
@@ -121,13 +110,15 @@ def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:
     request = rows["requests"][0] if rows["requests"] else {}
     outcomes = Counter(d["outcome"] for d in rows["decisions"])
     first = rows["citations"][0] if rows["citations"] else {}
-    budget = f"{snapshot['estimated_tokens']}/{snapshot['max_tokens']}"
-    cited = f"{first['label']} {first['locator']}" if first else None
-    times = (contract.get("as_of"), request.get("asked_at"))
     return (
-        request_id, contract.get("project"), contract.get("purpose"), *times, snapshot["status"],
-        outcomes["selected"], outcomes["hidden"], outcomes["rejected"], budget, cited,
+        request_id, contract.get("project"), contract.get("purpose"), _day(contract.get("as_of")),
+        _day(request.get("asked_at")), snapshot["status"], outcomes["selected"], outcomes["hidden"] + outcomes["rejected"],
+        f"{snapshot['estimated_tokens']}/{snapshot['max_tokens']}", first.get("label"),
     )  # fmt: skip
+
+
+def _day(instant: datetime | None) -> str | None:
+    return f"{instant.astimezone(UTC):%Y-%m-%d}" if instant else None
 
 
 def _titled(title: str, text: str) -> str:

@@ -20,7 +20,7 @@ def text_table(
 
     `width` is in characters, None = the terminal's.
     """
-    table = Table(title=title or None, box=box.SIMPLE, title_justify="left", pad_edge=False)
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

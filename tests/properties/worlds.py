@@ -34,10 +34,10 @@ class World:
 
 GRANTS = {
     "principals": {
-        "ana": {"projects": ["shop"], "zones": ["internal"], "groups": ["core"]},
-        "bo": {"projects": ["billing"], "zones": ["private"]},
+        "ana": {"projects": ["shop"], "zones": "internal", "groups": ["core"]},
+        "bo": {"projects": ["billing"], "zones": "private"},
     },
-    "grants": [{"principal": "ana", "project": "shared", "sources": ["team-standard"], "zones": ["internal"], "reason": "standards"}],
+    "grants": [{"principal": "ana", "project": "shared", "sources": ["team-standard"], "zones": "internal", "reason": "standards"}],
 }
 
 
@@ -73,6 +73,7 @@ def rows(draw: st.DrawFn) -> Row:
         "recorded_time": draw(_days(-40, 5)),
         "superseded_at": draw(st.one_of(st.none(), st.none(), _days(6, 8), _days(-3, -1))),
         "valid_until": draw(st.one_of(st.none(), st.none(), _days(-5, 5))),
+        "deleted_at": None,
         "valid_from": draw(st.one_of(st.none(), st.none(), _days(-60, 3))),
         "line_start": 1,
         "line_end": 1,
@@ -110,3 +111,47 @@ def worlds(draw: st.DrawFn, *, max_rows: int = 24, max_requests: int = 4) -> Wor
         row["line_start"] = row["line_end"] = ordinal + 1
     asked = [draw(requests(n)) for n in range(draw(st.integers(1, max_requests)))]
     return World(tuple(many), tuple(asked))
+
+
+@st.composite
+def foreign_rows(draw: st.DrawFn) -> Row:
+    """A row that no request of `ana` in `shop` may see, for one reason; otherwise made to rank first."""
+    row = draw(rows()) | {
+        "owner_project": "shop",
+        "owner_user": None,
+        "zone": "internal",
+        "principals": None,
+        "branch": None,
+        "test_suite": None,
+        "declared_visibility": "model-visible",
+        "lifecycle": "verified",
+        "text": " ".join(WORDS),
+        "recorded_time": NOW - timedelta(days=30),
+        "superseded_at": None,
+        "valid_from": None,
+        "valid_until": None,
+        "authority": 3,
+        "entity": f"x{draw(st.integers(0, 10**6))}",
+        "line_start": 1000,
+        "line_end": 1000,
+    }
+    reason = draw(st.sampled_from(sorted(SHUT)))
+    return row | SHUT[reason]
+
+
+SHUT: dict[str, Row] = {
+    "project": {"owner_project": "billing"},
+    "owner": {"owner_user": "bo"},
+    "principals": {"principals": ["bo"]},
+    "nobody": {"principals": []},
+    "zone": {"zone": "restricted"},
+    "grant source": {"owner_project": "shared", "origin_class": "memory", "source_id": "memory:one"},
+    "visibility": {"declared_visibility": "runtime-only"},
+    "lifecycle": {"lifecycle": "revoked"},
+    "future": {"recorded_time": NOW + timedelta(days=1)},
+    "superseded": {"superseded_at": NOW - timedelta(days=25)},
+    "deleted": {"deleted_at": NOW - timedelta(days=25)},
+    "expired": {"valid_until": NOW - timedelta(days=25)},
+    "not yet valid": {"valid_from": NOW + timedelta(days=2)},
+}
+"""What shuts a row out of every generated request, by reason."""

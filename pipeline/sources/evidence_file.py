@@ -1,0 +1,159 @@
+"""Generic evidence: rows somebody else prepared, as Parquet, Arrow IPC (`.arrow`, `.feather`) or JSON lines.
+
+Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types. Required are `source_id` and
+`text`; the columns of evidence and placements stand side by side in each row.
+
+What one would otherwise get wrong: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
+unknown ones, because a value given for them would be ignored.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...nodes.errors import InputError, StoreError
+from ...nodes.tables import IMPORT_ROWS
+from .column_types import as_declared, authority_ranks, instant
+from .jsonl import Record, read_lines
+from .report import SourceReport
+
+__all__ = ["read_evidence"]
+
+_ARROW = (".arrow", ".feather", ".ipc")
+_JSON = (".jsonl", ".ndjson", ".json")
+_PARQUET = (".parquet", ".pq")
+
+
+def read_evidence(path: str | PathLike[str], *, report: SourceReport | None = None) -> pa.Table:
+    """The rows of the file, or of every such file of a folder, in order; counted in `report`.
+
+    Raises:
+        InputError: a column is unknown or missing, or a value has the wrong type: names file, row (or line) and column.
+        StoreError: the file is damaged or cut off.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(f for f in path.iterdir() if f.suffix.lower() in (*_ARROW, *_JSON, *_PARQUET))
+        if not files:
+            raise InputError.expected("a folder with Parquet, Arrow or JSONL files", "none of these", str(path))
+        return pa.concat_tables([read_evidence(f, report=report) for f in files], promote_options="default")
+    if not path.is_file():
+        raise InputError.expected("a Parquet, Arrow or JSONL file", "none", str(path))
+    suffix = path.suffix.lower()
+    if suffix in _JSON:
+        rows = _from_json(path)
+    elif suffix in (*_ARROW, *_PARQUET):
+        rows = _typed(_stored(path, suffix), path)
+    else:
+        raise InputError.expected(f"a file ending in {', '.join((*_PARQUET, *_ARROW, *_JSON))}", path.name, str(path))
+    if report is not None:
+        report.read += rows.num_rows
+    return rows
+
+
+def _stored(path: Path, suffix: str) -> pa.Table:
+    try:
+        if suffix in _PARQUET:
+            return pq.read_table(path)
+        with pa.memory_map(str(path)) as source:
+            try:
+                return pa.ipc.open_file(source).read_all()
+            except pa.ArrowInvalid:
+                source.seek(0)
+                return pa.ipc.open_stream(source).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        what = "Parquet" if suffix in _PARQUET else "Arrow"
+        raise StoreError(
+            f"Expected a whole {what} file, got one that is damaged or cut off - at {path}", hint="write the file again"
+        ) from error
+
+
+def _typed(rows: pa.Table, path: Path) -> pa.Table:
+    _check_names(rows.column_names, str(path))
+    columns = {}
+    for name in rows.column_names:
+        array, where = rows[name].combine_chunks(), f"{path}, row {{}}".format
+        if name == "authority":
+            columns[name] = authority_ranks(array, where)
+        else:
+            columns[name] = as_declared(array, IMPORT_ROWS.columns[name].type, name, where)
+    return _table(columns)
+
+
+def _from_json(path: Path) -> pa.Table:
+    records = read_lines(path)
+    names = dict.fromkeys(["source_id", "text", *(name for record in records for name in record.fields)])
+    for record in records:
+        _check_names([*record.fields], record.at, missing=False)
+        for name in ("source_id", "text"):
+            if record.fields.get(name) is None:
+                raise InputError.expected("text", "none", f"{record.at}.{name}")
+    columns = {}
+    for name in names:
+        if name == "authority":
+            ranks = [_rank(record) for record in records]
+            columns[name] = pa.array(ranks, pa.int32())
+        else:
+            type_ = IMPORT_ROWS.columns[name].type
+            columns[name] = pa.array([_value(record, name, type_) for record in records], type_)
+    return _table(columns)
+
+
+def _value(record: Record, name: str, type_: pa.DataType) -> Any:
+    """The field as what its column holds; no conversion but of instants and whole numbers."""
+    value = record.fields.get(name)
+    if value is None:
+        return None
+    at = f"{record.at}.{name}"
+    if pa.types.is_timestamp(type_):
+        return instant(value, at)
+    if pa.types.is_list(type_):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise InputError.expected("a list of text", _kind(value), at)
+        return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if pa.types.is_integer(type_):
+        if not is_number or value != int(value):
+            raise InputError.expected("a whole number", _kind(value), at)
+        bits = type_.bit_width - 1
+        if not -(2**bits) <= value < 2**bits:
+            raise InputError.expected(f"a whole number of {bits + 1} bits", value, at)
+        return int(value)
+    expected = {pa.float64(): ("a number", is_number), pa.bool_(): ("true or false", isinstance(value, bool))}
+    wanted, fits = expected.get(type_, ("text", isinstance(value, str)))
+    if not fits:
+        raise InputError.expected(wanted, _kind(value), at)
+    return value
+
+
+def _rank(record: Record) -> int | None:
+    value = record.fields.get("authority")
+    if value is None:
+        return None
+    word = pa.array([str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)])
+    return authority_ranks(word, lambda _: record.at)[0].as_py()
+
+
+def _kind(value: Any) -> str:
+    return "a list of other values" if isinstance(value, list) else type(value).__name__
+
+
+def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
+    if unknown := [name for name in names if name not in IMPORT_ROWS.columns]:
+        raise InputError(
+            f"Expected columns of import rows, got {', '.join(map(repr, unknown))} - at {at}",
+            hint=f"known columns: {', '.join(IMPORT_ROWS.columns)}",
+        )
+    if missing and (lacking := [name for name in ("source_id", "text") if name not in names]):
+        raise InputError(f"Expected columns source_id and text, got no {' and no '.join(lacking)} - at {at}")
+
+
+def _table(columns: dict[str, pa.Array]) -> pa.Table:
+    ordered = {name: columns[name] for name in IMPORT_ROWS.columns if name in columns}
+    fields = [pa.field(name, IMPORT_ROWS.columns[name].type) for name in ordered]
+    return pa.table(list(ordered.values()), schema=pa.schema(fields))

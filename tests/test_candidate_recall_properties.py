@@ -1,0 +1,172 @@
+"""Recall for any small world: exact scores, one answer in any batch, and nothing learned from rows out of sight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall_world import LANES, day, frame, line, passes, rules, vectors
+
+from scoped_retrieval.nodes import lane_recall, posting_recall
+from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.tables import QUERY_VECTORS
+from scoped_retrieval.nodes.text_analysis import analyze, query_tokens
+
+WORDS = ("session", "token", "cache", "create_user", "retry", "login")
+PLAN = rules(
+    {"lanes": list(LANES)},
+    {"lanes": ["lexical", "recent"], "kinds": ["code"], "intent": "find-rule"},
+    {"lanes": ["lexical", "symbol"], "parts": ["question", "symbols"], "min_authority": 1, "max_age_days": 20.0},
+)
+
+
+@st.composite
+def _row(draw: st.DrawFn) -> dict[str, Any]:
+    recorded = draw(st.integers(1, 28))
+    ended = draw(st.one_of(st.none(), st.integers(recorded + 1, 30)))
+    return {
+        "text": " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=8))),
+        "project": draw(st.sampled_from(["shop", "billing", "docs"])),
+        "path": draw(st.sampled_from([None, "src/a.py", "src/b.py"])),
+        "section": str(draw(st.integers(0, 10**6))),
+        "line_start": draw(st.one_of(st.none(), st.integers(1, 50))),
+        "symbols": draw(st.lists(st.sampled_from(["create_user", "retry"]), max_size=2)),
+        "calls": draw(st.lists(st.sampled_from(["create_user", "load"]), max_size=2)),
+        "evidence_kind": draw(st.sampled_from(["code", "doc"])),
+        "authority": draw(st.sampled_from([None, 0, 1, 3])),
+        "conflict_set": draw(st.sampled_from([None, None, "c1"])),
+        "event_time": draw(st.one_of(st.none(), st.integers(1, 28).map(day))),
+        "recorded_time": day(recorded),
+        "superseded_at": None if ended is None else day(ended),
+        "withheld_by": draw(st.sampled_from([0, 0, 0, 11, 13])),
+        "foreign": draw(st.sampled_from([False, False, False, True])),
+    }
+
+
+ROWS = st.lists(_row(), min_size=1, max_size=14, unique_by=lambda row: row["section"])
+ASKED = st.lists(
+    st.fixed_dictionaries(
+        {
+            "question": st.lists(st.sampled_from((*WORDS, "`create_user`", "unknown")), max_size=5).map(" ".join),
+            "projects": st.sampled_from([("shop",), ("shop", "docs"), ("billing",)]),
+            "as_of": st.integers(2, 29).map(day),
+            "lane_k": st.integers(1, 4),
+            "pool_k": st.integers(1, 6),
+            "withheld_k": st.integers(0, 2),
+            "merge_policy": st.sampled_from(["interleave-by-relevance", "authority-first", "evidence-balanced"]),
+        }
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def _numbered(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"request_id": f"r{n}", **request} for n, request in enumerate(requests)]
+
+
+def _vectors(world: dict[str, Any], requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """A vector per row that depends on its id alone, and one query vector for each first sub-query."""
+    rows = np.stack(
+        [np.random.default_rng([ord(c) for c in i]).normal(size=8) for i in world["evidence"]["evidence_id"].to_pylist()]
+    )
+    queries = np.stack([np.random.default_rng(len(r["question"])).normal(size=8) for r in requests])
+    asked = line(world, requests, "sub_queries", plan=PLAN)["sub_queries"].to_pylist()
+    number = {r["request_id"]: n for n, r in enumerate(requests)}
+    named = [
+        {"request_id": q["request_id"], "sub_query_id": "q1", "vector_row": number[q["request_id"]]}
+        for q in asked
+        if q["sub_query_id"] == "q1"
+    ]
+    return {"vectors": vectors(world, rows, queries), "query_vectors": QUERY_VECTORS.from_rows(named)}
+
+
+def _seen(table: pa.Table, *, withheld: bool | None = None) -> list[dict[str, Any]]:
+    """The rows of a table without what depends on the frame's layout; `withheld` keeps those of one outcome."""
+    rows = table.drop_columns([name for name in ("row", "placement") if name in table.column_names]).to_pylist()
+    return [row for row in rows if withheld is None or row["withheld"] == withheld]
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, ASKED)
+def test_lexical_scores_equal_a_plain_reference_to_the_last_bit(rows: list, asked: list) -> None:
+    world, requests = frame(rows), _numbered(asked)
+    out = line(world, [r | {"lane_k": 99} for r in requests], "lexical_hits", plan=rules({}))["lexical_hits"]
+    found = {(h["request_id"], h["row"]): h["score"] for h in out.to_pylist() if not h["withheld"]}
+    assert found == {key: score for request in requests for key, score in _reference(world, request).items()}
+
+
+def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, b: float = 0.75) -> dict:
+    """BM25 (lucene) of the admissible rows, row by row, each contribution rounded to 2**-30 and added up as integers."""
+    own = [at for at in range(len(world["rows"])) if passes(world, request, at)]
+    terms = {
+        at: Counter(analyze(pa.array([world["rows"][at]["text"]]), "code/1")[0].as_py()) for at in own
+    }
+    mean = sum(sum(counts.values()) for counts in terms.values()) / max(len(own), 1)
+    scores: dict[tuple[str, int], int] = {}
+    for term, weight in Counter(query_tokens(pa.array([request["question"]]))[0].as_py()).items():
+        holding = [at for at in own if terms[at][term]]
+        idf = weight * np.log(1 + (len(own) - len(holding) + 0.5) / (len(holding) + 0.5))
+        for at in holding:
+            tf, length = terms[at][term], sum(terms[at].values())
+            part = idf * (tf / (tf + k1 * ((1.0 - b) + b * (length / mean))))
+            key = (request["request_id"], at)
+            scores[key] = scores.get(key, 0) + round(part * 2**30)
+    return {key: score * 2.0**-30 for key, score in scores.items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, ASKED, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_a_request_has_one_answer_alone_and_in_any_batch(rows: list, asked: list, chunk: int, random: Any) -> None:
+    requests = _numbered(asked)
+    world = frame(rows)
+    batch = line(world, requests, plan=PLAN, **_vectors(world, requests))
+    random.shuffle(rows)
+    shuffled = frame(sorted(rows, key=lambda row: row["project"], reverse=True), chunk=chunk)
+    for request in requests:
+        alone = line(shuffled, [request], plan=PLAN, chunk=chunk, **_vectors(shuffled, [request]))
+        for name in ("hits", "candidates"):
+            together = [row for row in _seen(batch[name]) if row["request_id"] == request["request_id"]]
+            assert _seen(alone[name]) == together
+
+
+@settings(max_examples=25, deadline=None)
+@given(ROWS, ASKED)
+def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
+    world, requests = frame(rows), _numbered(asked)
+    inputs = _vectors(world, requests)
+    whole = line(world, requests, plan=PLAN, **inputs)
+    with pytest.MonkeyPatch.context() as bounds:
+        bounds.setattr(posting_recall, "CELLS", 3)
+        bounds.setattr(posting_recall, "PAIRS", 2)
+        bounds.setattr(lane_recall, "CELLS", 3)
+        bounds.setattr(lane_recall, "BLOCK_ROWS", 2)
+        parts = line(world, requests, plan=PLAN, **inputs)
+    assert all(whole[name].equals(parts[name]) for name in whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, st.lists(_row(), max_size=6, unique_by=lambda row: row["section"]), ASKED, st.sampled_from(["lucene", "okapi"]))
+def test_what_may_be_seen_does_not_depend_on_other_rows(rows: list, planted: list, asked: list, variant: str) -> None:
+    sections = {row["section"] for row in rows}
+    hide = ({"foreign": True}, {"withheld_by": 11}, {"recorded_time": day(30)}, {"project": "elsewhere"})
+    planted = [
+        {**row, **hide[n % len(hide)], "superseded_at": None} for n, row in enumerate(planted) if row["section"] not in sections
+    ]
+    requests = _numbered(asked)
+    plain, crowded = frame(rows), frame([*planted, *rows])
+    before, after = (
+        line(world, requests, plan=PLAN, bm25=Bm25(variant), **_vectors(world, requests)) for world in (plain, crowded)
+    )
+    for name in ("hits", "candidates"):
+        assert _seen(before[name], withheld=False) == _seen(after[name], withheld=False)
+
+
+def test_idf_is_the_natural_logarithm_that_the_reference_uses() -> None:
+    assert float(Bm25().idf(np.array([1]), np.array([1]))[0]) == pytest.approx(log(1 + 0.5 / 1.5))

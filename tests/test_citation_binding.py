@@ -1,0 +1,74 @@
+"""Every label of a block leads to source, version, span and hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selection_line import line
+
+LABEL = re.compile(r"^\[([a-z-]+#\d+)\] (.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("row", "locator"),
+    [
+        ({"path": "src/app.py", "line_start": 14, "section": "parse_user"}, "src/app.py#14 (parse_user)"),
+        ({"path": "docs/a b.md", "line_start": 1}, "docs/a b.md#1"),
+        ({"path": None, "title": "Timeouts", "line_start": None, "byte_start": None}, "Timeouts"),
+        ({"path": None, "title": " ", "line_start": None, "byte_start": None}, "workspace:shop"),
+        ({"path": "文档/说明.md", "line_start": 3, "section": "时间 > 默认"}, "文档/说明.md#3 (时间 > 默认)"),
+    ],
+)
+def test_a_locator_names_path_line_and_section(row: dict[str, Any], locator: str) -> None:
+    made = line([{"text": "x"} | row]).run()
+    assert made["citations"]["locator"].to_pylist() == [locator]
+    assert f"[code#1] {locator}\n" in made["blocks"]["text"][0].as_py()
+
+
+def test_hashes_are_those_of_the_stored_and_of_the_visible_text() -> None:
+    (row,) = line([{"text": "alpha\n"}]).run()["citations"].to_pylist()
+    assert row["text_sha256"] == hashlib.sha256(b"alpha\n").hexdigest()
+    assert row["visible_sha256"] == hashlib.sha256(b"alpha").hexdigest()
+
+
+def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:
+    rows = [{"text": "lost", "path": "a.py", "line_start": None, "byte_start": None}, {"text": "found"}]
+    loose = line(rows, requests={"r1": {"require_citation": False}}).run()
+    assert sorted(loose["citations"]["resolves"].to_pylist()) == [False, True]
+    strict = line(rows).run()
+    # The same trimmed rows under a strict contract: what does not resolve leaves with its item.
+    overrides = {name: loose[name] for name in ("packs", "fits", "trimmed")}
+    late = line(rows).run(**overrides)
+    for made in (strict, late):
+        assert made["citations"]["resolves"].to_pylist() == [True]
+        assert "lost" not in made["blocks"]["text"][0].as_py()
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "text": st.text(st.sampled_from("ab#[]\n"), min_size=1, max_size=20),
+                "evidence_kind": st.sampled_from(["code", "rule", "test-log", "decision-record"]),
+                "section": st.sampled_from([None, "[rule#9] x", "a\nb"]),
+                "path": st.sampled_from(["a.py", "b.md", None]),
+            }
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(["context-block", "citation-pack", "model-brief"]),
+    st.integers(30, 300),
+)
+@settings(max_examples=120, deadline=None)
+def test_labels_in_the_block_and_in_the_map_are_the_same(rows: list[dict[str, Any]], shape: str, tokens: int) -> None:
+    made = line(rows, requests={"r1": {"output_shape": shape, "max_tokens": tokens}}).run()
+    cited = [(row["label"], row["locator"]) for row in made["citations"].to_pylist()]
+    assert LABEL.findall(made["blocks"]["text"][0].as_py()) == cited
+    assert len({label for label, _ in cited}) == len(cited)
+    items = {row["evidence_id"] for row in made["trimmed"].to_pylist()}
+    assert {row["evidence_id"] for row in made["citations"].to_pylist()} == items

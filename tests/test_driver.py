@@ -1,0 +1,220 @@
+"""The driver: one wiring, checked tables, and a request that breaks breaks alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.errors import SchemaError
+from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, SNAPSHOTS, TABLES
+from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.driver import (
+    Line,
+    QueryVectors,
+    build_driver,
+    dataflow,
+    disagreements,
+    outputs,
+    run_line,
+)
+from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.hooks import TableCheck, failed_node
+from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.provenance import code_digest, difference, provenance
+from scoped_retrieval.pipeline.requests import resolve_requests
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+GOLDEN = Path(__file__).parent / "golden" / "dataflow.txt"
+
+
+@pytest.fixture
+def line(corpus: Corpus) -> Line:
+    policies, grants = load_policies(), load_grants(Path(corpus.path) / "grants.yaml")
+    rests_on = provenance(
+        generation=corpus.generation, policies=policies.digest, grants=grants.digest, encoder=None, settings={}
+    )
+    return Line(corpus, policies.inputs(), grants.table, rests_on)
+
+
+def asked(*questions: str) -> tuple[pa.Table, pa.Table]:
+    rows = [
+        {"request_id": f"r{i}", "project": "shop", "purpose": "explain-code", "question": q}
+        for i, q in enumerate(questions)
+    ]
+    requests, _ = resolve_requests(rows, principal="ana", asked_at=NOON)
+    return requests, captures(requests["request_id"].to_pylist())
+
+
+def captures(ids: list[str]) -> pa.Table:
+    return CAPTURES.build({"request_id": ids, "snapshot_id": [f"s-{i}" for i in ids], "created_at": [NOON] * len(ids)})
+
+
+def statuses(tables: dict[str, pa.Table]) -> dict[str, str]:
+    return dict(
+        zip(tables["snapshots"]["request_id"].to_pylist(), tables["snapshots"]["status"].to_pylist(), strict=True)
+    )
+
+
+@pytest.mark.golden
+def test_the_wiring_is_the_golden_one():
+    assert GOLDEN.read_text().splitlines() == dataflow()
+
+
+def test_neighbors_agree_on_the_table_between_them():
+    assert disagreements() == []
+
+
+def test_every_stored_table_has_a_node_or_comes_in_at_the_door():
+    stored = {name for name, table in TABLES.items() if table.persist}
+    inputs = {"requests", "failures", "grants", "purpose_policies", "kind_policies", "plan_rules", "provenance"}
+    assert stored == set(outputs()) | inputs
+
+
+def test_hamilton_stays_silent():
+    assert logging.getLogger("hamilton.driver").getEffectiveLevel() > logging.CRITICAL
+
+
+def test_an_output_that_is_not_the_declared_table_is_refused():
+    check = TableCheck()
+    with pytest.raises(SchemaError, match="Expected columns request_id, snapshot_id") as caught:
+        check.run_after_node_execution(
+            node_name="snapshots",
+            node_return_type=SNAPSHOTS.annotation,
+            result=FAILURES.empty(),
+            error=None,
+            success=True,
+        )
+    assert failed_node(caught.value) == "snapshots"
+
+
+def test_every_output_is_the_declared_table(line: Line):
+    tables = run_line(*(requests := asked("default role", "what is role_3?"))[:1], FAILURES.empty(), requests[1], line)
+    assert set(tables) == {*outputs(), "requests", "failures"}
+    for name, table in tables.items():
+        TABLES[name].check(table)
+    assert statuses(tables) == {"r0": "ok", "r1": "ok"}
+
+
+def test_only_granted_rows_are_shown(line: Line):
+    requests, named = asked("default role of pay")
+    tables = run_line(requests, FAILURES.empty(), named, line)
+    assert tables["decisions"].num_rows
+    assert set(tables["decisions"]["source_id"].to_pylist()) == {"workspace:shop"}
+
+
+def test_results_do_not_depend_on_the_shard(line: Line):
+    questions = ["default role", "role_3", "guest7 of shop", "what does role_11 return?", "nothing of the kind"]
+    requests, named = asked(*questions)
+    whole = run_line(requests, FAILURES.empty(), named, line)
+    for start in range(len(questions)):
+        alone = run_line(requests.slice(start, 1), FAILURES.empty(), named, line)
+        for name in ("hits", "ranked", "trimmed", "blocks", "decisions", "conditions", "snapshots"):
+            mine = whole[name].filter(pc.equal(whole[name]["request_id"], f"r{start}"))
+            kept = [c for c, d in TABLES[name].columns.items() if d.digest or c == "snapshot_digest"]
+            assert mine.select(kept).to_pylist() == alone[name].select(kept).to_pylist(), name
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """A token counter that cannot take one word."""
+
+    word: str
+    name: str = "fragile"
+    additive: bool = False
+
+    def count(self, texts: pa.Array) -> np.ndarray:
+        if pc.any(pc.match_substring(texts, self.word)).as_py():
+            raise RuntimeError(f"the text says {self.word}")
+        return Counters().get("approx-bpe/1").count(texts)
+
+
+def test_a_request_that_breaks_the_line_becomes_a_failed_snapshot_and_the_others_go_on(line: Line):
+    requests, named = asked("role_1", "role_2", "role_3", "role_4")
+    tokenizer = REQUESTS.schema.get_field_index("tokenizer")
+    names = pa.array(["approx-bpe/1", "approx-bpe/1", "fragile", "approx-bpe/1"])
+    requests = requests.set_column(tokenizer, REQUESTS.schema.field("tokenizer"), names)
+    broken = replace(line, counters=Counters({"fragile": Fragile("guest")}))
+    tables = run_line(requests, FAILURES.empty(), named, broken)
+    assert statuses(tables) == {"r0": "ok", "r1": "ok", "r2": "failed", "r3": "ok"}
+    (failure,) = tables["failures"].to_pylist()
+    assert failure["request_id"] == "r2"
+    assert failure["error"].startswith("Expected no error, got RuntimeError - in ")
+    assert "guest" not in failure["error"]
+    assert tables["blocks"].filter(pc.equal(tables["blocks"]["request_id"], "r2")).num_rows == 0
+
+
+@dataclass(frozen=True)
+class Broken(Bm25):
+    def idf(self, *_: object, **__: object) -> None:  # type: ignore[override]
+        raise RuntimeError("no weights today")
+
+
+def test_a_lane_that_breaks_is_left_out_and_the_answer_is_partial(line: Line):
+    requests, named = asked("what is role_3?", "and role_4?")
+    tables = run_line(requests, FAILURES.empty(), named, replace(line, bm25=Broken()))
+    assert statuses(tables) == {"r0": "partial", "r1": "partial"}
+    failed = [row for row in tables["conditions"].to_pylist() if row["condition"] == "lane_failed"]
+    assert {(row["subject"], row["action"]) for row in failed} == {("lexical", "degrade")}
+    assert tables["hits"].num_rows
+    assert "lexical" not in tables["hits"]["lane"].to_pylist()
+
+
+def test_a_lane_that_is_off_says_how_to_turn_it_on(line: Line):
+    requests, named = asked("default role")
+    tables = run_line(requests, FAILURES.empty(), named, replace(line, lanes_off={"semantic": "install it"}))
+    assert statuses(tables) == {"r0": "ok"}
+    (off,) = (row for row in tables["conditions"].to_pylist() if row["condition"] == "lane_off")
+    assert (off["subject"], off["action"], off["message"]) == ("semantic", "continue", "install it")
+
+
+def test_a_request_refused_at_the_door_has_a_snapshot(line: Line):
+    failures = FAILURES.build({"request_id": ["row-1"], "error": ["Expected a purpose, got 'none'"]})
+    tables = run_line(REQUESTS.empty(), failures, captures(["row-1"]), line)
+    (snapshot,) = tables["snapshots"].to_pylist()
+    assert (snapshot["status"], snapshot["action"], snapshot["recalled"]) == ("failed", "block", 0)
+    assert snapshot["error"] == "Expected a purpose, got 'none'"
+
+
+def test_distinct_query_texts_are_encoded_once():
+    class Counting:
+        profile = "counting/1"
+        seen: list[str] = []  # noqa: RUF012
+
+        def encode(self, texts: list[str]) -> np.ndarray:
+            self.seen += texts
+            return np.array([[len(text), 0] for text in texts], np.int16)
+
+    vectors = QueryVectors(Counting())
+    assert vectors.of(["a", "bb", "a"]).tolist() == [[1, 0], [2, 0], [1, 0]]
+    assert vectors.of(["bb", "ccc"]).tolist() == [[2, 0], [3, 0]]
+    assert Counting.seen == ["a", "bb", "ccc"]
+
+
+def test_provenance_names_the_part_that_differs():
+    def rests_on(**changed: str) -> pa.Table:
+        fields = {"generation": "g1", "policies": "p1", "grants": "a1", "encoder": None} | changed
+        return provenance(settings={"lanes": "lexical"}, **fields)
+
+    assert difference(rests_on(), rests_on()) is None
+    assert difference(rests_on(), rests_on(policies="p2")) == "policies"
+    assert len(code_digest()) == 64
+
+
+def test_frozen_tables_run_again_from_the_middle(line: Line):
+    requests, named = asked("default role")
+    tables = run_line(requests, FAILURES.empty(), named, line)
+    weights = tables["rerank_weights"]
+    heavier = weights.set_column(2, weights.schema.field(2), pa.array([5.0]))
+    found: Callable[..., dict[str, pa.Table]] = build_driver().execute
+    again = found(["ranked"], overrides={"score_terms": tables["score_terms"], "rerank_weights": heavier})["ranked"]
+    assert again.num_rows == tables["ranked"].num_rows
+    assert not again["lexical"].equals(tables["ranked"]["lexical"])

@@ -1,0 +1,218 @@
+"""Packing merges, drops and orders; every ranked row ends in it exactly once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selection_line import line
+
+
+def packed(rows: list[dict[str, Any]], **contract: Any) -> dict[str, dict[str, Any]]:
+    """Rows of packs by text."""
+    made = line(rows, requests={"r1": contract}).run()
+    text = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
+    named = {}
+    for row in made["packs"].to_pylist():
+        row["merged_rows"] = [text[item] for item in row["merged_rows"]]
+        row["merged_into"] = text.get(row["merged_into"])
+        named[text[row["evidence_id"]]] = row
+    return named
+
+
+def chunks(path: str, *texts: str, best: int = 0, **columns: Any) -> list[dict[str, Any]]:
+    """Neighbors of one document; `best` has the highest score."""
+    rows, line_start, byte_start = [], 1, 0
+    for number, text in enumerate(texts):
+        score = 0.9 if number == best else 0.1
+        rows.append(
+            {"text": text, "path": path, "line_start": line_start, "byte_start": byte_start, "semantic_raw": score}
+            | columns
+        )
+        line_start += text.count("\n")
+        byte_start += len(text.encode())
+    return rows
+
+
+def test_neighbors_of_one_document_become_one_item_in_document_order() -> None:
+    result = packed(chunks("a.py", "one\n", "two\n", "three\n", best=1))
+    assert result["two\n"]["merged_rows"] == ["one\n", "two\n", "three\n"]
+    assert [result[text]["reason_code"] for text in ("one\n", "three\n")] == ["merged", "merged"]
+    assert result["one\n"]["merged_into"] == "two\n"
+    assert result["two\n"]["position"] == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"path": "b.py"},
+        {"version": "v2"},
+        {"source_id": "workspace:other"},
+        {"line_start": 9, "byte_start": 90},
+        {"lifecycle": "deprecated"},
+        {"standing": "untrusted"},
+        {"evidence_kind": "doc"},
+        {"conflict_set": "s"},
+        {"branch": "dev"},
+        {"byte_start": None},
+    ],
+)
+def test_rows_that_differ_in_document_place_or_trust_stay_apart(other: dict[str, Any]) -> None:
+    first, second = chunks("a.py", "one\n", "two\n")
+    assert all(row["kept"] for row in packed([first, second | other]).values())
+
+
+def test_what_is_too_far_from_the_best_row_stays_an_item_of_its_own() -> None:
+    texts = [f"{number:03}" * 33 + "\n" for number in range(7)]
+    result = packed(chunks("a.py", *texts, best=3), max_chunk_tokens=120)
+    assert result[texts[3]]["merged_rows"] == texts[2:5]
+    assert [text for text in texts if result[text]["reason_code"] == "merged"] == [texts[2], texts[4]]
+
+
+def test_the_same_text_is_shown_once_by_its_best_row() -> None:
+    made = line([{"text": "x = 1", "semantic_raw": 0.1}, {"text": "x = 1", "semantic_raw": 0.9}]).run()
+    best, other = made["evidence"]["evidence_id"].to_pylist()[::-1]
+    rows = {row["evidence_id"]: row for row in made["packs"].to_pylist()}
+    assert rows[best]["kept"]
+    assert (rows[other]["reason_code"], rows[other]["merged_into"]) == ("duplicate", best)
+
+
+def test_texts_that_differ_only_in_case_signs_and_spacing_are_near_duplicates() -> None:
+    result = packed(
+        [
+            {"text": "Use UTC everywhere.", "semantic_raw": 0.9},
+            {"text": "use  UTC, everywhere!", "semantic_raw": 0.5},
+            {"text": "Use UTC + 1 everywhere.", "semantic_raw": 0.4},
+            {"text": "{ }", "semantic_raw": 0.3},
+            {"text": "( )", "semantic_raw": 0.2},
+        ]
+    )
+    assert [text for text, row in result.items() if not row["kept"]] == ["use  UTC, everywhere!"]
+    assert result["use  UTC, everywhere!"]["reason_code"] == "near_duplicate"
+
+
+def test_a_conflict_set_travels_together_at_the_place_of_its_best() -> None:
+    memory = {"evidence_kind": "memory", "conflict_set": "timeout"}
+    result = packed(
+        [
+            {"text": "timeout is 30", "semantic_raw": 0.9} | memory,
+            {"text": "other", "semantic_raw": 0.6},
+            {"text": "Timeout is: 30", "semantic_raw": 0.1} | memory,
+        ]
+    )
+    assert [text for text, row in sorted(result.items(), key=lambda pair: pair[1]["position"])] == [
+        "timeout is 30",
+        "Timeout is: 30",
+        "other",
+    ] or result["other"]["position"] == 1
+    first, second = (result[text]["position"] for text in ("timeout is 30", "Timeout is: 30"))
+    assert second == first + 1
+    assert all(result[text]["form"] == "conflict-note" for text in ("timeout is 30", "Timeout is: 30"))
+    assert not any(row["conflict_note"] for row in result.values())
+
+
+def test_a_member_shown_alone_says_that_a_competing_claim_may_exist() -> None:
+    made = line([{"text": "timeout is 30", "conflict_set": "timeout"}]).run()
+    assert made["packs"]["conflict_note"].to_pylist() == [True]
+    assert ", a competing claim may exist\n" in made["blocks"]["text"][0].as_py()
+
+
+def test_a_member_left_alone_by_the_budget_says_so_too() -> None:
+    rows = [
+        {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},
+        {"text": "timeout is 60", "conflict_set": "timeout", "semantic_raw": 0.1},
+    ]
+    made = line(rows, requests={"r1": {"max_items": 1}}).run()
+    assert made["packs"]["conflict_note"].to_pylist() == [False, False]
+    assert made["trimmed"]["conflict_note"].to_pylist() == [True]
+
+
+def test_the_cap_on_unverified_items_keeps_the_best_and_marks_them() -> None:
+    rows = [
+        {"text": f"hunch {number}", "evidence_kind": "memory", "lifecycle": state, "semantic_raw": 0.9 - number / 10}
+        for number, state in enumerate(["candidate", None, "candidate"])
+    ]
+    result = packed(rows, max_unverified_items=2)
+    assert [row["reason_code"] for _, row in sorted(result.items())] == [None, None, "unverified_cap"]
+    assert {(row["form"], row["standing"]) for row in result.values()} == {("hint", "hint")}
+
+
+def test_deprecated_rows_speak_as_history() -> None:
+    row = packed([{"text": "old rule", "lifecycle": "deprecated"}])["old rule"]
+    assert (row["standing"], row["history"]) == ("history", True)
+
+
+def test_the_cap_per_source_counts_items_after_merging() -> None:
+    near = chunks("a.py", "one\n", "two\n")
+    far = [
+        {"text": f"far {n}", "path": "a.py", "line_start": 100 * n, "byte_start": 1000 * n, "semantic_raw": 0.05 * n}
+        for n in (1, 2)
+    ]
+    result = packed(near + far, max_items_per_source=2)
+    reasons = {text: row["reason_code"] for text, row in result.items()}
+    assert reasons == {"one\n": None, "two\n": "merged", "far 2": None, "far 1": "source_cap"}
+
+
+@pytest.mark.parametrize(("required", "reason"), [(True, "citation_unresolved"), (False, None)])
+def test_a_file_without_a_span_does_not_resolve(required: bool, reason: str | None) -> None:
+    rows = [
+        {"text": "no span", "path": "a.py", "line_start": None, "byte_start": None},
+        {"text": "a record", "path": None, "line_start": None, "byte_start": None},
+    ]
+    result = packed(rows, require_citation=required)
+    assert result["no span"]["reason_code"] == reason
+    assert result["a record"]["kept"]
+
+
+@pytest.mark.parametrize(
+    ("row", "shape", "form"),
+    [
+        ({}, "context-block", "full"),
+        ({}, "citation-pack", "reference"),
+        ({"document_type": "summary"}, "context-block", "summary"),
+        ({"evidence_kind": "structured-fact"}, "context-block", "fact"),
+        ({"conflict_set": "s"}, "citation-pack", "conflict-note"),
+        ({"lifecycle": "candidate"}, "citation-pack", "hint"),
+    ],
+)
+def test_the_form_follows_what_the_row_is(row: dict[str, Any], shape: str, form: str) -> None:
+    assert packed([{"text": "x"} | row], output_shape=shape)["x"]["form"] == form
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": st.sampled_from(["a\n", "A \n", "b\n", "c d\n", "C d", "e\n"]),
+            "path": st.sampled_from(["x.py", "y.py", None]),
+            "line_start": st.sampled_from([None, 1, 2, 3]),
+            "byte_start": st.sampled_from([None, 0, 2, 4]),
+            "conflict_set": st.sampled_from([None, None, "s"]),
+            "lifecycle": st.sampled_from(["verified", "candidate", "deprecated"]),
+            "semantic_raw": st.sampled_from([0.1, 0.5]),
+        }
+    ),
+    max_size=9,
+)
+
+
+@given(ROWS, st.booleans(), st.integers(0, 3), st.integers(1, 3))
+@settings(max_examples=150, deadline=None)
+def test_every_ranked_row_ends_in_packs_exactly_once(
+    rows: list[dict[str, Any]], cited: bool, unverified: int, per_source: int
+) -> None:
+    contract = {"require_citation": cited, "max_unverified_items": unverified, "max_items_per_source": per_source}
+    made = line(rows, requests={"r1": contract, "r2": {}}).run()
+    packs = made["packs"].to_pylist()
+    key = [(row["request_id"], row["evidence_id"]) for row in packs]
+    assert sorted(key) == sorted((row["request_id"], row["evidence_id"]) for row in made["ranked"].to_pylist())
+    by_key = dict(zip(key, packs, strict=True))
+    for (request, item), row in by_key.items():
+        assert row["kept"] == (row["reason_code"] is None) == (row["position"] > 0)
+        if row["reason_code"] == "merged":
+            assert item in by_key[request, row["merged_into"]]["merged_rows"]
+        assert item in row["merged_rows"]
+    for request in ("r1", "r2"):
+        places = [row["position"] for row in packs if row["request_id"] == request and row["kept"]]
+        assert places == list(range(1, len(places) + 1))

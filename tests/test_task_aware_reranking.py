@@ -1,0 +1,244 @@
+"""Similarity is not usefulness: eight classes of score decide together, exactly and in one order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.task_aware_reranking import ranked
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
+from selection_line import AS_OF, WEIGHTS, line
+
+GENERIC = {
+    "text": "Sessions hold the state of a user between requests.", "evidence_kind": "doc", "origin_class": "project-doc",
+    "path": "docs/sessions.md", "semantic_raw": 0.85, "bm25_raw": 4.0, "recorded_time": AS_OF - timedelta(days=400),
+}  # fmt: skip
+
+
+def anchor(kind: str, value: str, origin: str = "failing_test", weight: float = 1.0) -> dict[str, Any]:
+    return {"request_id": "r1", "kind": kind, "value": value, "origin": origin, "weight": weight}
+
+
+def order(rows: list[dict[str, Any]], **kind: Any) -> list[str]:
+    """Texts in ranked order."""
+    made = line(rows, **kind).run()
+    text = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
+    return [text[row["evidence_id"]] for row in made["ranked"].to_pylist()]
+
+
+def term(name: str, row: dict[str, Any], **kind: Any) -> float:
+    return line([row], **kind).run()["score_terms"][name].to_pylist()[0]
+
+
+def test_a_hit_on_the_failing_tests_file_outranks_a_similar_but_generic_document() -> None:
+    fixture = {
+        "text": "export const session = {}", "path": "tests/auth/session.fixture.ts", "semantic_raw": 0.1, "bm25_raw": 0.5,
+        "recorded_time": AS_OF - timedelta(days=30),
+    }  # fmt: skip
+    anchors = [anchor("path", "tests/auth/session.fixture.ts"), anchor("identifier", "defaultRole", "question", 0.5)]
+    assert order([GENERIC, fixture], anchors=anchors) == [fixture["text"], GENERIC["text"]]
+    reasons = line([GENERIC, fixture], anchors=anchors).run()["ranked"]["selected_reason"].to_pylist()
+    assert reasons[0] == "matched failing test file"
+
+
+def test_a_decision_not_to_edit_generated_files_beats_the_current_generated_file() -> None:
+    decision = {
+        "text": "Do not edit generated files by hand.", "evidence_kind": "decision-record", "authority": 3,
+        "recorded_time": AS_OF - timedelta(days=700), "semantic_raw": 0.4,
+    }  # fmt: skip
+    generated = {"text": "// generated", "generated": True, "semantic_raw": 0.5}
+    assert order([generated, decision]) == [decision["text"], generated["text"]]
+
+
+def test_a_current_workspace_file_beats_a_session_summary_of_two_months_ago() -> None:
+    summary = {
+        "text": "We changed the default role.", "evidence_kind": "session-event", "origin_class": "session-event",
+        "event_time": AS_OF - timedelta(days=60), "semantic_raw": 0.5,
+    }  # fmt: skip
+    current = {"text": "role = 'guest'", "semantic_raw": 0.5, "recorded_time": AS_OF - timedelta(days=10)}
+    assert order([summary, current]) == [current["text"], summary["text"]]
+
+
+def test_a_less_similar_verified_rule_may_outrank_a_similar_unverified_memory() -> None:
+    rule = {"text": "Defaults live in defaults.ts.", "evidence_kind": "rule", "authority": 2, "semantic_raw": 0.3}
+    hunch = {
+        "text": "Defaults are in the fixture.",
+        "evidence_kind": "memory",
+        "lifecycle": "candidate",
+        "semantic_raw": 0.7,
+    }
+    assert order([hunch, rule]) == [rule["text"], hunch["text"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"authority": 3}, 1.0),
+        ({"authority": 0}, 0.0),
+        ({"authority": None}, 0.0),
+        ({"authority": 3, "generated": True}, 0.5),
+        ({"authority": 3, "confidence": 0.5}, 0.75),
+        ({"authority": 3, "lifecycle": "candidate"}, 0.5),
+        ({"authority": 3, "lifecycle": None}, 0.5),
+        ({"authority": 3, "lifecycle": "deprecated"}, 0.3),
+    ],
+)
+def test_authority_comes_from_rank_lifecycle_confidence_and_origin(row: dict[str, Any], expected: float) -> None:
+    assert term("authority", {"text": "x"} | row) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"recorded_time": AS_OF}, 1.0),
+        ({"recorded_time": AS_OF - timedelta(days=90)}, 0.5),
+        ({"event_time": AS_OF - timedelta(days=180), "recorded_time": AS_OF}, 0.25),
+        ({"event_time": AS_OF + timedelta(days=9)}, 1.0),
+        ({"evidence_kind": "rule", "recorded_time": AS_OF - timedelta(days=4000)}, 1.0),
+    ],
+)
+def test_recency_halves_with_the_half_life_of_its_kind_and_reads_as_of(row: dict[str, Any], expected: float) -> None:
+    assert term("recency", {"text": "x"} | row) == expected
+
+
+def test_lexical_is_relative_to_the_mean_of_the_requests_own_candidates() -> None:
+    rows = [{"text": str(score), "bm25_raw": score} for score in (4.0, 2.0, 0.0)]
+    terms = line(rows).run()["score_terms"]["lexical"].to_pylist()
+    assert terms == [pytest.approx(4 / (4 + 3), abs=1e-9), pytest.approx(2 / (2 + 3), abs=1e-9), 0.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "hit", "quality"),
+    [
+        ({"symbols": ["parse_user"]}, anchor("identifier", "parse_user"), 1.0),
+        ({"calls": ["parse_user"]}, anchor("identifier", "parse_user"), 0.7),
+        ({"text": "see parse_user"}, anchor("identifier", "parse_user"), 0.5),
+        ({"path": "pkg/src/app.py"}, anchor("path", "src/app.py"), 1.0),
+        ({"path": "src/app.py"}, anchor("path", "/home/ci/repo/src/app.py"), 1.0),
+        ({"path": "other_src/app.py"}, anchor("path", "src/app.py"), 0.0),
+        ({"text": "File src/app.py, line 3"}, anchor("path", "src/app.py"), 0.8),
+        ({"text": "E   KeyError: 'role'"}, anchor("error", "KeyError: 'role'"), 1.0),
+        ({"symbols": ["test_default"]}, anchor("test", "tests/test_app.py::TestApp::test_default[a]"), 1.0),
+        ({"text": "FAILED test_default"}, anchor("test", "tests/test_app.py::test_default"), 1.0),
+        ({"text": "fixes DEL-12345"}, anchor("id", "DEL-12345"), 1.0),
+        ({"text": "nothing"}, anchor("id", "DEL-12345"), 0.0),
+    ],
+)
+def test_an_anchor_is_hit_by_definition_path_or_text(row: dict[str, Any], hit: dict[str, Any], quality: float) -> None:
+    best = 0.6 * quality
+    assert term("anchor", {"text": "x"} | row, anchors=[hit]) == pytest.approx(best + (1 - best) * quality, abs=1e-8)
+
+
+def test_one_declared_anchor_outweighs_mentions_found_in_prose() -> None:
+    anchors = [anchor("path", "a.py")] + [anchor("identifier", f"name_{n}", "question", 0.25) for n in range(6)]
+    declared = {"text": "x", "path": "a.py"}
+    mentions = {"text": " ".join(f"name_{n}" for n in range(6))}
+    made = line([declared, mentions], anchors=anchors).run()["score_terms"]["anchor"].to_pylist()
+    assert made[0] > made[1] > 0
+
+
+def test_anchors_of_one_request_do_not_reach_another() -> None:
+    anchors = [anchor("id", "DEL-1")]
+    made = line([{"text": "DEL-1"}], requests={"r1": {}, "r2": {}}, anchors=anchors).run()["score_terms"]
+    assert made["anchor"].to_pylist() == [1.0, 0.0]
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": st.text(st.sampled_from("ab \n"), min_size=1, max_size=12),
+            "evidence_kind": st.sampled_from(["code", "doc", "rule"]),
+            "semantic_raw": st.sampled_from([-0.2, 0.0, 0.3, 0.31, 0.9]),
+            "bm25_raw": st.sampled_from([0.0, 0.5, 7.25]),
+            "authority": st.sampled_from([None, 0, 1, 2, 3]),
+        }
+    ),
+    max_size=9,
+)
+WEIGHT = st.fixed_dictionaries({name: st.floats(0, 2, allow_nan=False) for name in CLASSES})
+
+
+@given(ROWS, WEIGHT)
+@settings(max_examples=150, deadline=None)
+def test_contributions_add_up_to_final_in_any_order(rows: list[dict[str, Any]], weights: dict[str, float]) -> None:
+    for row in line(rows, weights=weights).run()["ranked"].to_pylist():
+        assert sum(row[name] for name in CLASSES) == row["final"] == sum(row[name] for name in reversed(CLASSES))
+
+
+@given(ROWS, WEIGHT)
+@settings(max_examples=150, deadline=None)
+def test_the_order_is_that_of_choosing_greedily_with_a_bonus_for_new_kinds(
+    rows: list[dict[str, Any]], weights: dict[str, float]
+) -> None:
+    made = line(rows, weights=weights).run()
+    result = made["ranked"].to_pylist()
+    kind = {row["evidence_id"]: row["evidence_kind"] for row in made["score_terms"].to_pylist()}
+    base = {row["evidence_id"]: row["final"] - row["diversity"] for row in result}
+    bonus = max((row["diversity"] for row in result), default=0.0)
+    chosen: list[str] = []
+    while len(chosen) < len(result):
+        seen = {kind[item] for item in chosen}
+        left = [(-(base[item] + bonus * (kind[item] not in seen)), item) for item in base if item not in chosen]
+        chosen.append(min(left)[1])
+    assert [row["evidence_id"] for row in result] == chosen
+    assert [row["rank"] for row in result] == list(range(1, len(result) + 1))
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name != "diversity"])
+def test_changing_one_weight_alone_changes_the_order(name: str) -> None:
+    flat = dict.fromkeys(CLASSES, 0.5)
+    row = {"request_id": "r1", "evidence_kind": "code", "source_signal": "code", "anchor_signal": None}
+    ids = ["a", "b"]
+    terms = SCORE_TERMS.from_rows(
+        [row | dict.fromkeys(flat, 0.4) | {"evidence_id": i, "pool_rank": 1, name: 0.4 + 0.1 * (i == "b")} for i in ids]
+    )
+    orders = []
+    for weight in (0.0, 1.0):
+        weights = RERANK_WEIGHTS.from_rows([{"request_id": "r1"} | dict.fromkeys(CLASSES, 0.0) | {name: weight}])
+        orders.append(ranked(terms, weights)["evidence_id"].to_pylist())
+    assert orders == [["a", "b"], ["b", "a"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({}, "current workspace file"),
+        ({"evidence_kind": "rule"}, "verified project rule"),
+        ({"evidence_kind": "decision-record", "authority": 3}, "high authority decision record"),
+        ({"evidence_kind": "session-event"}, "recent session observation"),
+        ({"evidence_kind": "memory", "lifecycle": "candidate"}, "unverified memory"),
+        ({"evidence_kind": "doc", "authority": 0, "semantic_raw": 0.99, "recorded_time": AS_OF - timedelta(days=3000)}, "close in meaning"),
+    ],
+)  # fmt: skip
+def test_the_reason_names_the_strongest_signal(row: dict[str, Any], reason: str) -> None:
+    assert line([{"text": "x"} | row]).run()["ranked"]["selected_reason"].to_pylist() == [reason]
+
+
+def test_results_do_not_depend_on_chunking_or_on_other_requests() -> None:
+    rows = [GENERIC, {"text": "a DEL-1", "bm25_raw": 2.0}, {"text": "b", "semantic_raw": 0.5, "evidence_kind": "rule"}]
+    anchors = [anchor("id", "DEL-1"), anchor("path", "src/file_2.py")]
+    alone = line(rows, anchors=anchors).run()
+    many = line(
+        rows,
+        anchors=anchors,
+        requests={"r0": {}, "r1": {"purpose": "fix-test"}, "r2": {}},
+        pool={"r0": [1], "r2": [2, 0]},
+    )
+    many.tables = {
+        name: pa.concat_tables([table.slice(i, 1) for i in range(table.num_rows)])
+        for name, table in many.tables.items()
+    }
+    both = many.run()
+    for name in ("score_terms", "ranked", "packs", "trimmed", "citations", "blocks"):
+        mine = both[name].filter(pa.compute.equal(both[name]["request_id"], "r1"))
+        assert mine.to_pylist() == alone[name].to_pylist()
+
+
+def test_weights_come_from_the_purpose() -> None:
+    made = line([{"text": "x"}]).run()["rerank_weights"].to_pylist()
+    assert made == [{"request_id": "r1"} | WEIGHTS]
