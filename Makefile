@@ -39,7 +39,7 @@ test-full: $(STAMP)-dev ## the tests with kill tests and large properties, run b
 check: $(STAMP)-dev ## lint, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 bench: $(STAMP)-dev ## the measurements recorded in data/results

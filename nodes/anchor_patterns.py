@@ -121,6 +121,8 @@ def normalised_paths(values: pa.Array) -> pa.Array:
 def _find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
     """The group of every match of a pattern, and the position of its text; matches do not overlap."""
     hit = np.flatnonzero(np.asarray(pc.match_substring_regex(texts, pattern=regex)))
+    if not len(hit):
+        return hit, pa.array([], pa.large_string())
     some = texts.take(pa.array(hit))
     marked = pc.replace_substring_regex(some, pattern=regex, replacement=f"{_OPEN}\\1{_CLOSE}")
     pieces = pc.split_pattern(marked, _OPEN)

@@ -38,7 +38,9 @@ def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
     """Which texts are ASCII with no line break but `\\n` and `\\r\\n`."""
     odd = _ODD[data]
     returns = np.flatnonzero(data == 13)
-    odd[returns[np.append(data[1:], 0)[returns] != 10]] = True
+    following = np.append(data[1:], 0)[returns]
+    following[np.isin(returns + 1, offsets)] = 0  # the next text's first character is none of this one's
+    odd[returns[following != 10]] = True
     texts = np.ones(len(offsets) - 1, dtype=bool)
     texts[np.searchsorted(offsets, np.flatnonzero(odd), "right") - 1] = False
     return texts

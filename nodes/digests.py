@@ -2,17 +2,18 @@
 
 Reads: any declared table. Gives: one digest per table, or one per request of a table.
 
-The form of a row is a header of fixed width (per column: a byte that says null or not, then the value, or the length
-of a variable value), followed by the variable values in column order. Equal tables have equal forms however they are
-chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from "1".
-Free text enters as its SHA-256, so that a record can be checked after a text was erased.
+The form of a table is its heading (names, types, number of rows), then column by column: which rows have a value, the
+values by bit pattern or the lengths of variable values, and their bytes. Rows that are digested apart have a form of
+their own: a header of fixed width with the same parts, then the variable values. Equal tables have equal forms however
+they are chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from
+"1". Free text enters as its SHA-256, so that a record can be checked after a text was erased.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -58,8 +59,11 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     With `declared`, envelope columns are left out and free text enters by its hash; without, every column counts.
     """
     name, arrays = _digest_columns(table, declared)
-    offsets, data = _rows(list(arrays.values()), table.num_rows)
-    return hashlib.sha256(_heading(name, arrays, table.num_rows) + data[: int(offsets[-1])].tobytes()).hexdigest()
+    hasher = hashlib.sha256(_heading(name, arrays, table.num_rows))
+    for array in arrays.values():
+        for data in _column(array):
+            hasher.update(np.ascontiguousarray(data).data)
+    return hasher.hexdigest()
 
 
 def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) -> list[bytes]:
@@ -137,7 +141,7 @@ def _type_name(type_: pa.DataType) -> str:
         return "string"
     if pa.types.is_large_binary(type_):
         return "binary"
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+    if _is_list(type_):
         return f"list<{_type_name(type_.value_type)}>"
     if pa.types.is_struct(type_):
         return f"struct<{', '.join(f'{f.name}: {_type_name(f.type)}' for f in type_)}>"
@@ -146,6 +150,39 @@ def _type_name(type_: pa.DataType) -> str:
 
 def _combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _column(array: pa.Array) -> Iterator[NDArray[np.generic]]:
+    """The parts of a column's form, in order."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    yield _validity(array, len(array))
+    type_ = array.type
+    if pa.types.is_struct(type_):
+        for child in array.flatten():
+            yield from _column(child)
+    elif _is_list(type_):
+        counts, child = _items(array)
+        yield counts
+        yield from _column(child)
+    elif _is_variable(type_):
+        offsets, data = _binary(array)
+        yield np.diff(offsets)
+        yield data
+    elif not pa.types.is_null(type_):
+        yield _fixed(array)
+
+
+def _items(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """How many items each list has, 0 for null, and all items in one array."""
+    counts = np.asarray(_filled(pc.list_value_length(array), 0)).astype(np.int64)
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.large_list(array.type.value_type))
+    return counts, _combine(pc.list_flatten(array))
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
 
 
 def _rows(arrays: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], Bytes]:
@@ -179,12 +216,9 @@ def _values(array: pa.Array, rows: int) -> tuple[list[Bytes], tuple[NDArray[np.i
     if pa.types.is_struct(type_):
         offsets, data = _rows(array.flatten(), rows)
         return [_bytes_of(np.diff(offsets))], (offsets, data)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
-        counts = np.asarray(_filled(pc.list_value_length(array), 0)).astype(np.int64)
-        if pa.types.is_fixed_size_list(type_):
-            array = array.cast(pa.large_list(type_.value_type))
-        child = pc.list_flatten(array)
-        starts, data = _rows([_combine(child)], len(child))
+    if _is_list(type_):
+        counts, child = _items(array)
+        starts, data = _rows([child], len(child))
         ends = np.zeros(rows + 1, np.int64)
         np.cumsum(counts, out=ends[1:])
         offsets = starts[ends]

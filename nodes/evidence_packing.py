@@ -16,11 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .item_texts import text_bytes
 from .keys import flags_at, flat, objects, pair_keys, positions, take_or
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, Verdicts
 
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
+
+_WEIGHT = np.zeros(256, dtype=np.int64)
+for _first, _last in ("09", "az"):
+    _WEIGHT[ord(_first) : ord(_last) + 1] = np.arange(ord(_first), ord(_last) + 1) * 2_654_435_761 % (1 << 31)
+_WEIGHT[ord("A") : ord("Z") + 1] = _WEIGHT[ord("a") : ord("z") + 1]
 
 _PLACE = ("version", "line_start", "line_end", "byte_start", "byte_end")
 
@@ -62,7 +68,7 @@ def packs(
     required = flags_at(contracts["require_citation"], owner)
     packing.drop(required & ~_resolvable(rows, placed), "citation_unresolved")
     packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
-    packing.drop_repeats(_numbers_of(owner, _normalised(row, rows["text"])), "near_duplicate", among=~disputed)
+    packing.drop_repeats(_alike(owner, row, rows["text"]), "near_duplicate", among=~disputed)
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
     packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
@@ -160,14 +166,32 @@ def _among(column: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> pa.Ar
     return pc.is_in(flat(column), value_set=pa.array(values))
 
 
-def _normalised(row: Int, texts: pa.ChunkedArray) -> pa.Array:
-    """Texts without case, punctuation and spacing; each distinct row once. Words and numbers still tell texts apart."""
+def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
+    """A number per request and text without case, punctuation and spacing; words and digits still tell texts apart.
+
+    Texts are compared only where their ASCII letters and digits add up alike, which few do by chance.
+    """
     _, first, inverse = np.unique(row, return_index=True, return_inverse=True)
-    plain = pc.utf8_lower(flat(texts).take(pa.array(first)))
+    distinct = flat(flat(texts).take(pa.array(first)))
+    group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
+    shared = np.bincount(group, minlength=1)[group] > 1
+    needed = np.unique(inverse[shared])
+    plain = pc.utf8_lower(distinct.take(pa.array(needed)))
     words = pc.replace_substring_regex(plain, pattern=r"[^\p{L}\p{M}\p{N}]+", replacement=" ")
     words = pc.utf8_trim_whitespace(words)
     # A text of signs only has no words to compare.
-    return pc.if_else(pc.equal(words, ""), plain, words).take(pa.array(inverse))
+    words = pc.if_else(pc.equal(words, ""), plain, words).dictionary_encode()
+    code = np.full(len(distinct), -1, dtype=np.int64)
+    code[needed] = np.asarray(words.indices)
+    alone = np.where(shared, -1, np.arange(len(row)))
+    return _numbers_of(owner, pa.array(code[inverse]), pa.array(alone))
+
+
+def _checksums(texts: pa.Array) -> Int:
+    """The sum of fixed weights of each text's ASCII letters and digits, case aside."""
+    offsets, data = text_bytes(texts)
+    total = np.append(0, np.cumsum(_WEIGHT[data]))
+    return total[offsets[1:]] - total[offsets[:-1]]
 
 
 def _runs(

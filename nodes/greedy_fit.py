@@ -31,8 +31,8 @@ LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
 """Names of `Fit.bound`'s codes, by position; -1 = none bound."""
 ITEMS, TOKENS, CHARS, CHUNK = range(4)
 
-LEAST_TOKENS, LEAST_CHARS = 8, 24
-"""No item is smaller than this, label and locator included; a request with less left is done."""
+LEAST_TOKENS, LEAST_CHARS = 16, 40
+"""Hardly any item is smaller than this, label and fence included; a request with less left is done."""
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _STRIDE = 16
@@ -160,17 +160,11 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
     return done.fit()
 
 
-def _exhausted(done: _Progress, budgets: Budgets) -> Int:
+def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(None)) -> Int:
     """The limit that leaves no room for any further item, per request; -1 = none."""
-    return np.select(
-        [
-            done.count >= budgets.max_items,
-            budgets.max_tokens - done.tokens < LEAST_TOKENS,
-            budgets.max_chars - done.chars < LEAST_CHARS,
-        ],
-        [ITEMS, TOKENS, CHARS],
-        -1,
-    )
+    limit = np.where(budgets.max_chars[requests] - done.chars[requests] < LEAST_CHARS, CHARS, -1)
+    limit = np.where(budgets.max_tokens[requests] - done.tokens[requests] < LEAST_TOKENS, TOKENS, limit)
+    return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
 
 
 def _step(
@@ -190,11 +184,11 @@ def _step(
     tokens = np.minimum(room_tokens, cap)
     by_tokens, by_chars = units.fitting(opening, closing, tokens, room_chars)
     end = np.minimum(by_tokens, by_chars)
-    start = np.where(
-        (end < closing) & (end <= focus[at]), _context(units, focus[at], opening, costs.log[item]), opening
-    )
-    by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
-    end = np.minimum(by_tokens, by_chars)
+    start = opening
+    if np.any(missed := (end < closing) & (end <= focus[at])):
+        start = np.where(missed, _context(units, focus[at], opening, costs.log[item]), opening)
+        by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
+        end = np.minimum(by_tokens, by_chars)
 
     whole = (start == opening) & (end == closing)
     used_tokens, used_chars = units.cost(start, end)
@@ -202,9 +196,9 @@ def _step(
     much = (LEAST_SHARE * used_tokens >= shown) | (done.count[asking] == 0)
     worth = whole | (much & (units.solid[end] > units.solid[start]))
     text = ~fenced | (closing > opening)
-    exhausted = _exhausted(done, budgets)[asking]
+    exhausted = _exhausted(done, budgets, asking)
     chosen = (exhausted < 0) & (room_tokens >= 0) & (room_chars >= 0) & worth & text
-    limit = np.select([by_chars < by_tokens, cap < room_tokens], [CHARS, CHUNK], TOKENS)
+    limit = np.where(by_chars < by_tokens, CHARS, np.where(cap < room_tokens, CHUNK, TOKENS))
     limit = np.where((room_tokens >= 0) & (room_chars < 0), CHARS, limit)
     limit = np.where(exhausted >= 0, exhausted, limit)
 
@@ -224,9 +218,10 @@ def _step(
 
 def _context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
     """The unit that starts the focus's line; in a log two lines above it, inside the item."""
-    start = np.maximum(units.line_first[focus], opening) if len(units.line_first) else opening
+    # An empty item has no units, and its focus may lie behind the last one.
+    start = np.maximum(units.line_first[np.minimum(focus, len(units.line_first) - 1)], opening)
     for _ in range(2):
-        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening) if len(units.line_first) else opening
+        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening)
         start = np.where(log, above, start)
     return start
 

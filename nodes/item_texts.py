@@ -110,3 +110,13 @@ def slices(texts: pa.Array, start: Int, end: Int) -> pa.Array:
     spread[-1] = spread[-2]
     every = pa.Array.from_buffers(pa.large_string(), 2 * len(texts), [None, pa.py_buffer(spread), data])
     return every.take(pa.array(np.arange(0, 2 * len(texts), 2)))
+
+
+def text_bytes(texts: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
+    """Offsets from 0 and the bytes of a large_string array."""
+    if not len(texts):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    _, offset_buffer, data = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return offsets - offsets[0], np.ascontiguousarray(flat[offsets[0] : offsets[-1]])

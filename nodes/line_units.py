@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .byte_runs import plain, unit_tokens
-from .item_texts import slices
+from .item_texts import slices, text_bytes
 from .rendering import MARGIN, quoted, requoted
 from .token_counting import BASE, Counters
 
@@ -73,6 +73,8 @@ class Units:
 
     def cost(self, start: Int, end: Int) -> tuple[Int, Int]:
         """Tokens and characters of units [start, end), elementwise; 0 where empty."""
+        if not len(self.tokens):
+            return np.zeros_like(start), np.zeros_like(start)
         some = end > start
         last = np.maximum(end - 1, 0)
         return (
@@ -83,7 +85,7 @@ class Units:
 
 def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: Int) -> Units:
     """The units of each text; text `i` is counted by the counter `names[which[i]]`."""
-    offsets, data = _bytes(texts)
+    offsets, data = text_bytes(texts)
     bounds = _bounds(offsets, data)
     starts, ends = bounds[:-1], bounds[1:]
     first = np.searchsorted(starts, offsets)
@@ -166,16 +168,6 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
         inside = (np.diff(bounds) > LONG_LINE)[line] & (data[at] > _SPACE)
         cuts.append(at[inside])
     return np.unique(np.concatenate([bounds, *cuts]))
-
-
-def _bytes(texts: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
-    """Offsets from 0 and the bytes of a large_string array."""
-    if not len(texts):
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    _, offset_buffer, data = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    flat = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return offsets - offsets[0], np.ascontiguousarray(flat[offsets[0] : offsets[-1]])
 
 
 def _cut(texts: pa.Array, index: Int, length: Int) -> pa.Array:

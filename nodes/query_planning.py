@@ -57,12 +57,7 @@ def anchors(requests: Requests) -> Anchors:
     """What each request names, by request, kind and value; of equal values the most trusted origin stays."""
     parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
     parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
-    for origin in ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary"):
-        texts = flat(requests[origin])
-        held = np.flatnonzero(texts.is_valid())
-        texts = texts.take(pa.array(held))
-        found = anchors_in(spoken_state(texts) if origin == "state" else texts)
-        parts.append((held[found.text], found.kind, found.value, origin))
+    parts += _found(requests, ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary"))
     request = np.concatenate([part[0] for part in parts])
     kind = np.concatenate([part[1] for part in parts])
     value = pa.concat_arrays([part[2].cast(_TEXT) for part in parts])
@@ -180,6 +175,25 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[NDArray[np.in
     kept = np.asarray(pc.fill_null(pc.greater(pc.binary_length(values), 0), False))
     at, values = at[kept], values.filter(pa.array(kept))
     return at, np.full(len(at), KINDS.index(kind)), values, column
+
+
+def _found(
+    requests: pa.Table, columns: tuple[str, ...]
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64], pa.Array, str]]:
+    """The anchors that stand in some columns; every pattern runs once over all of them."""
+    texts = [flat(requests[name]) for name in columns]
+    held = [np.flatnonzero(text.is_valid()) for text in texts]
+    texts = [text.drop_null().cast(_TEXT) for text in texts]
+    texts[columns.index("state")] = spoken_state(texts[columns.index("state")])
+    starts = starts_of(np.array([len(text) for text in texts]))
+    found = anchors_in(pa.concat_arrays(texts))
+    column = np.searchsorted(starts, found.text, side="right") - 1
+    parts = []
+    for number, name in enumerate(columns):
+        own = np.flatnonzero(column == number)
+        at = held[number][found.text[own] - starts[number]]
+        parts.append((at, found.kind[own], found.value.take(pa.array(own)), name))
+    return parts
 
 
 def _lanes(plan_rules: pa.Table, efforts: list[str]) -> tuple[pa.Array, NDArray[np.bool_]]:

@@ -26,7 +26,7 @@ from .grants import write_starter_grants
 from .indexing import IndexReport, IndexRequest, index_into
 from .runs import RunStore, replay
 from .service import open_retriever, snapshot_rows
-from .settings import Settings, load_settings
+from .settings import PROJECT_FILE, Settings, Value, load_settings
 from .views.demonstration import Demonstration
 from .views.lineage import lineage_of_run, to_dot, write_picture
 from .views.refusal import refusals
@@ -35,12 +35,19 @@ from .views.xray import render_text
 __all__ = ["run_demo"]
 
 MARKER = ".scoped-retrieval-demo"
+PROJECT_SETTINGS = """\
+# So that commands started in this folder read the demo.
+corpus = "corpus"
+runs = "runs"
+grants = "grants.yaml"
+project = "shop"
+"""
 SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
 """The sample counts as read at this time, between the failing run and the questions."""
 SHOP, BILLING = "shop", "billing"
 ASKS, ASKS_IN_BILLING = "ana", "bo"
 OPENED_UP = "1-fix-test"
-REFUSED = "6-other-project"
+REFUSED = "6-twin"
 MAX_COMMITS = 400
 MAX_EMBEDDED_ROWS = 1_200
 """A repository with more is read without its history, or left without vectors: the demo takes a minute at most."""
@@ -64,7 +71,7 @@ def run_demo(
     """
     started = time.perf_counter()
     folder = _fresh(folder)
-    sample = Path(str(resources.files(__package__.rpartition(".")[0] + ".data"))) / "demo"
+    sample = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo"
     settings = _settings(folder, ASKS)
     shutil.copy(sample / "grants.yaml", settings.grants_path)
 
@@ -98,7 +105,7 @@ def _opened(
     run = store.open(run_id)
     by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
     rows = {request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)}
-    block = rows[OPENED_UP]["blocks"][0]["text"]
+    block = "".join(row["text"] for row in rows[OPENED_UP]["blocks"])
     twin = [row for row in refusals(*_contract(run, by_request[OPENED_UP]), _frame(settings, BILLING)) if row["path"]]
     lineage = lineage_of_run(settings["runs"], run_id)
     dot = folder / "lineage.dot"
@@ -166,7 +173,7 @@ def _index_checkout(settings: Settings, checkout: Path, semantic: bool, progress
 
 def _question_about(checkout: Path, project: str) -> dict[str, Any]:
     return {
-        "request_id": "7-this-repository",
+        "request_id": "7-this-repo",
         "project": project,
         "purpose": "explain-code",
         "question": "What is this project for, and where does its command line start?",
@@ -205,8 +212,6 @@ def _settings(folder: Path, principal: str) -> Settings:
 
 
 def _in(settings: Settings, project: str) -> Settings:
-    from .settings import Value
-
     return Settings(dict(settings.values) | {"project": Value(project, "demo")})
 
 
@@ -219,6 +224,7 @@ def _fresh(folder: Path) -> Path:
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     (folder / MARKER).touch()
+    (folder / PROJECT_FILE).write_text(PROJECT_SETTINGS, encoding="utf-8")
     return folder
 
 

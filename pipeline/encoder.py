@@ -15,6 +15,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 DIMENSIONS = 384
 BUCKETS = (32, 64, 128, 256)
 """Lengths in tokens that texts are padded to; longer texts are cut at the last one, the model's own limit."""
-_ROWS = {32: 64, 64: 32, 128: 16, 256: 8}
-"""Rows of a batch, by length: a fixed number of tokens per batch."""
+_BATCH_TOKENS = 256
+"""Every batch has this many tokens: larger ones encode hardly faster on a CPU and make a single question wait."""
 _HINT = "install scoped-retrieval[semantic]"
 
 
@@ -46,8 +47,9 @@ def encoder_available() -> tuple[bool, str]:
     return True, ""
 
 
+@lru_cache(maxsize=1)
 def load_encoder(name: str = NAME) -> Encoder | None:
-    """The encoder, or None where the extra `semantic` is not installed.
+    """The encoder, or None where the extra `semantic` is not installed. Loaded once per process.
 
     Raises:
         InputError: no encoder has that name.
@@ -74,7 +76,9 @@ class Encoder:
         try:
             import torch
             from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging
 
+            logging.disable_progress_bar()
             model: Any = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise ModelError(
@@ -103,8 +107,9 @@ class Encoder:
         with self._bar(len(distinct), progress) as bar:
             for length in BUCKETS:
                 members = np.flatnonzero(bucket == length)
-                for start in range(0, len(members), _ROWS[length]):
-                    part = members[start : start + _ROWS[length]]
+                rows = _BATCH_TOKENS // length
+                for start in range(0, len(members), rows):
+                    part = members[start : start + rows]
                     found[part] = self._batch([tokens[i] for i in part], length)
                     bar.update(len(part))
         vectors[:] = found[place]
@@ -120,7 +125,7 @@ class Encoder:
 
     def _batch(self, tokens: Sequence[list[int]], length: int) -> NDArray[np.int16]:
         torch = self._torch
-        rows = _ROWS[length]
+        rows = _BATCH_TOKENS // length
         ids = np.full((rows, length), self._tokenizer.pad_token_id, dtype=np.int64)
         mask = np.zeros((rows, length), dtype=np.int64)
         mask[:, 0] = 1

@@ -40,7 +40,6 @@ PLUGINS = (
     ("ibm_cos_hmac", "IbmCosHmacDetector"),
     ("jwt", "JwtTokenDetector"),
     ("mailchimp", "MailchimpDetector"),
-    ("npm", "NpmDetector"),
     ("openai", "OpenAIDetector"),
     ("pypi_token", "PypiTokenDetector"),
     ("sendgrid", "SendGridDetector"),
@@ -52,7 +51,7 @@ PLUGINS = (
     ("twilio", "TwilioKeyDetector"),
 )
 """Module and class of each plugin used. Left out: artifactory (matches words), basic_auth, keyword and private_key
-(done here with the value in view), ibm_cloud_iam and the entropy plugins (any hash), ip_public (no secret)."""
+(done here with the value in view), npm (quadratic on long lines), ibm_cloud_iam and the entropy plugins (any hash), ip_public (no secret)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +139,7 @@ TOKENS = _tokens(
     ("nkey-seed", r"S[ACONUX][A-Z2-7]{56}(?![A-Za-z0-9])"),
     ("notion-token", r"(?:ntn_[0-9]{9,12}[A-Za-z0-9]{30,}|secret_[A-Za-z0-9]{43}(?![A-Za-z0-9]))"),
     ("npm-token", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])"),
+    ("npm-token", r"_authToken\s{0,3}=\s{0,3}[\"']?(?P<s>[A-Za-z0-9_./+=-]{8,})"),
     ("nuget-key", r"oy2[a-z0-9]{43}(?![A-Za-z0-9])"),
     ("nvidia-key", r"nvapi-[A-Za-z0-9_-]{60,}"),
     ("octopus-key", r"API-[A-Z0-9]{25,32}(?![A-Za-z0-9])"),

@@ -6,7 +6,7 @@ others) goes through these, so that the same request gives the same bytes everyw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes.errors import AccessError, StoreError
-from ..nodes.tables import CONTRACTS, SNAPSHOTS
+from ..nodes.tables import CONTRACT_BOUNDS, REQUESTS, SNAPSHOTS
 from .settings import Settings
 from .views.xray import TABLES_READ
 
@@ -78,10 +78,11 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
         AccessError: the principal neither asked for the snapshot nor audits its project; absent and foreign read alike.
     """
     try:
-        contract = run.table(CONTRACTS.name, snapshot_id=snapshot_id).to_pylist()
+        asked, bounds = (run.table(t.name, snapshot_id=snapshot_id).to_pylist() for t in (REQUESTS, CONTRACT_BOUNDS))
     except StoreError as error:
         raise _unknown(snapshot_id) from error
-    audience = _audience(settings.principal, audited_projects(settings, run), contract[0] if contract else {})
+    asked_by = asked[0] if asked else _refused_at_the_door(run)
+    audience = _audience(settings.principal, audited_projects(settings, run), asked_by, {b["project"] for b in bounds})
     if audience is None:
         raise _unknown(snapshot_id)
     return audience
@@ -102,24 +103,34 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
 
 def readable_snapshots(settings: Settings, run: Any) -> list[dict[str, Any]]:
-    """The snapshots of a run that the principal may read, with project, purpose and `as_of` of their contracts."""
-    contracts = {row["request_id"]: row for row in run.stored(CONTRACTS.name).to_pylist()}
+    """The snapshots of a run that the principal may read, with project, purpose and `as_of` of their requests."""
+    requests = {row["request_id"]: row for row in run.stored(REQUESTS.name).to_pylist()}
+    reached: dict[str, set[str]] = {}
+    for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
+        reached.setdefault(bound["request_id"], set()).add(bound["project"])
     audited = audited_projects(settings, run)
     rows = []
     for row in run.snapshots.to_pylist():
-        contract = contracts.get(row["request_id"], {})
-        row |= {name: contract.get(name) for name in ("project", "purpose", "as_of")}
-        audience = _audience(settings.principal, audited, contract)
+        asked = requests.get(row["request_id"], _refused_at_the_door(run))
+        row |= {name: asked.get(name) for name in ("project", "purpose", "as_of")}
+        audience = _audience(settings.principal, audited, asked, reached.get(row["request_id"], set()))
         if audience:
             rows.append(row if audience == "audit" else {k: v for k, v in row.items() if k not in _AUDIT_ONLY})
     return rows
 
 
-def _audience(principal: str, audited: frozenset[str], contract: Mapping[str, Any]) -> Audience | None:
-    """A request that failed before it had a contract belongs to nobody else: its snapshot holds no evidence."""
-    if contract.get("project") in audited:
+def _audience(
+    principal: str, audited: frozenset[str], asked: Mapping[str, Any], reached: Collection[str]
+) -> Audience | None:
+    """An auditor of the project asked in and of every project reached sees all; whoever asked sees their part."""
+    if asked.get("project") in audited and audited.issuperset(reached):
         return "audit"
-    return "caller" if contract.get("principal", principal) == principal else None
+    return "caller" if asked.get("principal") == principal else None
+
+
+def _refused_at_the_door(run: Any) -> Mapping[str, Any]:
+    """Stands for a request that never became one: it belongs to whoever started the run."""
+    return {"principal": run.manifest.get("settings", {}).get("principal")}
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Any:

@@ -208,7 +208,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
             if given not in setting.choices:
                 raise InputError.one_of(setting.choices, given, at)
             return given
-        case "list":
+        case "list" if isinstance(given, (str, list, tuple)):
             items = [i.strip() for i in given.split(",") if i.strip()] if isinstance(given, str) else list(given)
             for item in items:
                 if item not in setting.choices:

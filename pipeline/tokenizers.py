@@ -94,7 +94,7 @@ def _tiktoken(name: str, environment: Mapping[str, str]) -> Counter:
             hint="tiktoken would download it; put the file there, or set TIKTOKEN_CACHE_DIR to a folder that has it.",
         )
     try:
-        import tiktoken
+        import tiktoken  # pyright: ignore[reportMissingImports] - in no extra; the user brings it
     except ImportError as error:
         raise ModelError(
             "Expected the package tiktoken, got none - at tokenizer", hint="pip install tiktoken"

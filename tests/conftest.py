@@ -192,6 +192,7 @@ def evidence_rows(project: str, count: int = 12) -> pa.Table:
             ],
             "origin_class": ["workspace"] * count,
             "evidence_kind": ["code"] * count,
+            "symbols": [[f"role_{n}"] for n in numbers],
             "version": [f"{n:040x}" for n in numbers],
             "line_start": [1] * count,
             "line_end": [3] * count,

@@ -6,7 +6,6 @@ from math import log
 
 import numpy as np
 import pytest
-
 from scoped_retrieval.nodes.bm25 import VARIANTS, Bm25
 from scoped_retrieval.nodes.errors import InputError
 
@@ -49,7 +48,9 @@ def test_a_scope_without_rows_gives_numbers_and_no_warning(variant: str) -> None
 
 
 def test_an_unknown_variant_lists_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"Expected one of lucene, okapi, bm25l, bm25plus, got 'tfidf' - at bm25.variant"):
+    with pytest.raises(
+        InputError, match=r"Expected one of lucene, okapi, bm25l, bm25plus, got 'tfidf' - at bm25.variant"
+    ):
         Bm25("tfidf")
     with pytest.raises(InputError, match=r"Expected a number from 0 to 1, got 2 - at bm25.b"):
         Bm25(b=2)

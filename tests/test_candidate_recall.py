@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from recall_world import LANES, NOW, day, evidence_id, frame, line, names, rules, vectors
-
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 
@@ -107,7 +106,10 @@ def test_ties_are_ordered_by_evidence_id_and_cut_there() -> None:
 def test_the_best_of_many_rows_are_the_best_of_all() -> None:
     random = np.random.default_rng(0)
     rows = [
-        {"name": str(n), "text": " ".join(random.choice(["session", "token", "cache", "other"], size=random.integers(1, 30)))}
+        {
+            "name": str(n),
+            "text": " ".join(random.choice(["session", "token", "cache", "other"], size=random.integers(1, 30))),
+        }
         | {"path": f"{n}.py"}
         for n in range(3000)
     ]
@@ -138,7 +140,13 @@ def test_withheld_rows_rank_after_all_others_whatever_their_score() -> None:
 
 def test_of_a_document_only_the_newest_withheld_row_is_recorded() -> None:
     versions = [
-        {"name": f"v{n}", "text": f"session token v{n}", "path": "a.py", "recorded_time": day(n), "superseded_at": day(n + 1)}
+        {
+            "name": f"v{n}",
+            "text": f"session token v{n}",
+            "path": "a.py",
+            "recorded_time": day(n),
+            "superseded_at": day(n + 1),
+        }
         for n in range(1, 6)
     ]
     world = frame([*versions, {"name": "other", "text": "session", "path": "b.py", "superseded_at": day(3)}])

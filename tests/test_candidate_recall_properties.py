@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, passes, rules, vectors
-
 from scoped_retrieval.nodes import lane_recall, posting_recall
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
@@ -74,7 +73,10 @@ def _numbered(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _vectors(world: dict[str, Any], requests: list[dict[str, Any]]) -> dict[str, Any]:
     """A vector per row that depends on its id alone, and one query vector for each first sub-query."""
     rows = np.stack(
-        [np.random.default_rng([ord(c) for c in i]).normal(size=8) for i in world["evidence"]["evidence_id"].to_pylist()]
+        [
+            np.random.default_rng([ord(c) for c in i]).normal(size=8)
+            for i in world["evidence"]["evidence_id"].to_pylist()
+        ]
     )
     queries = np.stack([np.random.default_rng(len(r["question"])).normal(size=8) for r in requests])
     asked = line(world, requests, "sub_queries", plan=PLAN)["sub_queries"].to_pylist()
@@ -93,7 +95,7 @@ def _seen(table: pa.Table, *, withheld: bool | None = None) -> list[dict[str, An
     return [row for row in rows if withheld is None or row["withheld"] == withheld]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(ROWS, ASKED)
 def test_lexical_scores_equal_a_plain_reference_to_the_last_bit(rows: list, asked: list) -> None:
     world, requests = frame(rows), _numbered(asked)
@@ -105,9 +107,7 @@ def test_lexical_scores_equal_a_plain_reference_to_the_last_bit(rows: list, aske
 def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, b: float = 0.75) -> dict:
     """BM25 (lucene) of the admissible rows, row by row, each contribution rounded to 2**-30 and added up as integers."""
     own = [at for at in range(len(world["rows"])) if passes(world, request, at)]
-    terms = {
-        at: Counter(analyze(pa.array([world["rows"][at]["text"]]), "code/1")[0].as_py()) for at in own
-    }
+    terms = {at: Counter(analyze(pa.array([world["rows"][at]["text"]]), "code/1")[0].as_py()) for at in own}
     mean = sum(sum(counts.values()) for counts in terms.values()) / max(len(own), 1)
     scores: dict[tuple[str, int], int] = {}
     for term, weight in Counter(query_tokens(pa.array([request["question"]]))[0].as_py()).items():
@@ -121,7 +121,7 @@ def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, 
     return {key: score * 2.0**-30 for key, score in scores.items()}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(ROWS, ASKED, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_a_request_has_one_answer_alone_and_in_any_batch(rows: list, asked: list, chunk: int, random: Any) -> None:
     requests = _numbered(asked)
@@ -136,7 +136,7 @@ def test_a_request_has_one_answer_alone_and_in_any_batch(rows: list, asked: list
             assert _seen(alone[name]) == together
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(ROWS, ASKED)
 def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
     world, requests = frame(rows), _numbered(asked)
@@ -151,13 +151,20 @@ def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
     assert all(whole[name].equals(parts[name]) for name in whole)
 
 
-@settings(max_examples=60, deadline=None)
-@given(ROWS, st.lists(_row(), max_size=6, unique_by=lambda row: row["section"]), ASKED, st.sampled_from(["lucene", "okapi"]))
+@settings(max_examples=30, deadline=None)
+@given(
+    ROWS,
+    st.lists(_row(), max_size=6, unique_by=lambda row: row["section"]),
+    ASKED,
+    st.sampled_from(["lucene", "okapi"]),
+)
 def test_what_may_be_seen_does_not_depend_on_other_rows(rows: list, planted: list, asked: list, variant: str) -> None:
     sections = {row["section"] for row in rows}
     hide = ({"foreign": True}, {"withheld_by": 11}, {"recorded_time": day(30)}, {"project": "elsewhere"})
     planted = [
-        {**row, **hide[n % len(hide)], "superseded_at": None} for n, row in enumerate(planted) if row["section"] not in sections
+        {**row, **hide[n % len(hide)], "superseded_at": None}
+        for n, row in enumerate(planted)
+        if row["section"] not in sections
     ]
     requests = _numbered(asked)
     plain, crowded = frame(rows), frame([*planted, *rows])

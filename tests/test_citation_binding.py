@@ -64,7 +64,7 @@ def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:
     st.sampled_from(["context-block", "citation-pack", "model-brief"]),
     st.integers(30, 300),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_labels_in_the_block_and_in_the_map_are_the_same(rows: list[dict[str, Any]], shape: str, tokens: int) -> None:
     made = line(rows, requests={"r1": {"output_shape": shape, "max_tokens": tokens}}).run()
     cited = [(row["label"], row["locator"]) for row in made["citations"].to_pylist()]

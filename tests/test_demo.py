@@ -26,7 +26,7 @@ def decisions(demo, request: str, **wanted) -> list[dict]:
 
 def test_every_purpose_is_answered_and_the_foreign_project_is_denied(demo):
     statuses = {request: rows["snapshots"][0]["status"] for request, rows in demo.rows.items()}
-    assert statuses.pop("6-other-project") == "denied"
+    assert statuses.pop("6-twin") == "denied"
     assert set(statuses.values()) == {"ok"}
     purposes = {rows["contracts"][0]["purpose"] for rows in demo.rows.values()}
     assert purposes == {"fix-test", "explain-code", "review-risk", "answer-question"}
@@ -46,8 +46,8 @@ def test_the_block_stays_inside_its_budget(demo):
 
 def test_as_of_decides_which_version_of_the_rule_is_shown(demo):
     assert "There is no default role" in block(demo, "4-rule-today")
-    assert "gets the default role user" in block(demo, "5-rule-in-february")
-    assert "There is no default role" not in block(demo, "5-rule-in-february")
+    assert "gets the default role user" in block(demo, "5-rule-before")
+    assert "There is no default role" not in block(demo, "5-rule-before")
 
 
 def test_a_generated_file_is_guarded_by_its_decision_record(demo):
@@ -118,3 +118,19 @@ def test_the_same_sample_gives_the_same_blocks(demo, tmp_path):
             assert block(again, request) == block(demo, request)
     digests = [{r: d.rows[r]["snapshots"][0]["snapshot_digest"] for r in d.rows} for d in (demo, again)]
     assert digests[0] == digests[1]
+
+
+def test_the_refusal_in_the_readme_is_what_one_gets(demo, monkeypatch, capsys):
+    from scoped_retrieval.pipeline.cli import main
+
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(demo.folder)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    code = main(["ask", "What is the default role?", "--project", "billing"])
+    out, err = capsys.readouterr()
+    assert code == 3
+    assert "accountant" not in out + err
+    assert "(denied)" in err
+    refusal = [line for line in err.splitlines() if line.startswith("block: ")]
+    assert refusal
+    assert refusal[0] in readme.splitlines()

@@ -170,9 +170,9 @@ def test_a_declared_table_needs_its_columns():
         table_digest(rows_table().drop_columns(["label"]), only)
 
 
-GOLDEN_TABLE = "da5dc0923f6af1374fdd85065b852c2df71f195724f612f56dcff0c313a07e48"
+GOLDEN_TABLE = "9c68ac7339702a30a396733e11345b254935e0d5eaeae94b363057abb44b3bca"
 GOLDEN_REQUESTS = [
     "8888f9c1df8ce0fe7aae8c332b2a543999b8390d35c93559d1d4bc03fed75df7",
     "1e452a5cf3ef6d686dea768c2b409c92549c5e4896821c2dfd630cb6a0c41208",
 ]
-GOLDEN_NAMED = "45b1e6e2d97f8754ce06bf800eea18aab10caf4d259b11a864595a75fbdcb114"
+GOLDEN_NAMED = "aa1b18bb630e7085bd6644fa8282836d7c707e9b30326c5957a24286f3131750"

@@ -12,7 +12,7 @@ from selection_line import line
 
 def packed(rows: list[dict[str, Any]], **contract: Any) -> dict[str, dict[str, Any]]:
     """Rows of packs by text."""
-    made = line(rows, requests={"r1": contract}).run()
+    made = line(rows, requests={"r1": contract}).run("packs")
     text = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
     named = {}
     for row in made["packs"].to_pylist():
@@ -198,12 +198,12 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.booleans(), st.integers(0, 3), st.integers(1, 3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_ranked_row_ends_in_packs_exactly_once(
     rows: list[dict[str, Any]], cited: bool, unverified: int, per_source: int
 ) -> None:
     contract = {"require_citation": cited, "max_unverified_items": unverified, "max_items_per_source": per_source}
-    made = line(rows, requests={"r1": contract, "r2": {}}).run()
+    made = line(rows, requests={"r1": contract, "r2": {}}).run("packs")
     packs = made["packs"].to_pylist()
     key = [(row["request_id"], row["evidence_id"]) for row in packs]
     assert sorted(key) == sorted((row["request_id"], row["evidence_id"]) for row in made["ranked"].to_pylist())

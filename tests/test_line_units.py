@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
 from scoped_retrieval.nodes.line_units import LONG_LINE, units_of
 from scoped_retrieval.nodes.rendering import quoted
 from scoped_retrieval.nodes.token_counting import BASE, Counters
@@ -53,6 +52,7 @@ def count(text: str) -> int:
 @given(st.lists(ASCII | MIXED, max_size=5))
 @example([" ", "a"])
 @example(["A", "b"])
+@example(["\r", "\n"])
 @example(["a" * 40 + " " * 17 + "b", " " * 16 + "A"])
 @settings(max_examples=400, deadline=None)
 def test_the_units_of_a_text_cost_what_its_rendering_costs(texts: list[str]) -> None:

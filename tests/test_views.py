@@ -154,3 +154,10 @@ def test_the_lineage_of_the_line_names_every_table_it_declares():
     assert {"contracts", "hits", "candidates", "ranked", "blocks", "decisions", "snapshots"} <= tables
     assert all(n["doc"] for n in lineage["nodes"] if n["kind"] == "node")
     assert json.loads(json.dumps(lineage)) == lineage
+
+
+@pytest.mark.golden
+def test_the_data_dictionary_is_the_declared_tables():
+    from scoped_retrieval.pipeline.views.dictionary import data_dictionary
+
+    same_as_golden("../../docs/data-dictionary.md", data_dictionary())

@@ -42,7 +42,7 @@ class Difference:
 
 
 def difference(
-    new: Incoming, evidence: pa.Table, placements: pa.Table, complete: pa.Array, now: datetime
+    new: Incoming, evidence: pa.Table, placements: pa.Table, complete: NDArray[np.bool_], now: datetime
 ) -> Difference:
     """Compare an import with the stored rows of the same owners.
 

@@ -60,13 +60,8 @@ def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) 
 
 def _sha256_rows(prefix: bytes, table: pa.Table, columns: Iterable[str]) -> list[bytes]:
     offsets, forms = row_forms([table[name].combine_chunks() for name in columns], table.num_rows)
-    view, bounds, start = memoryview(forms), offsets.tolist(), hashlib.sha256(prefix)
-    digests = []
-    for begin, end in itertools.pairwise(bounds):
-        hasher = start.copy()
-        hasher.update(view[begin:end])
-        digests.append(hasher.digest())
-    return digests
+    data = forms.tobytes()
+    return [hashlib.sha256(prefix + data[start:end]).digest() for start, end in itertools.pairwise(offsets.tolist())]
 
 
 _LANES = 1024

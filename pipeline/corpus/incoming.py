@@ -8,6 +8,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ...nodes.digests import text_sha256
 from ...nodes.errors import SchemaError
@@ -15,10 +16,12 @@ from ...nodes.tables import EVIDENCE, IMPORT_ROWS, PLACEMENTS
 from .identity import evidence_ids, row_digests
 from .parts import STORED_EVIDENCE
 
+_BY_PATH = ("owner_project", "owner_user", "source_id", "path", "line_start", "evidence_id")
+
 
 @dataclass(frozen=True)
 class Incoming:
-    """What an import says: EVIDENCE with `row_digest` (`length` still 0) and PLACEMENTS, by owner, source and path."""
+    """What an import says: EVIDENCE with `row_digest` (`length` still 0) and PLACEMENTS, in EVIDENCE order."""
 
     evidence: pa.Table
     placements: pa.Table
@@ -33,26 +36,30 @@ def incoming(rows: pa.Table, now: datetime) -> Incoming:
         SchemaError: a column has the wrong type, or a required value is missing.
     """
     rows = _complete(rows, now)
-    by_id = [(name, "ascending") for name in ("evidence_id", "recorded_time", "version", "line_start", "line_end")]
-    rows = rows.take(pc.sort_indices(rows.select([name for name, _ in by_id]), sort_keys=by_id))
-    ids = rows["evidence_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    last = np.flatnonzero(np.diff(ids, append=-1))
-    evidence = rows.select(EVIDENCE.names()).take(pa.array(last))
-    names = ("owner_project", "owner_user", "source_id", "path", "evidence_id")
-    order = pc.sort_indices(evidence.select(names), sort_keys=[(name, "ascending") for name in names])
+    by_id = _order(rows, "evidence_id", "recorded_time", "version", "line_start", "line_end")
+    ids = rows["evidence_id"].take(pa.array(by_id)).combine_chunks().dictionary_encode().indices.to_numpy()
+    last = by_id[np.flatnonzero(np.diff(ids, append=-1))]
+    by_path = _order(rows.select(_BY_PATH).take(pa.array(last)), *_BY_PATH)
     place = np.empty(len(last), dtype=np.int64)
-    place[order.to_numpy()] = np.arange(len(last))
-    evidence = evidence.take(order).combine_chunks()
+    place[by_path] = np.arange(len(last))
+    evidence = rows.select(EVIDENCE.names()).take(pa.array(last[by_path])).combine_chunks()
     evidence = EVIDENCE.check(evidence).append_column(STORED_EVIDENCE.field("row_digest"), row_digests(evidence))
-    placements = rows.select(PLACEMENTS.names()[1:]).add_column(0, PLACEMENTS.schema.field("row"), pa.array(place[ids]))
+    placements = rows.select(PLACEMENTS.names()[1:]).take(pa.array(by_id))
+    placements = placements.add_column(0, PLACEMENTS.schema.field("row"), pa.array(place[ids]))
     return Incoming(evidence, PLACEMENTS.check(_distinct(placements)))
 
 
 def sorted_placements(placements: pa.Table) -> pa.Table:
     """By row, then time, then version."""
-    keys = ("row", "recorded_time", "version", "line_start")
-    order = pc.sort_indices(placements.select(keys), sort_keys=[(name, "ascending") for name in keys])
-    return placements.take(order).combine_chunks()
+    return placements.take(
+        pa.array(_order(placements, "row", "recorded_time", "version", "line_start"))
+    ).combine_chunks()
+
+
+def _order(table: pa.Table, *names: str) -> NDArray[np.int64]:
+    """The rows by these columns, as positions; nulls come last."""
+    keys = table.select(names)
+    return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names]).to_numpy().astype(np.int64)
 
 
 def _complete(rows: pa.Table, now: datetime) -> pa.Table:

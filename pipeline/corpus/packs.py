@@ -12,8 +12,7 @@ Every file is one Arrow IPC record batch, mapped as a whole: many small owners c
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.digests import table_digest
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
 from .durable import file_sha256, publish_folder, staging_folder, write_table
@@ -63,12 +61,18 @@ class Segment(NamedTuple):
 class Pack:
     """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader."""
 
-    def __init__(self, folder: Path, names: Collection[str]) -> None:
+    def __init__(self, folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
         self.folder = folder
-        try:
-            self._maps = {name: pa.memory_map(str(folder / name)) for name in names}
-        except OSError as error:
-            raise StoreError(f"Expected pack {folder.name}, got {type(error).__name__} - at {folder}") from error
+        self._maps = {}
+        for name, file in files.items():
+            try:
+                self._maps[name] = pa.memory_map(str(folder / name))
+                size = self._maps[name].size()
+            except (OSError, pa.ArrowInvalid) as error:
+                raise StoreError(f"Expected a pack, got {type(error).__name__} - at {folder / name}") from error
+            if size != file["bytes"]:
+                # A mapped file that ends early would end the process when it is read.
+                raise StoreError(f"Expected {file['bytes']} bytes, got {size} - at {folder / name}")
 
     def __contains__(self, name: str) -> bool:
         return name in self._maps
@@ -135,36 +139,38 @@ def write_pack(packs: Path, part: Part) -> Written:
     """Write rows in the order of `Part.sorted` as a pack."""
     bounds = part.segment_starts()
     lists, key_starts = posting_lists(part.postings, bounds)
-    placement_starts, encoded = part.placement_starts()[bounds], part.encoded()
-    owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
-    hashes = [part.hash(start, end) for start, end in itertools.pairwise(bounds.tolist())]
-    ids = [content.digest("segment/1", str(owner)) for content, owner in zip(hashes, owners, strict=True)]
-    pack = hashlib.sha256("\n".join(["pack/1", *ids]).encode()).hexdigest()[:32]
     tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
     if part.vectors is not None:
         tables["vectors.arrow"] = part.vectors
-    spans = [itertools.pairwise(starts.tolist()) for starts in (bounds, placement_starts, key_starts)]
+    pack, files = _write(packs, tables)
+    owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
+    contents = part.contents(bounds.tolist())
+    starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
+    ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
+    encoded = part.encoded()[bounds[:-1]].tolist()
     segments = [
-        Segment(segment[:32], pack, owner["owner_project"], owner["owner_user"], bool(has_vectors), *sum(ranges, ()))
-        for segment, owner, has_vectors, *ranges in zip(ids, owners, encoded[bounds[:-1]], *spans, strict=True)
+        Segment(content.digest("segment/1")[:32], pack, *owner.values(), has_vectors, *spans)
+        for content, owner, has_vectors, spans in zip(contents, owners, encoded, ranges, strict=True)
     ]
-    return Written(pack, _write(packs, pack, tables), segments, sum(hashes, MultisetHash.of()))
+    return Written(pack, files, segments, sum(contents, MultisetHash.of()))
 
 
 def write_changes(packs: Path, changes: pa.Table) -> tuple[str, Mapping[str, Any]]:
     """Write CHANGES as a pack of its own: its id and its file."""
-    pack = table_digest(changes)[:32]
-    return pack, _write(packs, pack, {"changes.arrow": changes})
+    return _write(packs, {"changes.arrow": changes})
 
 
-def _write(packs: Path, pack: str, tables: Mapping[str, pa.Table]) -> Mapping[str, Any]:
+def _write(packs: Path, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[str, Any]]:
+    """Write a pack under a name that says its bytes; equal bytes may thus stay where they are."""
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():
             write_table(folder / name, table)
             files[name] = {"bytes": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
+        named = "\n".join(f"{name} {file['sha256']}" for name, file in files.items())
+        pack = hashlib.sha256(named.encode()).hexdigest()[:32]
         publish_folder(folder, packs / pack)
-    return files
+    return pack, files
 
 
 def _table(lists: PostingLists) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -113,13 +114,11 @@ class Part:
         cut[1:] |= encoded[1:] != encoded[:-1]
         return np.append(np.flatnonzero(cut), rows)
 
-    def hash(self, start: int = 0, end: int | None = None) -> MultisetHash:
-        """The multiset hash of rows [start, end)."""
-        end = self.evidence.num_rows if end is None else end
-        bounds = self.placement_starts()
-        placements = shifted(self.placements.slice(bounds[start], bounds[end] - bounds[start]), -start)
-        profiles = np.where(self.encoded()[start:end], self.profile, "").tolist()
-        return MultisetHash.of(elements(self.evidence.slice(start, end - start), placements, profiles))
+    def contents(self, bounds: Sequence[int]) -> list[MultisetHash]:
+        """The multiset hash of each range of rows between neighbouring bounds."""
+        profiles = np.where(self.encoded(), self.profile, "").tolist()
+        rows = elements(self.evidence, self.placements, profiles)
+        return [MultisetHash.of(rows[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
 def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:

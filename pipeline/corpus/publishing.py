@@ -85,9 +85,7 @@ def published(
         unchanged_rows=int(np.count_nonzero((diff.known >= 0) & ~np.isin(diff.known, [*touched, *dropped]))),
         new_placements=_added(new, diff),
         closed_placements=diff.placements_closed,
-        segments_written=len(
-            {s.segment_id for s in after.manifest.segments} - {s.segment_id for s in base.manifest.segments}
-        ),
+        segments_written=_written(base, after),
     )
     return report, after
 
@@ -111,9 +109,11 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
     next_ = _Next(base, old, set(range(len(chosen))), np.empty(0, np.int64), nothing.drop(["segment_id"]), None)
     after = next_.write(none, now, added=0)
-    return PublishReport(
-        after.manifest.generation, segments_written=len(after.manifest.segments) - len(segments) + len(chosen)
-    ), after
+    return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
+
+
+def _written(base: Generation, after: Generation) -> int:
+    return sum(segment.pack not in base.packs for segment in after.manifest.segments)
 
 
 def _fresh(new: Incoming, diff: Difference, after: pa.Table) -> Incoming:

@@ -44,7 +44,7 @@ def read_artifacts(
     """
     root = Path(path)
     if not root.exists():
-        raise InputError.expected("a file or a folder", "none", str(root))
+        raise InputError.expected("a file or a folder", None, str(root))
     source = f"artifact:{name or (root.resolve().stem if root.is_file() else root.resolve().name) or 'root'}"
     base = {"source_id": source, "origin_class": "artifact", "declared_standing": "untrusted", "owner_project": project}
     if root.is_file() and root.suffix.lower() in (".jsonl", ".ndjson"):
@@ -81,7 +81,7 @@ def _described(
     text = record.text("text", "content")
     summary = record.text("summary", "projection")
     if place is None and text is None and summary is None:
-        raise InputError.expected("a path, a text or a summary", "none", f"{record.at}.path")
+        raise InputError.expected("a path, a text or a summary", None, f"{record.at}.path")
     shown_as = place or f"artifacts/{identifier or f'line-{record.line}'}"
     happened = record.instant("createdAt", "created_at", "event_time", "eventTime", "capturedAt")
     row = {

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tree_sitter import Node, QueryCursor
+from tree_sitter import Node, Query, QueryCursor
 
 from .grammars import grammar
 from .lines import LINE_CHARACTERS, TINY_BYTES, Lines, Outline, Segment
@@ -27,7 +27,7 @@ _SMALL_CLASS_LINES = 30
 _SMALL_CLASS_BYTES = 1_600
 _GROUP_BYTES = 1_200
 _NAME_CHARACTERS = 120
-_TESTERS = frozenset(["describe", "it", "test", "suite", "context", "bench"])
+_TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench"])
 _SELF = frozenset([b"self", b"cls", b"this"])
 _COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*)")
 _OUTER = frozenset(["decorated_definition", "export_statement", "lexical_declaration", "variable_declaration"])
@@ -73,14 +73,17 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """The definitions of a file in order, with the names it defines and the names it refers to."""
     rules = grammar(splitter)
     bom = lines.data.startswith(b"\xef\xbb\xbf")
-    root = rules.parser.parse(lines.data[3:] if bom else lines.data).root_node
-    definitions, symbols = _definitions(rules.definitions, root)
+    data = lines.data[3:] if bom else lines.data
+    root = rules.tree(data)
+    if root is None:
+        return outline_plain_code(lines)
+    definitions, symbols = _definitions(rules.definitions, root, data)
     segments = _Layout(lines).of(definitions)
-    calls = [
-        (node.start_point.row, node.text.decode("utf-8", "replace"))
-        for node in QueryCursor(rules.references).captures(root).get("name", ())
-        if node.text and len(node.text) <= _NAME_CHARACTERS and node.text not in _SELF
-    ]
+    calls = []
+    for node in QueryCursor(rules.references).captures(root).get("name", ()):
+        name = data[node.start_byte : node.end_byte]
+        if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF:
+            calls.append((node.start_point.row, name.decode("utf-8", "replace")))
     return Outline(segments, sorted(symbols), sorted(calls))
 
 
@@ -100,19 +103,19 @@ def outline_plain_code(lines: Lines) -> Outline:
     return outline
 
 
-def _definitions(query: object, root: Node) -> tuple[list[_Definition], list[tuple[int, str]]]:
+def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definition], list[tuple[int, str]]]:
     found: dict[tuple[int, int], _Definition] = {}
     constants: list[tuple[int, int, str]] = []
-    for _, captures in QueryCursor(query).matches(root):  # type: ignore[arg-type]
+    for _, captures in QueryCursor(query).matches(root):
         name_node = captures["name"][0]
-        name = (name_node.text or b"").decode("utf-8", "replace")
+        name = data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace")
         if "constant" in captures:
             constants.append((name_node.start_byte, name_node.start_point.row, name))
             continue
         kind = next(kind for kind in ("class", "function", "test") if kind in captures)
         if kind == "test":
-            tester = (captures["tester"][0].text or b"").split(b".", 1)[0].decode("utf-8", "replace")
-            if tester not in _TESTERS:
+            tester = captures["tester"][0]
+            if data[tester.start_byte : tester.end_byte].split(b".", 1)[0] not in _TESTERS:
                 continue
             name = " ".join(name.strip("\"'`").split())
         node = captures[kind][0]

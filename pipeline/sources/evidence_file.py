@@ -43,7 +43,7 @@ def read_evidence(path: str | PathLike[str], *, report: SourceReport | None = No
             raise InputError.expected("a folder with Parquet, Arrow or JSONL files", "none of these", str(path))
         return pa.concat_tables([read_evidence(f, report=report) for f in files], promote_options="default")
     if not path.is_file():
-        raise InputError.expected("a Parquet, Arrow or JSONL file", "none", str(path))
+        raise InputError.expected("a Parquet, Arrow or JSONL file", None, str(path))
     suffix = path.suffix.lower()
     if suffix in _JSON:
         rows = _from_json(path)
@@ -92,7 +92,7 @@ def _from_json(path: Path) -> pa.Table:
         _check_names([*record.fields], record.at, missing=False)
         for name in ("source_id", "text"):
             if record.fields.get(name) is None:
-                raise InputError.expected("text", "none", f"{record.at}.{name}")
+                raise InputError.expected("text", None, f"{record.at}.{name}")
     columns = {}
     for name in names:
         if name == "authority":

@@ -160,7 +160,7 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
         )
     if columns["source_id"].null_count:
         row = int(np.flatnonzero(columns["source_id"].is_null())[0])
-        raise InputError.expected("a source id", "none", f"{where(row)}.source_id")
+        raise InputError.expected("a source id", None, f"{where(row)}.source_id")
     return columns
 
 

@@ -57,7 +57,7 @@ class Record:
         value = self.text(*names)
         if value is None:
             raise InputError.expected(
-                "text", "none", f"{self.at}.{names[0]}", hint=f"also read: {', '.join(names[1:])}" if names[1:] else ""
+                "text", None, f"{self.at}.{names[0]}", hint=f"also read: {', '.join(names[1:])}" if names[1:] else ""
             )
         return value
 
@@ -159,7 +159,7 @@ def files_of(path: str | Path, suffixes: Iterable[str]) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise InputError.expected("a file or a folder", "none", str(path))
+        raise InputError.expected("a file or a folder", None, str(path))
     wanted = tuple(suffixes)
     return sorted(p for p in path.rglob("*") if p.suffix.lower() in wanted and p.is_file() and not p.is_symlink())
 

@@ -92,7 +92,7 @@ def read_preferences(
 def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any]]:
     identifier = record.identifier("id", "memoryId", "memory_id")
     if identifier is None:
-        raise InputError.expected("the memory's id", "none", f"{record.at}.id")
+        raise InputError.expected("the memory's id", None, f"{record.at}.id")
     text = record.required("content", "text")
     status = record.required("status", "lifecycle", "state")
     scope = record.mapping("scope")

@@ -53,10 +53,10 @@ def read_sessions(
 def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[str, Any]]:
     event = record.identifier("id", "eventId", "event_id")
     if event is None:
-        raise InputError.expected("the event's id", "none", f"{record.at}.id")
+        raise InputError.expected("the event's id", None, f"{record.at}.id")
     happened = record.instant("createdAt", "created_at", "event_time", "eventTime", "timestamp")
     if happened is None:
-        raise InputError.expected("an ISO 8601 instant with a time zone", "none", f"{record.at}.createdAt")
+        raise InputError.expected("an ISO 8601 instant with a time zone", None, f"{record.at}.createdAt")
     kind = record.text("kind", "type") or "event"
     turn = record.identifier("turnId", "turn_id")
     common = common_fields(record)
@@ -98,6 +98,4 @@ def _text(record: Record) -> str:
         return spoken or json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
     if payload is not None:
         return json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
-    raise InputError.expected(
-        "text or a payload", "none" if own is None else type(own).__name__, f"{record.at}.payload"
-    )
+    raise InputError.expected("text or a payload", None if own is None else type(own).__name__, f"{record.at}.payload")

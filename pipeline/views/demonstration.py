@@ -93,15 +93,15 @@ class Demonstration:
             f"Parquet tables: {self.run_folder / 'tables'}",
             f"lineage:        {', '.join(map(str, self.pictures))}",
             f"corpus:         {self.folder / 'corpus'}",
-            "Ask yourself:",
-            f"  scoped-retrieval ask 'What is the default role of a session?' --project shop --corpus {self.folder / 'corpus'} "
-            f"--grants {self.folder / 'grants.yaml'} --runs {self.folder / 'runs'}",
+            f"Ask yourself:   cd {self.folder}",
+            "                scoped-retrieval ask 'What is the default role of a session?'",
+            "                scoped-retrieval snapshots; scoped-retrieval verify --witness; scoped-retrieval doctor",
             f"Done in {self.seconds:.1f} s.",
         ]
         return "\n".join(lines)
 
 
-_COLUMNS = ("request", "project", "purpose", "as of", "asked at", "status", "shown", "not shown", "tokens", "first item")
+_COLUMNS = ("request", "project", "purpose", "as of", "asked at", "status", "shown", "cut", "tokens", "first item")
 
 
 def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:

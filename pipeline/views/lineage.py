@@ -95,7 +95,9 @@ def picture(dot: str, format_: str = "svg") -> bytes:
             "Expected the package pygraphviz, got none - at lineage picture",
             hint='install it with `pip install "scoped-retrieval[viz]"`; JSON and DOT need no extra.',
         ) from error
-    return pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
+    drawn = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
+    assert drawn is not None  # without a path, the picture comes back
+    return drawn
 
 
 def write_picture(lineage: Mapping[str, Any], path: Path) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import rank_bm25
 from recall_world import day, frame, line
-
 from scoped_retrieval.nodes.bm25 import Bm25
 
 WORDS = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}x" for n in range(60)]
@@ -29,9 +30,7 @@ def _world(seed: int) -> tuple[dict, list[str], list[int]]:
         )
     question = [*random.choice(WORDS, size=6), WORDS[0], WORDS[0]]
     world = frame(rows)
-    own = [
-        at for at, row in enumerate(world["rows"]) if row["project"] == "shop" and row["recorded_time"] <= day(20)
-    ]
+    own = [at for at, row in enumerate(world["rows"]) if row["project"] == "shop" and row["recorded_time"] <= day(20)]
     return world, question, own
 
 
@@ -78,4 +77,4 @@ def test_the_order_is_that_of_rank_bm25_up_to_ties() -> None:
     expected = dict(zip(own, rank_bm25.BM25L(documents, k1=1.2, b=0.75).get_scores(question), strict=True))
     ours = _ours(world, question, Bm25("bm25l"))
     ranked = [expected[at] for at in sorted(ours, key=lambda at: -ours[at])]
-    assert all(a >= b - 1e-7 for a, b in zip(ranked, ranked[1:], strict=False))
+    assert all(a >= b - 1e-7 for a, b in pairwise(ranked))

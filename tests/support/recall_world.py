@@ -18,7 +18,6 @@ os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
 import numpy as np
 import pyarrow as pa
 from hamilton import driver
-
 from scoped_retrieval.nodes import candidate_recall, query_planning
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.frames import PostingIndex, RowIndex, SegmentPostings, VectorIndex, key_hashes, posting_keys
@@ -152,7 +151,9 @@ def passes(world: Mapping[str, Any], request: Row, at: int) -> bool:
     if row.get("foreign") or row.get("withheld_by", 0) or row.get("project", "shop") not in request["projects"]:
         return False
     as_of = request["as_of"]
-    if (row.get("valid_from") and row["valid_from"] > as_of) or (row.get("valid_until") and row["valid_until"] <= as_of):
+    if (row.get("valid_from") and row["valid_from"] > as_of) or (
+        row.get("valid_until") and row["valid_until"] <= as_of
+    ):
         return False
     return any(
         one["recorded_time"] <= as_of
@@ -274,7 +275,9 @@ def vectors(world: Mapping[str, Any], rows: np.ndarray, queries: np.ndarray) -> 
     starts = world["segments"]["row_start"].to_numpy()
     ends = world["segments"]["row_end"].to_numpy()
     whole = _rounded(rows)
-    return VectorIndex("test/1", tuple(whole[a:b] for a, b in zip(starts, ends, strict=True)), starts, _rounded(queries))
+    return VectorIndex(
+        "test/1", tuple(whole[a:b] for a, b in zip(starts, ends, strict=True)), starts, _rounded(queries)
+    )
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

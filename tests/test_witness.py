@@ -1,0 +1,57 @@
+"""The witness agrees with a kernel that counts right, and says so when a score is not what the rows give."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from recall_world import asked, day, frame, line
+from scoped_retrieval.nodes.bm25 import VARIANTS, Bm25
+from scoped_retrieval.pipeline.witness import witness_scores
+
+ROWS = [
+    {"name": "a", "text": "session token cache", "evidence_kind": "code"},
+    {"name": "b", "text": "session cache cache retry"},
+    {"name": "c", "text": "token of another kind", "superseded_at": day(5)},
+    {"name": "d", "text": "session session", "project": "billing"},
+    {"name": "e", "text": "session retry", "withheld_by": 11},
+    {"name": "f", "text": "words of no interest"},
+]
+REQUESTS = [
+    {"request_id": "r1", "question": "session token token", "as_of": day(20)},
+    {"request_id": "r2", "question": "session retry", "as_of": day(3), "projects": ("shop", "billing")},
+]
+
+
+def _witness(variant: str, change: Any = None) -> pa.Table:
+    world = frame(ROWS)
+    bm25 = Bm25(variant)
+    run = asked(world, REQUESTS) | line(world, REQUESTS, "hits", "sub_queries", bm25=bm25)
+    if change is not None:
+        run["hits"] = change(run["hits"])
+    return witness_scores(SimpleNamespace(**world), run, bm25)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_witness_counts_the_same_scores(variant: str) -> None:
+    table = _witness(variant)
+    assert table.num_rows == 5
+    assert all(table["agrees"].to_pylist())
+
+
+def test_the_witness_notices_a_changed_score() -> None:
+    table = _witness(
+        "lucene", lambda hits: hits.set_column(hits.column_names.index("score"), "score", pc.add(hits["score"], 1e-6))
+    )
+    assert not any(table["agrees"].to_pylist())
+
+
+def test_the_witness_notices_a_row_that_was_not_to_be_seen() -> None:
+    table = _witness(
+        "lucene",
+        lambda hits: hits.set_column(hits.column_names.index("withheld"), "withheld", [[False] * hits.num_rows]),
+    )
+    assert table.filter(pc.invert(table["agrees"]))["witnessed"].to_pylist() == [None, None, None]
