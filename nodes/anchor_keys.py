@@ -31,7 +31,7 @@ def definition_terms(values: pa.Array) -> Keys:
     bare = pc.replace_substring_regex(bare, pattern=r"^\S*\.py::", replacement="")
     named = np.asarray(pc.match_substring_regex(bare, pattern=r"^[^\s/]+$"))
     keys = Ragged.of(pc.if_else(pa.array(named), bare, pa.scalar(None, bare.type))).expand(definition_keys)
-    return keys, 0.5 ** _places(keys)
+    return keys, np.ldexp(1.0, -_places(keys))
 
 
 def path_terms(values: pa.Array) -> Keys:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from .condition_rules import condition_rows, worst_actions
 from .decision_rules import decision_columns
@@ -147,7 +148,7 @@ def snapshots(
     walls = np.zeros(len(ids), bool)
     walls[positions(verdicts["request_id"].filter(verdicts["wall_disagreement"]), ids)] = True
 
-    def count(mask: np.ndarray) -> np.ndarray:
+    def count(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(owner[mask], minlength=len(ids))
 
     row = {
@@ -185,7 +186,16 @@ def snapshots(
     return SNAPSHOTS.build({**row, "snapshot_digest": digests})
 
 
-def _statuses(ids, failure, walls, contracts, contract, lane_states, blocks, block) -> np.ndarray:
+def _statuses(
+    ids: pa.Array,
+    failure: NDArray[np.int64],
+    walls: NDArray[np.bool_],
+    contracts: pa.Table,
+    contract: NDArray[np.int64],
+    lane_states: pa.Table,
+    blocks: pa.Table,
+    block: NDArray[np.int64],
+) -> NDArray[np.str_]:
     """Worst first: failed, denied, partial, empty, ok."""
     lane_failed = np.zeros(len(ids), bool)
     broken = lane_states.filter(pc.equal(lane_states["state"], "failed"))

@@ -58,18 +58,18 @@ class Bm25:
 
         A term of no admissible row weighs 0 except under lucene, where it still orders rows that are withheld.
         """
-        frequency, rows = np.asarray(frequency, dtype=np.float64), np.asarray(rows, dtype=np.float64)
+        held, total = np.asarray(frequency, dtype=np.float64), np.asarray(rows, dtype=np.float64)
         if self.variant == "lucene":
-            return np.log(1.0 + (rows - frequency + 0.5) / (frequency + 0.5))
+            return np.log(1.0 + (total - held + 0.5) / (held + 0.5))
         if self.variant == "okapi":
-            weight = raw_okapi_idf(frequency, rows)
+            weight = raw_okapi_idf(held, total)
             floor = EPSILON * (np.zeros_like(weight) if average is None else average)
             weight = np.where(weight < 0, floor, weight)
         elif self.variant == "bm25l":
-            weight = np.log(rows + 1.0) - np.log(frequency + 0.5)
+            weight = np.log(total + 1.0) - np.log(held + 0.5)
         else:
-            weight = np.log((rows + 1.0) / np.maximum(frequency, 1.0))
-        return np.where(frequency > 0, weight, 0.0)
+            weight = np.log((total + 1.0) / np.maximum(held, 1.0))
+        return np.where(held > 0, weight, 0.0)
 
     def saturation(self, frequency: NDArray[np.int32], length: Integers, average_length: Floats) -> Floats:
         """The factor of a term that occurs `frequency` times in a row of `length` terms."""

@@ -63,11 +63,11 @@ class Fusion:
         lists = [[name for place, name in enumerate(names) if one >> place & 1] for one in distinct.tolist()]
         return pa.array(lists, pa.list_(pa.string())).take(pa.array(of.reshape(-1)))
 
-    def links(self, via: Int, direct: Int) -> pa.Array:
+    def links(self, via: Int) -> pa.Array:
         """Per group how a link reached it; null where a lane found the row directly."""
         if not len(self.row):
             return pa.array([], pa.string())
-        first = np.minimum.reduceat(np.where(via < 0, direct, via)[self.order], self.starts[:-1])
+        first = np.minimum.reduceat(np.where(via < 0, len(VIA), via)[self.order], self.starts[:-1])
         plain = np.maximum.reduceat((via < 0)[self.order].astype(np.int8), self.starts[:-1]) > 0
         return pa.array(VIA).take(pa.array(first, mask=plain))
 

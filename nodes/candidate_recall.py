@@ -122,8 +122,9 @@ def semantic_hits(
 ) -> Hits:
     """The admissible rows nearest to each sub-query's vector, by sub-query and rank; none without an encoder."""
     tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
-    on = "semantic" in lanes and vectors is not None
-    return hit_table(tables, "semantic", recall_vectors(tables, query_vectors, vectors) if on else _nothing())
+    if vectors is None or "semantic" not in lanes:
+        return hit_table(tables, "semantic", _nothing())
+    return hit_table(tables, "semantic", recall_vectors(tables, query_vectors, vectors))
 
 
 def recent_hits(
@@ -229,7 +230,7 @@ def candidates(
             "lanes": fusion.any_of(lane, lanes_in_order()).take(at),
             "intents": fusion.any_of(intent, _INTENTS).take(at),
             **raw,
-            "via": fusion.links(positions(hits["via"], pa.array(VIA)), len(VIA)).take(at),
+            "via": fusion.links(positions(hits["via"], pa.array(VIA))).take(at),
             "withheld": withheld[order],
         }
     )

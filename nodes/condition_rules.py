@@ -68,12 +68,8 @@ def condition_rows(
         *_overlay_rules(ids, requests),
     ]  # fmt: skip
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
-    rules += [
-        (mask & open_, *rest)
-        for mask, *rest in _shown_rules(
-            ids, contracts, contract, score_terms, candidates, packs, trimmed, blocks, decisions, evidence
-        )
-    ]
+    shown = _shown_rules(ids, contracts, contract, score_terms, candidates, packs, trimmed, blocks, decisions, evidence)
+    rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
     said = np.zeros(len(ids), bool)
     for mask, *_ in rules:
         said |= mask

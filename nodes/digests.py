@@ -86,7 +86,7 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
     offsets, data = _rows(list(arrays.values()), table.num_rows)
     heading = hashlib.sha256(_heading(name, arrays, None))
     bounds = offsets[np.searchsorted(position, np.arange(len(request_ids) + 1))].tolist()
-    view = memoryview(data)
+    view = data.data
     digests = []
     for start, end in itertools.pairwise(bounds):
         hasher = heading.copy()

@@ -1,11 +1,12 @@
-"""Which items fit a budget, and how much of each: one pass over ranks, for all requests of a shard at once.
+"""Which items fit a budget, and how much of each: greedily by rank, for all requests of a shard at once.
 
 Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that stays, the order in which it was
 chosen and the limit that bound.
 
 Policy `line-end/1`: best item first. What does not fit whole is cut at a line end, if at least a quarter of what the
-item may show remains or nothing was chosen before; else it is dropped, and the next, maybe smaller, item is tried. A cut keeps the start of an item,
-unless its leading row or a log's first error line lies further down: then it starts there (two lines above, in a log).
+item may show remains or nothing was chosen before; else it is dropped, and the next, maybe smaller, item is tried. A cut
+keeps the start of an item, unless its leading row or a log's first error line lies further down: then it starts there
+(in a log two lines above).
 
 What one would otherwise get wrong: costs are those of the rendering, margins and fences included, and everything not
 known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
@@ -153,10 +154,8 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
         focus = focus_units(units, costs.log[distinct], texts.lead_start[distinct])
         local = np.full(len(owner), -1, dtype=np.int64)
         local[among] = place
-        for rank in range(low, min(low + _STRIDE, int(items.max()))):
-            asking = live[items[live] > rank]
-            if len(asking):
-                _step(done, asking, first[asking] + rank, local, units, focus, costs, budgets)
+        while len(among):
+            among = _round(done, owner[among], among, local, units, focus, costs, budgets)
     return done.fit()
 
 
@@ -167,10 +166,13 @@ def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(
     return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
 
 
-def _step(
+def _round(
     done: _Progress, asking: Int, item: Int, local: Int, units: Units, focus: Int, costs: Costs, budgets: Budgets
-) -> None:
-    """Try one item for each asking request, at most one per request."""
+) -> Int:
+    """Choose the first item that fits of each request and settle those before it; gives the items still open.
+
+    Room only shrinks, so an item that does not fit now would not fit later: trying all at once equals trying in turn.
+    """
     at = local[item]
     fresh = ~done.seen[asking, costs.group[item]]
     beside_tokens = costs.tokens[item] + fresh * costs.heading_tokens[item]
@@ -202,18 +204,27 @@ def _step(
     limit = np.where((room_tokens >= 0) & (room_chars < 0), CHARS, limit)
     limit = np.where(exhausted >= 0, exhausted, limit)
 
-    done.bound[item] = np.where(chosen & whole, -1, limit)
-    some, r, i = np.flatnonzero(chosen), asking[chosen], item[chosen]
+    place = np.arange(len(item))
+    hits = np.flatnonzero(chosen)
+    lead = hits[np.flatnonzero(np.diff(asking[hits], prepend=-1) != 0)]
+    reach = np.full(len(done.count), len(item))
+    reach[asking[lead]] = lead
+    before = place < reach[asking]
+    done.bound[item[before]] = limit[before]
+
+    r, i = asking[lead], item[lead]
+    done.bound[i] = np.where(whole[lead], -1, limit[lead])
     done.count[r] += 1
-    done.tokens[r] += (beside_tokens + used_tokens)[some]
-    done.chars[r] += (beside_chars + used_chars)[some]
+    done.tokens[r] += (beside_tokens + used_tokens)[lead]
+    done.chars[r] += (beside_chars + used_chars)[lead]
     done.seen[r, costs.group[i]] = True
     done.number[i] = done.count[r]
-    filled = np.flatnonzero(chosen & (end > start))
+    filled = lead[end[lead] > start[lead]]
     i, s, e = item[filled], start[filled], end[filled]
     done.start[i], done.end[i] = units.start[s], units.end[e - 1]
     done.before[i] = units.line[s] - units.line[opening[filled]]
     done.inside[i] = units.line[e - 1] - units.line[s]
+    return item[place > reach[asking]]
 
 
 def _context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:

@@ -145,20 +145,19 @@ def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
     top = top[rank_within(seeds.sub[top]) < HOP_SEEDS]
     sub = np.searchsorted(scope.sub, seeds.sub[top])
     rows = pa.array(seeds.row[top])
-    keys, owner, weight = list(direct.keys), [direct.sub], [direct.weight]
-    place = {key: number for number, key in enumerate(keys)}
-    key = [direct.key]
+    place = {key: number for number, key in enumerate(direct.keys)}
+    owner, key, weight = [direct.sub], [direct.key], [direct.weight]
     for column, field in (("calls", "definition"), ("symbols", "reference")):
         at, names = flattened(scope.tables.evidence[column].take(rows))
         found = Ragged.of(names).expand(lambda name: definition_keys(name)[:1])
         looked_up = posting_keys(field, found.vocabulary.to_pylist())
         for one in looked_up:
             place.setdefault(one, len(place))
-        numbers_ = np.array([place[one] for one in looked_up], dtype=np.int64)
+        number = np.array([place[one] for one in looked_up], dtype=np.int64)
         owner.append(sub[at][found.rows])
-        key.append(numbers_[found.codes])
+        key.append(number[found.codes])
         weight.append(np.full(len(found.codes), HOP_WEIGHTS[field]))
-    subs, all_keys, weights = (np.concatenate(parts) for parts in (owner, key, weight))
+    subs, all_keys, weights = np.concatenate(owner), np.concatenate(key), np.concatenate(weight)
     hop = np.arange(len(subs)) >= len(direct.sub)
     _, first = np.unique(subs * len(place) + all_keys, return_index=True)
     return Entries(list(place), subs[first], all_keys[first], weights[first], hop[first])

@@ -215,7 +215,8 @@ def _accumulate(
         matched[cell + first] = True
         if entries.hop is not None:
             direct[cell[~entries.hop[low:high][of]] + first] = True
-    return tuple(cells.reshape(subs, width) for cells in (scores, matched, direct))
+    shape = (subs, width)
+    return scores.reshape(shape), matched.reshape(shape), direct.reshape(shape)
 
 
 def _average_idf(scope: Scope, postings: PostingIndex) -> Float:

@@ -454,7 +454,7 @@ ANCHORS = table(
     request_id=string("the request", digest=False),
     kind=string("identifier, path, test, error, id"),
     value=text("the anchor as matched"),
-    origin=string("question, failing_test, error_text, stack_trace, current_files, anchor_symbols or state"),
+    origin=string("failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state or context_summary"),
     weight=float64("1 for a declared anchor, less for one found in prose"),
 )
 
@@ -588,7 +588,7 @@ HITS = table(
     rank=int32("1 is best, dense within request, sub-query and lane"),
     score=float64("raw lane score; not comparable between lanes"),
     withheld=boolean("recalled for the record only: a time or visibility gate withholds it"),
-    via=string("for expansion: parent, neighbour, conflict, superseding or call; else null", nullable=True),
+    via=string("by which link: parent, neighbour, conflict, superseding, or call (symbol lane, second hop); null = directly", nullable=True),
 )
 
 CANDIDATES = table(
@@ -610,7 +610,7 @@ CANDIDATES = table(
     bm25_raw=float64("best lexical score over sub-queries; 0 = not recalled there"),
     semantic_raw=float64("best cosine over sub-queries; 0 = not recalled there"),
     symbol_raw=float64("best symbol score over sub-queries; 0 = not recalled there"),
-    via=string("how expansion reached it", nullable=True),
+    via=string("by which link it was reached; null = a lane found it directly", nullable=True),
     withheld=boolean("recalled for the record only"),
 )
 

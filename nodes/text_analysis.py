@@ -134,10 +134,11 @@ def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, N
         at = np.flatnonzero(data[1:-1] == joiner) + 1
         between = _WORD_BYTE[data[at - 1]] & _WORD_BYTE[data[at + 1]]
         word[at[between & ~np.isin(at, seams) & ~np.isin(at + 1, seams)]] = True
-    edges = np.flatnonzero(word[1:] != word[:-1]) + 1
+    fenced = np.concatenate(([False], word, [False]))
+    bounds = np.flatnonzero(fenced[1:] != fenced[:-1])
     split = seams[word[seams - 1] & word[seams]]  # one text ends in a word and the next begins with one
-    ends = [0] * bool(word[:1].any()), [len(data)] * bool(word[-1:].any())
-    bounds = np.sort(np.concatenate([ends[0], edges, split, split, ends[1]]).astype(np.int64), kind="stable")
+    if len(split):
+        bounds = np.sort(np.concatenate([bounds, split, split]), kind="stable")
     begin, end = bounds[::2], bounds[1::2]
     run_offsets = pa.py_buffer(starts_of(end - begin).astype(np.int32))
     runs = pa.StringArray.from_buffers(len(begin), run_offsets, pa.py_buffer(data[word]))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -126,6 +127,7 @@ def _opened(
         indexed=[report.as_dict() for report in reports],
         pictures=[dot, *_picture(lineage, folder / "lineage.svg")],
         seconds=time.perf_counter() - started,
+        command=_command(),
     )
 
 
@@ -255,6 +257,12 @@ def _picture(lineage: Mapping[str, Any], path: Path) -> Iterator[Path]:
         yield write_picture(lineage, path)
     except InputError:
         return  # the extra `viz` is not installed; the DOT text is there
+
+
+def _command() -> str:
+    """The console script of this installation, as one can type it from any folder."""
+    beside = Path(sys.executable).with_name("scoped-retrieval")
+    return str(beside) if beside.exists() else "scoped-retrieval"
 
 
 def _local_user() -> str:

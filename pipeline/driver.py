@@ -114,7 +114,7 @@ class Line:
 @lru_cache(maxsize=1)
 def step_modules() -> tuple[ModuleType, ...]:
     """The step modules."""
-    package = __package__.rpartition(".")[0]
+    package = __name__.rsplit(".", 2)[0]
     return tuple(importlib.import_module(f"{package}.nodes.{step}") for step in STEPS)
 
 
@@ -217,7 +217,7 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     inputs |= frame.inputs()
     inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
-    wanted = [name for name in outputs() if name not in PLANNED]
+    wanted: list[Any] = [name for name in outputs() if name not in PLANNED]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
     return {
         "requests": requests,

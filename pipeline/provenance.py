@@ -21,7 +21,7 @@ PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
 @lru_cache(maxsize=1)
 def code_digest() -> str:
     """SHA-256 over the sources of every module of the line, helpers included, by name."""
-    nodes = resources.files(__package__.rpartition(".")[0] + ".nodes")
+    nodes = resources.files(__name__.rsplit(".", 2)[0] + ".nodes")
     sources = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in nodes.iterdir() if f.name.endswith(".py")}
     return named_digest(sources)
 

@@ -28,8 +28,8 @@ def fenced_keys(text: str) -> Iterator[tuple[int, int]]:
         before = fences[position - 1] if position else None
         after = fences[position + 1] if position + 1 < len(fences) else None
         if fence["edge"] == "BEGIN":
-            whole = after is not None and after["edge"] == "END"
-            start, end = fence.start(), after.end() if whole else _material_end(text, fence.end())
+            start = fence.start()
+            end = after.end() if after is not None and after["edge"] == "END" else _material_end(text, fence.end())
         elif before is None or before["edge"] == "END":
             start, end = _material_start(text, fence.start()), fence.end()
         else:

@@ -346,3 +346,39 @@ def test_json_writes_times_in_utc():
 
     when = datetime(2026, 5, 20, 9, tzinfo=timezone(timedelta(hours=2)))
     assert json.loads(to_json({"t": when})) == {"t": "2026-05-20T07:00:00Z"}
+
+
+def test_python_and_the_command_line_give_one_answer(shop, capsys):
+    from scoped_retrieval.pipeline import Retriever
+
+    block, _ = ask("--as-of", "2100-01-01T00:00:00Z", capsys=capsys)
+    request = {"question": "default role createSession", "project": "shop", "time": {"as_of": "2100-01-01T00:00:00Z"}}
+    with Retriever.open(".scoped-retrieval/corpus", principal="ana") as retriever:
+        assert retriever.retrieve(request).block == block
+
+
+@pytest.mark.parametrize(
+    ("flag", "line", "where"),
+    [
+        ("--memory", '{"id": "m1", "status": "verified"}', "memory.jsonl"),
+        ("--sessions", '{"id": "e1", "createdAt": "2026-05-20T09:00:00", "text": "x"}', "createdAt"),
+        ("--evidence", '{"source_id": "s:x"}', "text"),
+        ("--evidence", "not json", "evidence.jsonl"),
+    ],
+)
+def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, capsys, flag, line, where):
+    file = Path(f"{flag.removeprefix('--')}.jsonl")
+    file.write_text(line + "\n")
+    before = run("corpus", "info", "--json", capsys=capsys)[1]
+    code, _, err = run("index", flag, str(file), "--project", "shop", "--no-semantic", capsys=capsys)
+    assert code == 2
+    assert where in err
+    assert "Traceback" not in err
+    assert run("corpus", "info", "--json", capsys=capsys)[1] == before
+
+
+def test_indexing_again_what_did_not_change_keeps_the_generation(shop, capsys):
+    before = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])["rows"]
+    _, out, _ = run("index", "shop", "--project", "shop", "--no-semantic", "--json", capsys=capsys)
+    assert json.loads(out)["published"]["new_rows"] == 0
+    assert json.loads(run("corpus", "info", "--json", capsys=capsys)[1])["rows"] == before

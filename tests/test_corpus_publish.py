@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from corpus_rows import JANUARY, SOURCE, HashEncoder, day, import_rows
 from scoped_retrieval.nodes.errors import InputError, SchemaError, StoreError
@@ -224,9 +225,8 @@ def test_rows_that_are_not_what_is_expected_leave_the_corpus_as_it_was(corpus: C
     corpus.publish(import_rows({"text": "one"}), now=day(1))
     before = corpus.generation
     rows = import_rows({"text": "two"})
-    without_owner = rows.set_column(
-        rows.schema.get_field_index("owner_project"), rows.schema.field("owner_project"), [[None]]
-    )
+    owner = rows.schema.get_field_index("owner_project")
+    without_owner = rows.set_column(owner, "owner_project", pa.array([None], pa.string()))
     with pytest.raises(SchemaError, match=r"got nulls - at evidence\.owner_project$"):
         corpus.publish(without_owner, now=day(2))
     with pytest.raises(InputError, match=r"^Expected a time with a time zone, got .* - at now$"):

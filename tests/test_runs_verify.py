@@ -159,6 +159,18 @@ def test_a_compaction_that_was_cut_off_is_done_by_the_next(
     assert verify(store, run.run_id).ok
 
 
+def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
+    (tmp_path / "LOG").mkdir()
+    with pytest.raises(OSError, match="LOG"):
+        session.write(line_tables(1, run_id=session.run_id))
+    assert store.list() == []
+    (tmp_path / "LOG").rmdir()
+    session.write(line_tables(1, run_id=session.run_id))
+    assert verify(store, session.run_id).ok
+
+
 def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = batch(store, line_tables)

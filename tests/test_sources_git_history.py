@@ -7,7 +7,7 @@ import random
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -363,55 +363,3 @@ def test_a_naive_now_is_refused(stream: Stream) -> None:
     git(stream.repo, "init", "-q")
     with pytest.raises(InputError, match="Expected an instant with a time zone, got a naive one - at now"):
         next(read_git_history(stream.repo, project="p", now=datetime(2024, 1, 1), report=SourceReport()))
-
-
-# --- not committed ----------------------------------------------------------------------------------------------------
-
-
-def test_uncommitted_files_carry_their_work_tree(stream: Stream) -> None:
-    stream.commit(
-        {"same.py": function("f"), "edited.py": function("f"), "gone.py": function("f"), "now_binary.py": function("f"),
-         ".gitignore": "ignored.py\n"}
-    )  # fmt: skip
-    repo = stream.write()
-    git(repo, "reset", "-q", "--hard")
-    (repo / "edited.py").write_text(function("edited"))
-    (repo / "ignored.py").write_text(function("ignored"))
-    (repo / "sub").mkdir()
-    (repo / "sub" / "new.py").write_text(function("new"))
-    (repo / "staged.py").write_text(function("staged"))
-    (repo / "now_binary.py").write_bytes(b"\0")
-    (repo / "gone.py").unlink()
-    git(repo, "add", "staged.py")
-    rows = read(repo, reader=read_uncommitted)
-    assert rows["path"].to_pylist() == ["edited.py", "gone.py", "now_binary.py", "staged.py", "sub/new.py"]
-    assert set(rows["workspace_root"].to_pylist()) == {str(repo.resolve())}
-    history = read(repo)
-    assert set(history["source_id"].to_pylist()) == set(rows["source_id"].to_pylist()) == {"git:shop"}
-    assert set(history["workspace_root"].to_pylist()) == {None}
-    assert set(rows["branch"].to_pylist()) == {"main"}
-    assert set(rows["recorded_time"].to_pylist()) == {NOW}
-    assert all(moment <= NOW for moment in rows["event_time"].to_pylist())
-    by_path = {row["path"]: row for row in rows.to_pylist()}
-    assert by_path["edited.py"]["version"].startswith("uncommitted:")
-    assert by_path["gone.py"]["text"] == "gone.py: removed in the work tree, not committed.\n"
-    assert by_path["now_binary.py"]["text"] == "now_binary.py: not readable as text in the work tree, not committed.\n"
-    assert by_path["gone.py"]["line_start"] is None
-
-
-def test_a_clean_or_bare_repository_has_nothing_uncommitted(stream: Stream, tmp_path: Path) -> None:
-    stream.commit({"a.py": function("f")})
-    repo = stream.write()
-    git(repo, "reset", "-q", "--hard")
-    assert read(repo, reader=read_uncommitted).num_rows == 0
-    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "bare.git"))
-    assert read(tmp_path / "bare.git", reader=read_uncommitted).num_rows == 0
-    assert set(read(tmp_path / "bare.git")["source_id"].to_pylist()) == {"git:bare"}
-
-
-def test_now_may_have_any_time_zone(stream: Stream) -> None:
-    git(stream.repo, "init", "-q", "-b", "main")
-    (stream.repo / "a.py").write_text(function("f"))
-    east = NOW.astimezone(timezone(timedelta(hours=9)))
-    (table,) = read_uncommitted(stream.repo, project="p", now=east, report=SourceReport())
-    assert table["recorded_time"].to_pylist() == [NOW]

@@ -8,7 +8,6 @@ other text, deleted if not. Text that comes back gets another placement, never o
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,12 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.digests import _rows as row_forms
 from ...nodes.frames import OPEN_END, micros
-from .incoming import Incoming, sorted_placements
+from .identity import row_keys
+from .incoming import PLACE, Incoming, is_open, sorted_placements
 from .parts import with_rows
 
-_PLACE = ("row", "version", "line_start", "line_end", "byte_start", "byte_end")
 _PATH = ("owner_project", "owner_user", "source_id", "path")
 
 
@@ -65,8 +63,8 @@ def difference(
     came = with_rows(new.placements, rows).filter(pa.array(rows >= 0))
 
     ends, added, seen = _matched(came, old, now)
-    gone = _is_open(old) & ~seen & complete[old["row"].to_numpy()]
-    still = pc.is_in(_keys(evidence, _PATH, old["row"].to_numpy()), value_set=_open_paths(new))
+    gone = is_open(old) & ~seen & complete[old["row"].to_numpy()]
+    still = pc.is_in(row_keys(evidence, _PATH).take(old["row"].combine_chunks()), value_set=_open_paths(new))
     ended = np.maximum(_micros(now), micros(old["recorded_time"], 0))
     for name, chosen in (("superseded_at", still.to_numpy(False)), ("deleted_at", ~still.to_numpy(False))):
         ends[name] = np.where(gone & chosen, ended, ends[name])
@@ -85,19 +83,19 @@ def difference(
         described_anew=anew,
         changed=sorted_placements(pa.concat_tables([after, added])),
         placements_added=added.num_rows,
-        placements_closed=int(np.count_nonzero(modified & _is_open(old))),
+        placements_closed=int(np.count_nonzero(modified & is_open(old))),
     )
 
 
 def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray]:
     """The ends of the old placements afterwards, the placements to add, and which old ones the import mentions."""
     ends = {name: micros(old[name], OPEN_END).copy() for name in ("superseded_at", "deleted_at")}
-    came_open, old_open = _is_open(came), _is_open(old)
-    place, old_place = _keys(came, _PLACE), _keys(old, _PLACE)
+    came_open, old_open = is_open(came), is_open(old)
+    place, old_place = row_keys(came, PLACE), row_keys(old, PLACE)
     seen = np.zeros(old.num_rows, dtype=bool)
 
     standing = _first(place, old_place, old_open)
-    timed = _first(_keys(came, (*_PLACE, "recorded_time")), _keys(old, (*_PLACE, "recorded_time")))
+    timed = _first(row_keys(came, (*PLACE, "recorded_time")), row_keys(old, (*PLACE, "recorded_time")))
     match = np.where(came_open, standing, timed)
     seen[match[match >= 0]] = True
     closing = ~came_open & (match >= 0)
@@ -125,25 +123,9 @@ def _known(new: pa.Table, stored: pa.Table) -> NDArray[np.int64]:
     return known
 
 
-def _is_open(placements: pa.Table) -> NDArray[np.bool_]:
-    return pc.and_(placements["superseded_at"].is_null(), placements["deleted_at"].is_null()).to_numpy()
-
-
 def _open_paths(new: Incoming) -> pa.Array:
-    rows = np.unique(new.placements["row"].to_numpy()[_is_open(new.placements)])
-    return _keys(new.evidence, _PATH, rows)
-
-
-def _keys(table: pa.Table, names: Collection[str], rows: NDArray[np.int64] | None = None) -> pa.Array:
-    """One binary value per row (or per listed row) that says all of these columns."""
-    table = table.select(list(names)).combine_chunks()
-    offsets, data = row_forms(
-        [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns],
-        table.num_rows,
-    )
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(data))]
-    keys = pa.Array.from_buffers(pa.large_binary(), table.num_rows, buffers)
-    return keys if rows is None else keys.take(pa.array(rows))
+    rows = np.unique(new.placements["row"].to_numpy()[is_open(new.placements)])
+    return row_keys(new.evidence, _PATH).take(pa.array(rows))
 
 
 def _first(wanted: pa.Array, among: pa.Array, where: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

@@ -38,11 +38,12 @@ class Generation:
 
     def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[Segment]:
         """The segments of these projects that belong to the whole project or to one of these users (None = any)."""
+        these = None if projects is None else set(projects)
+        them = None if users is None else {None, *users}
         return [
             segment
             for segment in self.manifest.segments
-            if (projects is None or segment.owner_project in projects)
-            and (users is None or segment.owner_user is None or segment.owner_user in users)
+            if (these is None or segment.owner_project in these) and (them is None or segment.owner_user in them)
         ]
 
     def frame(self, segments: Sequence[Segment]) -> CorpusFrame:

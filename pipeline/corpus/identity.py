@@ -50,12 +50,19 @@ def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) 
     """
     offsets, forms = row_forms([placements[name].combine_chunks() for name in PLACEMENT_COLUMNS], placements.num_rows)
     bounds = offsets[np.searchsorted(placements["row"].to_numpy(), np.arange(evidence.num_rows + 1))].tolist()
-    view = memoryview(forms)
+    data = forms.tobytes()
     rows = zip(evidence["evidence_id"].to_pylist(), evidence["row_digest"].to_pylist(), profiles, strict=True)
     return [
-        b"\0".join((row.encode(), digest, profile.encode(), view[bounds[i] : bounds[i + 1]]))
+        b"\0".join((row.encode(), digest, profile.encode(), data[bounds[i] : bounds[i + 1]]))
         for i, (row, digest, profile) in enumerate(rows)
     ]
+
+
+def row_keys(table: pa.Table, names: Iterable[str]) -> pa.Array:
+    """One binary value per row that says all of these columns: equal exactly where they are all equal, null or not."""
+    offsets, forms = row_forms([table[name].combine_chunks() for name in names], table.num_rows)
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(forms))]
+    return pa.Array.from_buffers(pa.large_binary(), table.num_rows, buffers)
 
 
 def _sha256_rows(prefix: bytes, table: pa.Table, columns: Iterable[str]) -> list[bytes]:

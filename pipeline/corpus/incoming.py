@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from ...nodes.digests import text_sha256
 from ...nodes.errors import SchemaError
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS, PLACEMENTS
-from .identity import evidence_ids, row_digests
+from .identity import evidence_ids, row_digests, row_keys
 from .parts import STORED_EVIDENCE
 
+PLACE = ("row", "version", "line_start", "line_end", "byte_start", "byte_end")
+"""What tells the placements of a row apart, but for time."""
 _BY_PATH = ("owner_project", "owner_user", "source_id", "path", "line_start", "evidence_id")
 
 
@@ -50,10 +52,14 @@ def incoming(rows: pa.Table, now: datetime) -> Incoming:
 
 
 def sorted_placements(placements: pa.Table) -> pa.Table:
-    """By row, then time, then version."""
-    return placements.take(
-        pa.array(_order(placements, "row", "recorded_time", "version", "line_start"))
-    ).combine_chunks()
+    """The placements by row, then time, then version."""
+    order = _order(placements, "row", "recorded_time", "version", "line_start")
+    return placements.take(pa.array(order)).combine_chunks()
+
+
+def is_open(placements: pa.Table) -> NDArray[np.bool_]:
+    """Which placements have not ended."""
+    return pc.and_(placements["superseded_at"].is_null(), placements["deleted_at"].is_null()).to_numpy()
 
 
 def _order(table: pa.Table, *names: str) -> NDArray[np.int64]:
@@ -81,12 +87,17 @@ def _complete(rows: pa.Table, now: datetime) -> pa.Table:
 
 
 def _distinct(placements: pa.Table) -> pa.Table:
-    """Sorted by row and time, exact repetitions dropped."""
+    """Sorted by row and time, without repetitions; of open placements in one place the earliest."""
     placements = sorted_placements(placements)
-    if placements.num_rows < 2:
-        return placements
-    same = np.ones(placements.num_rows - 1, dtype=bool)
-    for name in placements.column_names:
-        codes = placements[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
-        same &= codes[1:] == codes[:-1]
-    return placements.filter(pa.array(np.append(True, ~same)))
+    kept = _first(row_keys(placements, PLACEMENTS.names()))
+    placements = placements.filter(pa.array(kept))
+    return placements.filter(pa.array(~is_open(placements) | _first(row_keys(placements, PLACE), is_open(placements))))
+
+
+def _first(keys: pa.Array, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """Which of these keys occur for the first time."""
+    among = np.ones(len(keys), dtype=bool) if among is None else among
+    codes = keys.filter(pa.array(among)).dictionary_encode().indices.to_numpy()
+    first = among.copy()
+    first[among] = np.diff(np.maximum.accumulate(codes), prepend=-1) > 0
+    return first

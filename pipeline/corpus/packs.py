@@ -149,7 +149,7 @@ def write_pack(packs: Path, part: Part) -> Written:
     ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
     encoded = part.encoded()[bounds[:-1]].tolist()
     segments = [
-        Segment(content.digest("segment/1")[:32], pack, *owner.values(), has_vectors, *spans)
+        Segment._make((content.digest("segment/1")[:32], pack, *owner.values(), has_vectors, *spans))
         for content, owner, has_vectors, spans in zip(contents, owners, encoded, ranges, strict=True)
     ]
     return Written(pack, files, segments, sum(contents, MultisetHash.of()))

@@ -17,8 +17,10 @@ from .frame import stored_evidence, stored_placements
 from .generation import Generation
 from .identity import MultisetHash, elements
 from .packs import Segment
-from .parts import Part, moved, shifted
+from .parts import Part, shifted, with_rows
 from .postings import Postings
+
+_HASHED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -70,15 +72,18 @@ class Stored:
 
     def hash(self, rows: NDArray[np.int64], placements: pa.Table) -> MultisetHash:
         """The multiset hash of these rows (ascending) with their share of these placements."""
-        if not len(rows):
-            return MultisetHash.of()
-        place = np.full(self.evidence.num_rows, -1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        placements = moved(placements, place)
-        placements = placements.filter(pc.greater_equal(placements["row"], 0)).combine_chunks()
-        encoded = np.array([segment.encoded for segment in self.segments])[self.segments_of(rows)]
-        profiles = np.where(encoded, self.base.manifest.encoder_profile or "", "").tolist()
-        return MultisetHash.of(elements(self.evidence.take(pa.array(rows)), placements, profiles))
+        encoded = np.array([segment.encoded for segment in self.segments], dtype=bool)
+        hashed = self.evidence.select(["evidence_id", "row_digest"])
+        content, at = MultisetHash.of(), placements["row"].to_numpy()
+        for start in range(0, len(rows), _HASHED_AT_ONCE):
+            some = rows[start : start + _HASHED_AT_ONCE]
+            first, last = np.searchsorted(at, (some[0], some[-1] + 1))
+            place = np.searchsorted(some, at[first:last])
+            mine = some[place] == at[first:last]
+            theirs = with_rows(placements.slice(first, last - first), place).filter(pa.array(mine)).combine_chunks()
+            profiles = np.where(encoded[self.segments_of(some)], self.base.manifest.encoder_profile or "", "").tolist()
+            content += MultisetHash.of(elements(hashed.take(pa.array(some)), theirs, profiles))
+        return content
 
     def crowded(self, fan_in: int) -> set[int]:
         """Segments, by position, of owners that have at least `fan_in` of one size class (powers of `fan_in`)."""

@@ -40,27 +40,22 @@ def vectors_of(evidence: pa.Table, packs: Iterable[Pack], encoder: Encoder | Non
     """
     texts = index_text(evidence, ENCODED_COLUMNS)
     digests = pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
-    known = [table for pack in packs if (table := pack.vectors) is not None]
-    stored = pa.concat_tables(known).filter(pc.field("vector").is_valid()) if known else None
-    if stored is not None:
-        stored = stored.filter(pc.is_in(stored["text_digest"], value_set=digests)).combine_chunks()
-    missing = (
-        digests
-        if stored is None
-        else digests.filter(pc.invert(pc.is_in(digests, value_set=stored["text_digest"].combine_chunks())))
-    )
-    if encoder is not None and len(missing):
-        missing = missing.unique()
-        first = pc.index_in(missing, value_set=digests)
-        matrix = encoder.encode(texts.take(first).to_pylist())
-        fresh = pa.table(
-            {
-                "text_digest": missing,
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1]),
-            }
-        )
-        stored = fresh if stored is None else pa.concat_tables([stored.cast(fresh.schema), fresh]).combine_chunks()
-    if stored is None or not stored.num_rows:
+    known = [_known(table, digests) for pack in packs if (table := pack.vectors) is not None]
+    if encoder is not None:
+        found = [table["text_digest"].combine_chunks() for table in known]
+        missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
+        if len(missing := missing.unique()):
+            matrix = encoder.encode(texts.take(pc.index_in(missing, value_set=digests)).to_pylist())
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
+            known.append(pa.table({"text_digest": missing, "vector": vectors}))
+    if not sum(table.num_rows for table in known):
         return None
+    stored = pa.concat_tables(known).combine_chunks()
     at = pc.index_in(digests, value_set=stored["text_digest"].combine_chunks())
-    return pa.table({"text_digest": digests, "vector": stored["vector"].take(at)})
+    return pa.table({"text_digest": digests, "vector": stored["vector"].combine_chunks().take(at)})
+
+
+def _known(table: pa.Table, digests: pa.Array) -> pa.Table:
+    """The rows of a pack's vectors that encode one of these texts."""
+    wanted = pc.and_(pc.is_in(table["text_digest"], value_set=digests), table["vector"].is_valid())
+    return table.take(pa.array(np.flatnonzero(wanted.to_numpy())))

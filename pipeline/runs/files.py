@@ -50,7 +50,7 @@ def write_json(path: Path, value: Any, *, sync: bool) -> str:
 def write_parquet(path: Path, table: pa.Table) -> str:
     """Write a table as Parquet (zstd); returns the file's SHA-256. Its bytes are synced when the run is finished."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False)
+    pq.write_table(table, sink, compression="zstd", compression_level=-5, write_statistics=False)
     return write_bytes(path, memoryview(sink.getvalue()), sync=False)
 
 
@@ -75,7 +75,8 @@ def read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
         StoreError: the file is missing, damaged or of another schema.
     """
     try:
-        table = pq.read_table(path, use_threads=False, partitioning=None)
+        with pq.ParquetFile(path) as file:
+            table = file.read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"Expected a readable part, got {type(error).__name__} - at {path.name}") from None
     if table.schema.names != schema.names:

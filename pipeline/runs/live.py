@@ -64,10 +64,15 @@ class LiveRun:
             self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=False)
             stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
         file = f"{self.number + 1:06d}.arrow"
-        sha256 = write_live(self.folder / "live" / file, stored | {"texts": texts})
-        self.number += 1
+        path = self.folder / "live" / file
+        sha256 = write_live(path, stored | {"texts": texts})
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256}
-        self.store.log.append("live", self.run_id, sync=False, **line)
+        try:
+            self.store.log.append("live", self.run_id, sync=False, **line)
+        except BaseException:  # a snapshot that LOG does not name was never given out
+            path.unlink(missing_ok=True)
+            raise
+        self.number += 1
 
 
 def compact(store: RunStore, run_id: str) -> Run:
@@ -93,9 +98,9 @@ def _write(folder: Path, logged: Mapping[str, str]) -> None:
     for name in files_below(folder):
         if Path(name).name.startswith(TEMPORARY) or name.startswith(("tables/", "texts/")):
             (folder / name).unlink()
-    files = live_files(folder)
+    files = [file for file in live_files(folder) if file in logged]
     for file in files:
-        if file in logged and sha256_of(folder / "live" / file) != logged[file]:
+        if sha256_of(folder / "live" / file) != logged[file]:
             raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
     opened = [read_live(folder / "live" / file) for file in files]
     stored = {t.name: _joined(opened, t.name, stored_schema(t)) for t in PER_REQUEST}

@@ -85,7 +85,9 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     for index, (name, column) in enumerate(declared.columns.items()):
         if column.free_text:
             found = flat(texts["text"]).take(pc.index_in(flat(table[name]), value_set=flat(texts["sha256"])))
-            table = table.set_column(index, pa.field(name, pa.large_string(), column.nullable or found.null_count > 0), found)
+            table = table.set_column(
+                index, pa.field(name, pa.large_string(), column.nullable or found.null_count > 0), found
+            )
     return table
 
 

@@ -33,6 +33,7 @@ from .files import (
     write_parquet,
 )
 from .ids import RUN_ID, new_run_id, run_of
+from .live_files import live_files
 from .log import Log
 from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, stored_tables, texts_of
 from .run import FORMAT, Run
@@ -123,11 +124,7 @@ class RunStore:
 
     def list(self) -> list[Run]:
         """Every run that can be read, oldest first: finished ones and interactive ones."""
-        return [
-            self.open(i)
-            for i in self._folders()
-            if (self.path / i / "manifest.json").exists() or (self.path / i / "live").exists()
-        ]
+        return [self.open(run_id) for run_id in self._folders() if self._readable(self.path / run_id)]
 
     def open(self, run_id: str) -> Run:
         """A run to read, by its id or by the id of one of its snapshots.
@@ -138,11 +135,15 @@ class RunStore:
         if run_id.startswith("retr-snap-"):
             run_id = run_of(run_id)
         folder = self._folder(run_id)
-        if not (folder / "manifest.json").exists() and not (folder / "live").exists():
+        if not self._readable(folder):
             raise StoreError(
                 f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
             )
         return Run(folder)
+
+    @staticmethod
+    def _readable(folder: Path) -> bool:
+        return (folder / "manifest.json").exists() or bool(live_files(folder))
 
     def lock_of(self, run_id: str) -> Path:
         """The lock file that a writer of this run holds."""

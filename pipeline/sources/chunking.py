@@ -94,7 +94,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
         for start, end in cut(lines, segment):
             first, last = lines.line_at(start), lines.line_at(end - 1)
             text = lines.data[start:end].decode("utf-8")
-            inside = first == last and lines.size(first, last + 1) > MAX_BYTES
+            inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
             symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
             key = (segment.section, text)
             chunks.append(

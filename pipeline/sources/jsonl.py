@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     return value
 
 
-def files_of(path: str | Path, suffixes: Iterable[str]) -> list[Path]:
+def files_of(path: str | PathLike[str], suffixes: Iterable[str]) -> list[Path]:
     """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
 
     Raises:

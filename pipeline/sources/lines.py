@@ -189,8 +189,12 @@ def _best(lines: Lines, segment: Segment, first: int, last: int) -> int | None:
 def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
     """One range, or equal pieces of it where it is one long line or longer than the hard limit."""
     size = end - start
-    one_line = lines.line_at(start) == lines.line_at(max(start, end - 1))
-    if size <= (MAX_BYTES if one_line else HARD_BYTES):
+    first, last = lines.line_at(start), lines.line_at(end - 1)
+    while first < last and lines.blank(last):
+        last -= 1
+    while first < last and lines.blank(first):
+        first += 1
+    if size <= HARD_BYTES and (first < last or lines.size(first, last + 1) <= MAX_BYTES):
         return [(start, end)]
     count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to stand between characters
     bounds = [start]

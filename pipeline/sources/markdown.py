@@ -149,7 +149,7 @@ def _by_heading(
         end = headings[number + 1][0] if number + 1 < len(headings) else lines.count
         path = [part for part in path if part[0] < level] + [(level, text)]
         bare = all(lines.blank(line) for line in range(min(content, end), end))
-        if bare and number + 1 < len(headings) and headings[number + 1][2] > level:
+        if bare and number + 1 < len(headings):
             pending = start if pending is None else pending
             continue
         section = " > ".join(part for _, part in path if part)[:SECTION_CHARACTERS].rstrip()

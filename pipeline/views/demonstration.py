@@ -34,6 +34,7 @@ class Demonstration:
     indexed: Sequence[Mapping[str, Any]]
     pictures: Sequence[Path]
     seconds: float
+    command: str = "scoped-retrieval"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -94,8 +95,8 @@ class Demonstration:
             f"lineage:        {', '.join(map(str, self.pictures))}",
             f"corpus:         {self.folder / 'corpus'}",
             f"Ask yourself:   cd {self.folder}",
-            "                scoped-retrieval ask 'What is the default role of a session?'",
-            "                scoped-retrieval snapshots; scoped-retrieval verify --witness; scoped-retrieval doctor",
+            f"                {self.command} ask 'What is the default role of a session?'",
+            f"                {self.command} snapshots   (or: verify --witness, doctor, corpus info)",
             f"Done in {self.seconds:.1f} s.",
         ]
         return "\n".join(lines)

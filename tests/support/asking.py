@@ -13,8 +13,13 @@ import pyarrow.compute as pc
 import yaml
 from worlds import GRANTS, NOW, Row, World
 
-from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.nodes.tables import CAPTURES, TABLES
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.driver import LANES, Line, run_line
+from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.provenance import provenance
+from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
@@ -43,10 +48,25 @@ def _schema(rows: Sequence[Row]) -> pa.Schema:
     return pa.schema([declared.field(name) for name in rows[0]])
 
 
-def alone(corpus: Path, request: Row, *, lanes: Sequence[str] | None = None) -> Tables:
-    """The tables of one request asked alone."""
-    with Retriever.open(corpus, principal="ana", lanes=lanes, encoder=None, clock=lambda: NOW) as retriever:
-        return retriever.retrieve({**request}).tables
+POLICIES = load_policies()
+
+
+def line_of(corpus: Path, *, lanes: Sequence[str] = LANES) -> Line:
+    """What `Retriever` would hold fixed for this corpus, without an encoder."""
+    opened = Corpus.open(corpus)
+    grants = load_grants(corpus / "grants.yaml")
+    parts = provenance(
+        generation=opened.generation, policies=POLICIES.digest, grants=grants.digest, encoder=None, settings={}
+    )
+    return Line(opened, POLICIES.inputs(), grants.table, parts, lanes=tuple(lanes), lanes_off={"semantic": "no encoder"})
+
+
+def answers(line: Line, asked: Sequence[Row]) -> Tables:
+    """The tables of these requests, run as one shard by `ana`."""
+    requests, failures = resolve_requests(list(asked), principal="ana", asked_at=NOW)
+    ids = sorted([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
+    captures = CAPTURES.build({"request_id": ids, "snapshot_id": ids, "created_at": [NOW] * len(ids)})
+    return run_line(requests, failures, captures, line)
 
 
 def together(corpus: Path, requests: Sequence[Row], *, shard: int, runs: Path | None = None) -> Tables:
@@ -60,13 +80,25 @@ def together(corpus: Path, requests: Sequence[Row], *, shard: int, runs: Path | 
         return RunStore(store).open(summary.run_id).tables()
 
 
-def caller_view(tables: Tables, request_id: str) -> dict[str, list[dict[str, Any]]]:
-    """Everything the caller of one request may see, envelope columns left out."""
+def caller_view(tables: Tables) -> dict[str, pa.Table]:
+    """Everything the callers may see: caller columns of every table, envelope columns other than the key left out."""
     view = {}
     for name, table in sorted(tables.items()):
-        declared = TABLES[name]
-        columns = [c for c in declared.names(audience="caller") if declared.columns[c].digest and c in table.column_names]
-        if columns and "request_id" in table.column_names:
-            mine = table.filter(pc.equal(table["request_id"], request_id))
-            view[name] = mine.select(columns).to_pylist()
+        columns = [
+            column
+            for column, declared in TABLES[name].columns.items()
+            if declared.audience == "caller" and (declared.digest or column == "request_id")
+        ]
+        if "request_id" in columns and len(columns) > 1:
+            view[name] = table.select(columns).combine_chunks()
     return view
+
+
+def rows_of(tables: Tables, request_id: str) -> dict[str, list[Row]]:
+    """The rows of one request, table by table, envelope columns left out."""
+    found = {}
+    for name, table in tables.items():
+        columns = [c for c, declared in TABLES[name].columns.items() if declared.digest]
+        mine = table.filter(pc.equal(table["request_id"], request_id)) if "request_id" in table.column_names else table
+        found[name] = mine.select(columns).to_pylist()
+    return found

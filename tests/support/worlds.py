@@ -18,6 +18,9 @@ KINDS = (
     ("decision-record", "decision-record"), ("team-standard", "rule"), ("session-event", "session-event"),
 )  # fmt: skip
 
+REQUESTS = 25
+"""Requests per world: each is a case of its own, and they share the cost of building the corpus."""
+
 Row = dict[str, Any]
 
 
@@ -85,7 +88,7 @@ def rows(draw: st.DrawFn) -> Row:
 def requests(draw: st.DrawFn, number: int) -> Row:
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))
     request: Row = {
-        "request_id": f"r{number}",
+        "request_id": f"r{number:03d}",
         "question": " ".join(words),
         "project": "shop",
         "purpose": draw(st.sampled_from(["fix-test", "explain-code", "review-risk", "answer-question"])),
@@ -98,19 +101,22 @@ def requests(draw: st.DrawFn, number: int) -> Row:
     if draw(st.booleans()):
         request["anchors"] = {"failing_test": "tests/auth/session.test.ts", "symbols": ["createUser"]}
     if draw(st.booleans()):
-        request["budget"] = {"max_tokens": draw(st.integers(1, 400)), "max_items": draw(st.integers(1, 6))}
+        request["budget"] = {
+            "max_tokens": draw(st.integers(1, 400)),
+            "max_items": draw(st.integers(1, 6)),
+            "lane_k": draw(st.integers(1, 6)),
+        }
     return request
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, max_rows: int = 24, max_requests: int = 4) -> World:
-    """A corpus and a few requests of principal `ana` in project `shop`."""
-    many = draw(st.lists(rows(), min_size=2, max_size=max_rows))
+def worlds(draw: st.DrawFn, *, max_rows: int = 40, asked: int = REQUESTS) -> World:
+    """A corpus and `asked` requests of principal `ana` in project `shop`."""
+    many = draw(st.lists(rows(), min_size=10, max_size=max_rows))
     for ordinal, row in enumerate(many):
         row["entity"] = f"e{ordinal}"
         row["line_start"] = row["line_end"] = ordinal + 1
-    asked = [draw(requests(n)) for n in range(draw(st.integers(1, max_requests)))]
-    return World(tuple(many), tuple(asked))
+    return World(tuple(many), tuple(draw(requests(n)) for n in range(asked)))
 
 
 @st.composite

@@ -1,0 +1,223 @@
+"""Every promise must fail once its guard is broken: a property that holds for a broken line proves nothing.
+
+Each fault replaces one helper of the line by a plausible wrong one; the check of `tests/support/promises.py` that
+`test_promises.py` runs must then find a counterexample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from promises import check_conservation, check_contributions, check_hard_budget, check_non_interference, check_one_answer
+from scoped_retrieval.nodes import (
+    boundary_filtering,
+    boundary_gates,
+    budget_trimming,
+    gate_predicates,
+    lane_recall,
+    posting_recall,
+    recall_scope,
+    second_wall,
+    task_aware_reranking,
+)
+from scoped_retrieval.nodes import audit_snapshot as audit
+from worlds import World, foreign_rows, worlds
+
+SEARCH = settings(
+    max_examples=40,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    report_multiple_bugs=False,
+)
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def corpus_wide_document_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
+    """df counts every posting of the scope, admissible or not."""
+    right = posting_recall._frequencies
+
+    def wrong(found: Any, open_: Any, clock: Any, key: Any) -> Any:
+        return right(found, np.ones_like(open_), clock, key)
+
+    monkeypatch.setattr(posting_recall, "_frequencies", wrong)
+
+
+def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N and avgdl are those of every row of the opened segments."""
+
+    def wrong(tables: Any) -> Any:
+        contracts, length = tables.contracts.num_rows, tables.row_index.length
+        return np.full(contracts, len(length)), np.full(contracts, length.sum())
+
+    monkeypatch.setattr(recall_scope.RecallTables, "statistics", property(wrong))
+
+
+def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The k best of all rows are taken first, and the withheld ones removed after."""
+    right = posting_recall.best_cells
+
+    def all_open(scope: Any, found: Any, entries: Any, *rest: Any) -> Any:
+        shown, hidden = original(scope, found, entries, *rest)
+        merged = posting_recall.Found.concat([shown, hidden])
+        k = scope.tables.sub_queries["lane_k"].to_numpy()
+        ids = scope.tables.row_index.id_key[merged.row]
+        order = np.lexsort((ids, -merged.score, merged.sub))
+        kept = order[right(merged.sub[order], merged.score[order], ids[order], k)]
+        inside = kept[~merged.withheld[kept]]
+        names = [name for name in vars(merged) if isinstance(getattr(merged, name), np.ndarray)]
+        return [replace(merged, **{name: getattr(merged, name)[inside] for name in names}), hidden]
+
+    original = posting_recall._recall_part
+    monkeypatch.setattr(posting_recall, "_recall_part", all_open)
+
+
+def _without(gate: int) -> Plant:
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("_contract_stops", "_bound_stops"):
+            right = getattr(gate_predicates, name)
+            monkeypatch.setattr(
+                gate_predicates,
+                name,
+                lambda *args, right=right: ((number, stop) for number, stop in right(*args) if number != gate),
+            )
+        place = second_wall._first
+        name_ = boundary_gates.GATES[gate - 1].name
+        monkeypatch.setattr(
+            second_wall, "_first", lambda removed, count: place([(n, m) for n, m in removed if n != name_], count)
+        )
+
+    return plant
+
+
+def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both walls take every instant for as_of."""
+    grid, codes = recall_scope.time_grid, recall_scope.time_codes
+
+    def open_grid(*args: Any) -> Any:
+        return np.zeros_like(grid(*args))
+
+    def open_codes(*args: Any) -> Any:
+        found, placement = codes(*args)
+        return np.zeros_like(found), placement
+
+    monkeypatch.setattr(recall_scope, "time_grid", open_grid)
+    monkeypatch.setattr(recall_scope, "time_codes", open_codes)
+    monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
+    monkeypatch.setattr(boundary_filtering, "time_stops", lambda row, *rest: np.zeros(len(row), np.int64))
+
+
+def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal scores are taken as they come: the order differs from call to call."""
+    right, calls = posting_recall.best_cells, np.random.default_rng(5)
+
+    def wrong(owner: Any, score: Any, id_key: Any, k: Any) -> Any:
+        return right(owner, score, calls.permutation(len(id_key)).astype(np.uint64), k)
+
+    monkeypatch.setattr(posting_recall, "best_cells", wrong)
+    monkeypatch.setattr(lane_recall, "best_cells", wrong)
+
+
+def batch_dependent_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contributions are rounded to a precision that follows the size of the batch."""
+    monkeypatch.setattr(posting_recall, "quantise", lambda values: np.round(values, 2 + np.size(values) % 5))
+
+
+def lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record forgets one candidate."""
+    right = audit.decision_columns
+
+    def wrong(*args: Any, **named: Any) -> Any:
+        columns = right(*args, **named)
+        size = len(columns["evidence_id"])
+        return {name: column[: size - 1] if size else column for name, column in columns.items()}
+
+    monkeypatch.setattr(audit, "decision_columns", wrong)
+
+
+def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels and fences cost nothing."""
+    right = budget_trimming.fit
+
+    def wrong(owner: Any, texts: Any, costs: Any, budgets: Any, counters: Any) -> Any:
+        free = {name: np.zeros_like(v) for name, v in vars(costs).items() if isinstance(v, np.ndarray)}
+        return right(owner, texts, replace(costs, **free), budgets, counters)
+
+    monkeypatch.setattr(budget_trimming, "fit", wrong)
+
+
+def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contributions keep all their bits, so their sum depends on the order."""
+    monkeypatch.setattr(task_aware_reranking, "quantise", lambda values: np.asarray(values) * (1 + 1e-12))
+
+
+INTERFERENCE: dict[str, Plant] = {
+    "corpus-wide document frequency": corpus_wide_document_frequency,
+    "corpus-wide N and avgdl": corpus_wide_lengths,
+    "post-filtering": post_filtering,
+    "dropped time gates": dropped_time_gates,
+    **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "visibility", "lifecycle")},
+}  # fmt: skip
+DEPENDENCE: dict[str, Plant] = {
+    "unordered ties": unordered_ties,
+    "batch-dependent rounding": batch_dependent_rounding,
+}
+
+
+@pytest.mark.parametrize("plant", INTERFERENCE.values(), ids=INTERFERENCE)
+def test_non_interference_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+
+    @SEARCH
+    @given(worlds(), st.lists(foreign_rows(), min_size=12, max_size=24))
+    def holds(world: World, planted: list) -> None:
+        check_non_interference(world, planted)
+
+    with pytest.raises(AssertionError):
+        holds()
+
+
+@pytest.mark.parametrize("plant", DEPENDENCE.values(), ids=DEPENDENCE)
+def test_one_answer_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+
+    @SEARCH
+    @given(worlds())
+    def holds(world: World) -> None:
+        check_one_answer(world, batch=4, order=Random(3), threads=2)
+
+    with pytest.raises(AssertionError):
+        holds()
+
+
+def test_conservation_finds_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost_decision(monkeypatch)
+    with pytest.raises((AssertionError, ValueError)):
+        SEARCH(given(worlds())(check_conservation))()
+
+
+def test_the_hard_budget_finds_an_uncounted_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame_not_counted(monkeypatch)
+
+    @SEARCH
+    @given(worlds(), st.integers(20, 200))
+    def holds(world: World, max_tokens: int) -> None:
+        check_hard_budget(world, max_tokens=max_tokens, max_chars=100_000)
+
+    with pytest.raises(AssertionError):
+        holds()
+
+
+def test_exact_sums_find_unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
+    unrounded_contributions(monkeypatch)
+    with pytest.raises(AssertionError):
+        SEARCH(given(worlds())(check_contributions))()

@@ -1,0 +1,14 @@
+"""How many generated worlds a property sees. A world asks 25 requests, and each of them is a case.
+
+`quick` while working, `promises` before every commit (500 cases and more), `full` before a release (`make test-full`).
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_SHARED = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True, "derandomize": True}
+settings.register_profile("quick", max_examples=3, **_SHARED)
+settings.register_profile("promises", max_examples=20, **_SHARED)
+settings.register_profile("full", max_examples=200, **_SHARED)
+PROFILE = settings.get_profile({"full": "full", "quick": "quick"}.get(os.environ.get("TEST_PROFILE", ""), "promises"))

@@ -1,0 +1,112 @@
+"""The promises as checks over a world; properties hold them, planted faults must break them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from asking import answers, built, caller_view, line_of, rows_of, together
+from worlds import Row, World
+
+from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
+from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+
+
+def check_non_interference(world: World, planted: list[Row]) -> None:
+    """Rows outside A(r) change nothing that the caller of r sees, byte for byte."""
+    with built(world.rows) as before, built([*world.rows, *planted]) as after:
+        first = caller_view(answers(line_of(before), world.requests))
+        second = caller_view(answers(line_of(after), world.requests))
+    for name, table in first.items():
+        assert table.to_pylist() == second[name].to_pylist(), name
+
+
+def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> None:
+    """A request has one snapshot digest: alone, in batches of any size, in any order, with any number of threads."""
+    asked = list(world.requests)
+    cpus = pa.cpu_count()
+    with built(world.rows, split=True) as corpus:
+        line = line_of(corpus)
+        whole = _digests(answers(line, asked))
+        (order if isinstance(order, Random) else Random(0)).shuffle(asked)
+        pa.set_cpu_count(threads)
+        try:
+            for start in range(0, len(asked), batch):
+                for request, digest in _digests(answers(line, asked[start : start + batch])).items():
+                    assert digest == whole[request], request
+        finally:
+            pa.set_cpu_count(cpus)
+
+
+def check_conservation(world: World) -> None:
+    """Every candidate ends in exactly one decision row, and the counts add up."""
+    with built(world.rows) as corpus:
+        tables = answers(line_of(corpus), world.requests)
+    decided = tables["decisions"].to_pandas()
+    keys = tables["candidates"].select(["request_id", "evidence_id"]).to_pandas()
+    assert sorted(map(tuple, keys.to_numpy())) == sorted(map(tuple, decided[["request_id", "evidence_id"]].to_numpy()))
+    outcomes = decided.groupby(["request_id", "outcome"]).size().unstack(fill_value=0)
+    for snapshot in tables["snapshots"].to_pylist():
+        counts = {o: snapshot[o] for o in ("selected", "hidden", "rejected")}
+        assert snapshot["recalled"] == sum(counts.values())
+        for outcome, count in counts.items():
+            found = outcomes.get(outcome)
+            assert count == (0 if found is None else found.get(snapshot["request_id"], 0))
+
+
+def check_hard_budget(world: World, *, max_tokens: int, max_chars: int) -> None:
+    """The rendered block never exceeds its limits, labels and fences included, and holds exactly what is cited."""
+    budget = {"max_tokens": max_tokens, "max_chars": max_chars}
+    with built(world.rows) as corpus:
+        tables = answers(line_of(corpus), [{**request, "budget": budget} for request in world.requests])
+    blocks = tables["blocks"]
+    counted = Counters().count(blocks["text"].combine_chunks(), ["approx-bpe/1"], np.zeros(blocks.num_rows, np.int64))
+    assert counted.max() <= max_tokens
+    assert max(len(text) for text in blocks["text"].to_pylist()) <= max_chars
+    cited = tables["citations"].to_pandas().groupby("request_id")["label"].agg(set).to_dict()
+    for block in blocks.to_pylist():
+        assert all(f"[{label}]" in block["text"] for label in cited.get(block["request_id"], ()))
+        assert block["items"] == len(cited.get(block["request_id"], ()))
+
+
+def check_contributions(world: World) -> None:
+    """The contributions of every ranked row add up to its final score with ==, in any order; order is total."""
+    with built(world.rows) as corpus:
+        ranked = answers(line_of(corpus), world.requests)["ranked"].to_pandas()
+    assert (ranked[list(SCORE_TERMS)].sum(axis=1) == ranked["final"]).all()
+    assert (ranked[list(reversed(SCORE_TERMS))].sum(axis=1) == ranked["final"]).all()
+    for _, rows in ranked.groupby("request_id"):
+        by_rank = rows.sort_values("rank")
+        expected = by_rank.sort_values(["final", "evidence_id"], ascending=[False, True])
+        assert by_rank["evidence_id"].tolist() == expected["evidence_id"].tolist()
+
+
+def check_replay(world: World) -> None:
+    """A stored run verifies, and replays to the same rows with its corpus gone."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Path(folder) / "runs"
+        with built(world.rows) as corpus:
+            tables = together(corpus, list(world.requests), shard=2, runs=runs)
+        store = RunStore(runs)
+        assert verify(store, store.list()[0].run_id).ok
+        blocks = dict(zip(tables["blocks"]["request_id"].to_pylist(), tables["blocks"]["text"].to_pylist(), strict=True))
+        for row in tables["snapshots"].to_pylist():
+            again = replay(store, row["snapshot_id"])
+            assert again.snapshot["snapshot_digest"] == row["snapshot_digest"]
+            assert again.block == blocks.get(row["request_id"], "")
+
+
+def _digests(tables: dict[str, pa.Table]) -> dict[str, str]:
+    snapshots = tables["snapshots"]
+    return dict(zip(snapshots["request_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True))
+
+
+__all__ = [
+    "check_conservation", "check_contributions", "check_hard_budget", "check_non_interference", "check_one_answer",
+    "check_replay", "rows_of",
+]  # fmt: skip

@@ -1,0 +1,93 @@
+"""Files that differ from HEAD are rows of their work tree, in the source of the history they shadow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.sources.git_history import read_git_history
+from scoped_retrieval.pipeline.sources.git_uncommitted import read_uncommitted
+from scoped_retrieval.pipeline.sources.report import SourceReport
+
+NOW = datetime(2124, 6, 1, tzinfo=UTC)
+
+
+def git(repo: Path, *arguments: str) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environment |= {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, check=True, env=environment)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    git(tmp_path / "shop", "init", "-q", "-b", "main")
+    return tmp_path / "shop"
+
+
+def commit(repo: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (repo / path).write_text(text)
+    git(repo, "add", ".")
+    git(repo, "commit", "-q", "-m", "all")
+
+
+def read(repo: Path, reader: Callable[..., object] = read_uncommitted) -> pa.Table:
+    tables = list(reader(repo, project="shop", now=NOW, report=SourceReport()))  # type: ignore[call-overload]
+    return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
+
+
+def function(name: str) -> str:
+    return f"def {name}():\n" + "".join(f"    {name}_{i} = compute({i})  # a statement\n" for i in range(8)) + "\n\n"
+
+
+def test_uncommitted_files_carry_their_work_tree(repo: Path) -> None:
+    commit(
+        repo,
+        {"same.py": function("f"), "edited.py": function("f"), "gone.py": function("f"), "now_binary.py": function("f"),
+         ".gitignore": "ignored.py\n"}
+    )  # fmt: skip
+    (repo / "edited.py").write_text(function("edited"))
+    (repo / "ignored.py").write_text(function("ignored"))
+    (repo / "sub").mkdir()
+    (repo / "sub" / "new.py").write_text(function("new"))
+    (repo / "staged.py").write_text(function("staged"))
+    (repo / "now_binary.py").write_bytes(b"\0")
+    (repo / "gone.py").unlink()
+    git(repo, "add", "staged.py")
+    rows = read(repo)
+    assert rows["path"].to_pylist() == ["edited.py", "gone.py", "now_binary.py", "staged.py", "sub/new.py"]
+    assert set(rows["workspace_root"].to_pylist()) == {str(repo.resolve())}
+    history = read(repo, read_git_history)
+    assert set(history["source_id"].to_pylist()) == set(rows["source_id"].to_pylist()) == {"git:shop"}
+    assert set(history["workspace_root"].to_pylist()) == {None}
+    assert set(rows["branch"].to_pylist()) == {"main"}
+    assert set(rows["recorded_time"].to_pylist()) == {NOW}
+    assert all(moment <= NOW for moment in rows["event_time"].to_pylist())
+    by_path = {row["path"]: row for row in rows.to_pylist()}
+    assert by_path["edited.py"]["version"].startswith("uncommitted:")
+    assert by_path["gone.py"]["text"] == "gone.py: removed in the work tree, not committed.\n"
+    assert by_path["now_binary.py"]["text"] == "now_binary.py: not readable as text in the work tree, not committed.\n"
+    assert by_path["gone.py"]["line_start"] is None
+
+
+def test_a_clean_or_bare_repository_has_nothing_uncommitted(repo: Path, tmp_path: Path) -> None:
+    commit(repo, {"a.py": function("f")})
+    assert read(repo).num_rows == 0
+    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "bare.git"))
+    assert read(tmp_path / "bare.git").num_rows == 0
+    assert set(read(tmp_path / "bare.git", read_git_history)["source_id"].to_pylist()) == {"git:bare"}
+
+
+def test_now_may_have_any_time_zone(repo: Path) -> None:
+    (repo / "a.py").write_text(function("f"))
+    east = NOW.astimezone(timezone(timedelta(hours=9)))
+    (table,) = read_uncommitted(repo, project="p", now=east, report=SourceReport())
+    assert table["recorded_time"].to_pylist() == [NOW]

@@ -1,0 +1,101 @@
+"""Logs are cut by failure, and the path of a file decides how it is read."""
+
+from __future__ import annotations
+
+import pytest
+from scoped_retrieval.pipeline.sources.chunking import chunk_document
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
+
+
+def sections(text: str) -> list[str | None]:
+    return [chunk.section for chunk in chunk_document("run.log", text)]
+
+
+PYTEST = """\
+collected 3 items
+
+=================================== FAILURES ===================================
+_________________________________ test_total __________________________________
+
+    def test_total():
+>       assert total([1]) == 2
+E       assert 1 == 2
+
+tests/test_cart.py:7: AssertionError
+______________________________ TestShop.test_sell ______________________________
+tests/test_shop.py:3: in test_sell
+    sell()
+=========================== short test summary info ============================
+FAILED tests/test_cart.py::test_total - assert 1 == 2
+============================== 2 failed in 0.10s ===============================
+"""
+
+
+def test_pytest_output_is_cut_by_failing_test() -> None:
+    chunks = chunk_document("run.log", PYTEST)
+    assert [c.section for c in chunks] == [None, "test_total", "TestShop.test_sell", "short test summary info"]
+    assert chunks[1].links == ("tests/test_cart.py",)
+    assert chunks[3].calls[1:] == ("test_total",)
+    assert {c.content_type for c in chunks} == {"excerpt"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("start\n  ● cart \u203a adds\n\n    expected 1\n\n      at f (src/a.test.js:3:1)\n\n  ● cart \u203a drops\n\n    no\n\nTest Suites: 1 failed\n",
+         [None, "cart \u203a adds", "cart \u203a drops", None]),
+        ("run\n FAIL  src/a.test.ts > cart > adds\nAssertionError: no\n \u276f src/a.test.ts:3:1\n⎯⎯⎯⎯⎯⎯⎯[1/1]⎯\nend\n",
+         [None, "src/a.test.ts > cart > adds", None]),
+        ("info\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 'a'\n\n"
+         "During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
+         '  File "b.py", line 2, in h\nshop.CartError: no\ninfo\n',
+         [None, "shop.CartError", None]),
+        ("x\nTypeError: no\n    at f (/app/a.js:1:2)\n    at async main (/app/b.js:3:4)\ny\n", [None, "TypeError", None]),
+        ('x\nException in thread "main" java.lang.IllegalStateException: no\n\tat com.shop.Cart.add(Cart.java:10)\n'
+         "Caused by: java.io.IOException: y\n\tat com.shop.Io.read(Io.java:1)\n\t... 3 more\nz\n",
+         [None, "java.lang.IllegalStateException", None]),
+        ("x\npanic: oh no\n\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1\nexit status 2\n\ny\n", [None, "oh no", None]),
+        ("x\nthread 'main' panicked at src/main.rs:2:5:\noh\nstack backtrace:\n   0: f\n\ny\n", [None, "main", None]),
+        ("ok\n--- FAIL: TestCart (0.00s)\n    cart_test.go:7: no\nFAIL\n", [None, "TestCart", None]),
+    ],
+    ids=["jest", "vitest", "python-chain", "js", "java", "go", "rust", "go-test"],
+)  # fmt: skip
+def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
+    assert sections(text) == expected
+
+
+def test_frames_are_calls_and_links() -> None:
+    (chunk,) = chunk_document(
+        "a.log", 'Traceback (most recent call last):\n  File "shop/cart.py", line 3, in total\nKeyError\n'
+    )
+    assert (chunk.calls, chunk.links) == (("KeyError", "total"), ("shop/cart.py",))
+
+
+# --- kinds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "evidence_kind", "origin_class", "splitter"),
+    [
+        ("src/a.py", "code", "workspace", "python"),
+        ("web/App.tsx", "code", "workspace", "tsx"),
+        ("README", "doc", "project-doc", "lines"),
+        ("docs/conf.py", "code", "workspace", "python"),
+        ("docs/notes.unknown", "doc", "project-doc", "lines"),
+        ("AGENTS.md", "rule", "project-doc", "markdown"),
+        ("sub/CONTRIBUTING.rst", "rule", "project-doc", "rst"),
+        (".cursorrules", "rule", "project-doc", "lines"),
+        (".cursor/rules/style.mdc", "rule", "project-doc", "markdown"),
+        ("ci/pytest-output.txt", "test-log", "workspace", "log"),
+        ("requirements.txt", "code", "workspace", "lines"),
+        ("Makefile", "code", "workspace", "lines"),
+    ],
+)
+def test_the_path_decides_the_kind(path: str, evidence_kind: str, origin_class: str, splitter: str) -> None:
+    kind = file_kind(path)
+    assert (kind.evidence_kind, kind.origin_class, kind.splitter) == (evidence_kind, origin_class, splitter)
+
+
+def test_the_text_of_a_log_is_untrusted() -> None:
+    assert file_kind("a.log").standing == "untrusted"
+    assert file_kind("a.py").standing == "evidence"
