@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .digests import text_sha256
-from .greedy_fit import LIMITS, TOKENS, Budgets, Costs, Fit, fit
-from .item_rendering import Items, group_lines, printed, rendered
+from .greedy_fit import LIMITS, TOKENS, Beside, Budgets, Costs, Fit, fit
+from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
 from .keys import flat, objects, pair_keys, positions, take_or
 from .rendering import GROUPS, TRIMMING_POLICY
@@ -61,12 +61,17 @@ def fits(
     kinds = flat(evidence["evidence_kind"].take(kept["row"]))
     brief = pa.array(shapes[owner] == "model-brief")
     heading = pc.if_else(brief, group_lines(kinds), pa.scalar("", pa.large_string()))
-    costs = Costs.of(printed(work.worst_case(), evidence), heading, kinds, counters, budgets, owner)
+    shown = fenced(work.shape)
+
+    def beside(index: Int) -> Beside:
+        pieces, which = printed(work.worst_case(index), evidence), budgets.which[owner[index]]
+        return Beside.of(pieces, heading.take(pa.array(index)), counters, budgets.names, which)
+
+    costs = Costs.of(beside, kinds, shown)
     result = _counted_whole(fit(owner, texts, costs, budgets, counters), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)
     known = texts.byte_start.is_valid()
-    shown = costs.fenced
     return FITS.build(
         {
             "request_id": kept["request_id"],
@@ -179,12 +184,13 @@ class _Work:
             np.int64
         )
 
-    def worst_case(self) -> Items:
-        """Every item with the longest label, line number and notes that it may get."""
+    def worst_case(self, index: Int) -> Items:
+        """The items at `index` with the longest label, line number and notes that each may get."""
         count = np.bincount(self.owner, minlength=self.requests)
         widest = 10 ** np.char.str_len(count.astype(str)).astype(np.int64) - 1
         form = np.where(self.form == "full", "excerpt", self.form)
-        return self._items(np.arange(len(self.owner)), widest[self.owner], self.texts.line_end, form, self.disputed)
+        line = self.texts.line_end.take(pa.array(index))
+        return self._items(index, widest[self.owner[index]], line, form[index], self.disputed[index])
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
         """The chosen items as they will stand in their blocks, and their texts."""

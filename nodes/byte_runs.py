@@ -82,3 +82,11 @@ def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int
     widened = (size + 16) // 16 - (space[of_unit] & joined[of_unit] & ((size + 1) % 16 == 1))
     margin = 1 + np.where(indented, widened - alone, lone)
     return np.add.reduceat(tokens, of_unit) + opens * margin, np.logical_or.reduceat(data[run] > 32, of_unit)
+
+
+def text_tokens(offsets: Int, data: Bytes) -> Int:
+    """Tokens of each ASCII text; text `i` is `data[offsets[i]:offsets[i + 1]]`."""
+    some = np.flatnonzero(np.diff(offsets))
+    tokens = np.zeros(len(offsets) - 1, dtype=np.int64)
+    tokens[some] = unit_tokens(data, offsets[some], np.zeros(len(some), dtype=bool))[0]
+    return tokens

@@ -19,9 +19,9 @@ from .tables import CITATIONS, Citations, Contracts, Evidence, Placements, Trimm
 def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placements: Placements) -> Citations:
     """The citation map, by request and place in the block.
 
-    A citation resolves if its source is named, a version or text hash fixes the text, and a span says where: lines or
-    bytes; a record without a path is its own span. Where the contract requires citations, what does not resolve is left
-    out, and with it its item.
+    A citation resolves if its source is named, a hash fixes the text, and something says where it is: lines or bytes, or
+    the version whose text it is; a record without a path is its own place. Where the contract requires citations, what
+    does not resolve is left out, and with it its item.
     """
     row, placement = trimmed["row"], trimmed["placement"]
     stored = {
@@ -29,14 +29,16 @@ def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placem
         for name in ("source_id", "path", "title", "section", "text_sha256", "authority", "evidence_kind")
     }
     span = pc.or_(flat(trimmed["line_start"]).is_valid(), flat(trimmed["byte_start"]).is_valid())
-    resolves = pc.and_(pc.or_(span, stored["path"].is_null()), stored["text_sha256"].is_valid())
+    version = flat(placements["version"].take(placement))
+    whole = pc.or_(version.is_valid(), stored["path"].is_null())
+    resolves = pc.and_(pc.or_(span, whole), stored["text_sha256"].is_valid())
     line = flat(trimmed["line_start"])
     shared = ("request_id", "position", "label", "evidence_id", "line_start", "line_end", "byte_start", "byte_end")
     table = CITATIONS.build(
         {
             **{name: trimmed[name] for name in shared},
             **{name: stored[name] for name in ("source_id", "path", "section", "text_sha256", "evidence_kind")},
-            "version": placements["version"].take(placement),
+            "version": version,
             "locator": pc.cast(
                 locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"]), pa.string()
             ),

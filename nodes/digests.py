@@ -83,7 +83,7 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
         order = np.argsort(position, kind="stable")
         table, position = table.take(pa.array(order)), position[order]
     name, arrays = _digest_columns(table, declared)
-    offsets, data = _rows(list(arrays.values()), table.num_rows)
+    offsets, data = row_forms(list(arrays.values()), table.num_rows)
     heading = hashlib.sha256(_heading(name, arrays, None))
     bounds = offsets[np.searchsorted(position, np.arange(len(request_ids) + 1))].tolist()
     view = data.data
@@ -185,7 +185,7 @@ def _is_list(type_: pa.DataType) -> bool:
     return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
 
 
-def _rows(arrays: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], Bytes]:
+def row_forms(arrays: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], Bytes]:
     """Every row as bytes: offsets int64[rows + 1] into one contiguous buffer."""
     header: list[Bytes] = []
     bodies: list[tuple[NDArray[np.int64], Bytes]] = []
@@ -214,11 +214,11 @@ def _values(array: pa.Array, rows: int) -> tuple[list[Bytes], tuple[NDArray[np.i
     if pa.types.is_null(type_):
         return [], None
     if pa.types.is_struct(type_):
-        offsets, data = _rows(array.flatten(), rows)
+        offsets, data = row_forms(array.flatten(), rows)
         return [_bytes_of(np.diff(offsets))], (offsets, data)
     if _is_list(type_):
         counts, child = _items(array)
-        starts, data = _rows([child], len(child))
+        starts, data = row_forms([child], len(child))
         ends = np.zeros(rows + 1, np.int64)
         np.cumsum(counts, out=ends[1:])
         offsets = starts[ends]

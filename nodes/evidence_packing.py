@@ -104,9 +104,9 @@ def _start(placed: dict[str, pa.Array]) -> Int:
 
 
 def _resolvable(rows: pa.Table, placed: dict[str, pa.Array]) -> Bool:
-    """Source, version (or text hash), span and hash are all there. A record without a path is its own span."""
+    """Hash and place are there: lines or bytes, or a version to find the text in; a record without a path is a place."""
     span = pc.or_(placed["line_start"].is_valid(), placed["byte_start"].is_valid())
-    whole = flat(rows["path"]).is_null()
+    whole = pc.or_(placed["version"].is_valid(), flat(rows["path"]).is_null())
     return np.asarray(pc.and_(pc.or_(span, whole), flat(rows["text_sha256"]).is_valid()))
 
 

@@ -5,8 +5,8 @@ chosen and the limit that bound.
 
 Policy `line-end/1`: best item first. What does not fit whole is cut at a line end, if at least a quarter of what the
 item may show remains or nothing was chosen before; else it is dropped, and the next, maybe smaller, item is tried. A cut
-keeps the start of an item, unless its leading row or a log's first error line lies further down: then it starts there
-(in a log two lines above).
+keeps the start of an item, unless that would cut its leading row short or miss a log's first error line: then it starts
+there (in a log two lines above).
 
 What one would otherwise get wrong: costs are those of the rendering, margins and fences included, and everything not
 known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
@@ -14,7 +14,7 @@ known yet (nonce, reference, label number, notes) is reserved at its worst. So n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,39 +94,48 @@ class _Progress:
 
 
 @dataclass(frozen=True)
-class Costs:
-    """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
-    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs."""
+class Beside:
+    """What items cost beside their text, the heading of their kind apart; a heading that is not printed costs 0."""
 
     tokens: Int
     chars: Int
-    group: Int
     heading_tokens: Int
     heading_chars: Int
-    fenced: Bool
-    log: Bool
 
     @classmethod
-    def of(
-        cls, item: Pieces, heading: pa.Array, kinds: pa.Array, counters: Counters, budgets: Budgets, owner: Int
-    ) -> Costs:
-        """The cost of the worst-case pieces of each item."""
+    def of(cls, item: Pieces, heading: pa.Array, counters: Counters, names: Sequence[str], which: Int) -> Beside:
+        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`."""
         nonce = pa.scalar("a" * NONCE_LENGTH, pa.large_string())
         marks = pc.if_else(pa.array(item.fenced), nonce, pa.scalar("", pa.large_string()))
         around = pc.binary_join_element_wise(
             item.head, marks, item.fence, marks, item.tail, pa.scalar("", pa.large_string())
         )
-        which = budgets.which[owner]
-        kind = kinds.dictionary_encode()
         return cls(
-            tokens=counters.count(around, budgets.names, which),
+            tokens=counters.count(around, names, which),
             chars=_numbers(pc.utf8_length(around)),
-            group=_numbers(kind.indices),
-            heading_tokens=counters.count(heading, budgets.names, which),
+            heading_tokens=counters.count(heading, names, which),
             heading_chars=_numbers(pc.utf8_length(heading)),
-            fenced=item.fenced,
-            log=np.isin(kinds.to_numpy(zero_copy_only=False), _LOG_KINDS),
         )
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What items cost beside their text: `beside` tells it of the items that are tried, most never are.
+
+    Per item: `group`, a number of its kind, whose heading is printed once; `fenced` is false for items without text;
+    `log` is true for logs.
+    """
+
+    beside: Callable[[Int], Beside]
+    group: Int
+    fenced: Bool
+    log: Bool
+
+    @classmethod
+    def of(cls, beside: Callable[[Int], Beside], kinds: pa.Array, fenced: Bool) -> Costs:
+        """The costs of items of these kinds."""
+        log = np.asarray(pc.is_in(kinds, value_set=pa.array(_LOG_KINDS, kinds.type)))
+        return cls(beside, _numbers(kinds.dictionary_encode().indices), fenced, log)
 
 
 def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
@@ -151,12 +160,23 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
         )
         distinct = among[one]
         units = units_of(texts.text.take(pa.array(distinct)), counters, budgets.names, budgets.which[owner[distinct]])
-        focus = focus_units(units, costs.log[distinct], texts.lead_start[distinct])
-        local = np.full(len(owner), -1, dtype=np.int64)
-        local[among] = place
-        while len(among):
-            among = _round(done, owner[among], among, local, units, focus, costs, budgets)
+        focus = focus_units(units, costs.log[distinct], texts.lead_start[distinct], texts.lead_end[distinct])
+        trial = _Trial(among, place, units, focus, costs.beside(among))
+        left = np.arange(len(among))
+        while len(left):
+            left = _round(done, owner[among[left]], left, trial, costs, budgets)
     return done.fit()
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The items tried together: each one's number, text (in `units` and `focus`) and cost beside it."""
+
+    item: Int
+    text: Int
+    units: Units
+    focus: tuple[Int, Int]
+    beside: Beside
 
 
 def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(None)) -> Int:
@@ -166,17 +186,15 @@ def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(
     return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
 
 
-def _round(
-    done: _Progress, asking: Int, item: Int, local: Int, units: Units, focus: Int, costs: Costs, budgets: Budgets
-) -> Int:
-    """Choose the first item that fits of each request and settle those before it; gives the items still open.
+def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets) -> Int:
+    """Choose the first item that fits of each request and settle those before it; gives what is left of `left`.
 
     Room only shrinks, so an item that does not fit now would not fit later: trying all at once equals trying in turn.
     """
-    at = local[item]
+    item, at, units, focus, beside = trial.item[left], trial.text[left], trial.units, trial.focus, trial.beside
     fresh = ~done.seen[asking, costs.group[item]]
-    beside_tokens = costs.tokens[item] + fresh * costs.heading_tokens[item]
-    beside_chars = costs.chars[item] + fresh * costs.heading_chars[item]
+    beside_tokens = beside.tokens[left] + fresh * beside.heading_tokens[left]
+    beside_chars = beside.chars[left] + fresh * beside.heading_chars[left]
     room_tokens = budgets.max_tokens[asking] - done.tokens[asking] - beside_tokens
     room_chars = budgets.max_chars[asking] - done.chars[asking] - beside_chars
     cap = budgets.max_chunk_tokens[asking]
@@ -187,8 +205,9 @@ def _round(
     by_tokens, by_chars = units.fitting(opening, closing, tokens, room_chars)
     end = np.minimum(by_tokens, by_chars)
     start = opening
-    if np.any(missed := (end < closing) & (end <= focus[at])):
-        start = np.where(missed, _context(units, focus[at], opening, costs.log[item]), opening)
+    first, last = (bound[at] for bound in focus)
+    if np.any(missed := (end < closing) & (end <= last) & (first > opening)):
+        start = np.where(missed, _context(units, first, opening, costs.log[item]), opening)
         by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
         end = np.minimum(by_tokens, by_chars)
 
@@ -224,7 +243,7 @@ def _round(
     done.start[i], done.end[i] = units.start[s], units.end[e - 1]
     done.before[i] = units.line[s] - units.line[opening[filled]]
     done.inside[i] = units.line[e - 1] - units.line[s]
-    return item[place > reach[asking]]
+    return left[place > reach[asking]]
 
 
 def _context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:

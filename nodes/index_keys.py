@@ -17,8 +17,11 @@ def definition_keys(name: str) -> list[str]:
     """Of an identifier: as written, its last part, and that in lower case.
 
     `Session.resolveUrl` gives `Session.resolveUrl`, `resolveUrl`, `resolveurl`. Used for definitions and references.
+    A title of several words is known as a whole only: `calls auth.login` names no `login`.
     """
     name = name.strip().removesuffix("()")
+    if len(name.split()) > 1:
+        return [name]
     bare = next((part for part in reversed(_QUALIFIER.split(name)) if part), "")
     return _distinct(name, bare, bare.lower())
 

@@ -38,6 +38,8 @@ class ItemTexts:
     """First byte of each member in its item's text."""
     lead_start: Int
     """First byte of the leading row in its item's text, one per item."""
+    lead_end: Int
+    """End byte of the leading row in its item's text, exclusive, one per item."""
     line_start: pa.Array
     """First line of each item in its document; null = unknown."""
     line_end: pa.Array
@@ -86,6 +88,7 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         member_id=member_id,
         start=start,
         lead_start=start[np.flatnonzero(lead)],
+        lead_end=(start + size)[np.flatnonzero(lead)],
         line_start=place["line_start"].take(pa.array(opening)),
         line_end=place["line_end"].take(pa.array(ending)),
         byte_start=pc.if_else(exact, place["byte_start"].take(pa.array(opening)), pa.scalar(None, pa.int64())),

@@ -126,23 +126,24 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     )
 
 
-def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int) -> Int:
-    """The unit of each item that a cut should keep: a log's first error line, else where its leading row starts."""
+def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end: Int) -> tuple[Int, Int]:
+    """The units of each item that a cut should keep, first and last: a log's first error line, else its leading row."""
     owner = np.repeat(np.arange(len(logs)), np.diff(units.first))
-    focus = units.first[:-1].copy()
+    first, last = units.first[:-1].copy(), units.first[:-1].copy()
     inside = np.flatnonzero(lead_start > 0)
     if len(inside):
         # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
         width = int(units.end.max(initial=0)) + 2
-        place = np.searchsorted(units.start + owner * width, lead_start[inside] + inside * width, "right")
-        focus[inside] = place - 1
+        starts, shift = units.start + owner * width, inside * width
+        first[inside] = np.searchsorted(starts, lead_start[inside] + shift, "right") - 1
+        last[inside] = np.searchsorted(starts, np.maximum(lead_end[inside], 1) - 1 + shift, "right") - 1
     chosen = np.flatnonzero(logs[owner])
     if len(chosen):
         wrong = np.asarray(pc.match_substring_regex(units.every.take(pa.array(chosen)), pattern=ERROR_LINE))
         hits = chosen[wrong]
         of_item, at = np.unique(owner[hits], return_index=True)
-        focus[of_item] = hits[at]
-    return focus
+        first[of_item] = last[of_item] = hits[at]
+    return first, last
 
 
 def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:

@@ -34,7 +34,7 @@ EVIDENCE = table(
     persist=False,
     doc="One row per document lineage, text and occurrence. Null where a gate looks counts as least privileged.",
     evidence_id=caller(
-        string("base32hex of SHA-256 over owner, source, path, section, text and occurrence; 26 characters")
+        string("base32hex of SHA-256 over owner, source, path, section, text, occurrence, branch and work tree; 26 characters")
     ),
     source_id=caller(string("where it was read, `<kind>:<name>`, e.g. `workspace:shop`")),
     origin_class=caller(string("what kind of source it is; see vocabulary")),

@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .byte_runs import text_tokens
 from .errors import ModelError
+from .item_texts import text_bytes
 
 __all__ = ["BASE", "EXTRA", "TOKEN", "Counter", "Counters", "EncodedCounter"]
 
@@ -69,17 +71,21 @@ class Counter(Protocol):
 
 @dataclass(frozen=True)
 class _ApproxBpe:
-    """The base counter; see `TOKEN` and `EXTRA`."""
+    """The base counter; see `TOKEN` and `EXTRA`. ASCII texts are counted by the lengths of runs of bytes, to the same end."""
 
     name: str = BASE
     additive: bool = True
 
     def count(self, texts: pa.Array) -> NDArray[np.int64]:
-        if not len(texts):
-            return np.zeros(0, dtype=np.int64)
-        tokens = _number(pc.count_substring_regex(texts, pattern=TOKEN))
-        if np.any(_number(pc.utf8_length(texts)) != _number(pc.binary_length(texts))):
-            tokens = tokens + _number(pc.count_substring_regex(texts, pattern=EXTRA))
+        texts = pc.fill_null(texts.cast(pa.large_string()), "")
+        offsets, data = text_bytes(texts)
+        ascii_ = np.asarray(pc.string_is_ascii(texts)).astype(bool)
+        if ascii_.all():
+            return text_tokens(offsets, data)
+        tokens = np.zeros(len(texts), dtype=np.int64)
+        tokens[ascii_] = text_tokens(*text_bytes(texts.filter(pa.array(ascii_))))
+        others = texts.filter(pa.array(~ascii_))
+        tokens[~ascii_] = sum(np.asarray(pc.count_substring_regex(others, pattern=p)) for p in (TOKEN, EXTRA))
         return tokens
 
 
@@ -131,6 +137,3 @@ class Counters:
                 tokens[chosen] = self.get(name).count(texts.take(pa.array(chosen)))
         return tokens
 
-
-def _number(counts: pa.Array) -> NDArray[np.int64]:
-    return np.asarray(pc.fill_null(counts, 0)).astype(np.int64)

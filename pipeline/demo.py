@@ -143,7 +143,7 @@ def _index_shop(settings: Settings, sample: Path, semantic: bool, progress: bool
         preferences=(shop / "preferences.jsonl",),
         standards=(shop / "standards",),
         external=(shop / "external",),
-        evidence=(shop / "rules.jsonl",),
+        evidence=(shop / "rules.jsonl", shop / "records.jsonl"),
         semantic=semantic,
     )
     return index_into(_in(settings, SHOP), request, now=SAMPLE_TIME, progress=progress, grant=False)

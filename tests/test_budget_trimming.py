@@ -213,6 +213,16 @@ def test_a_merged_item_is_cut_around_its_leading_row() -> None:
     assert row["byte_start"] == len(parts[0]) + len(parts[1])
 
 
+@pytest.mark.parametrize("tokens", range(40, 140, 10))
+def test_a_cut_does_not_end_inside_the_leading_row_if_it_could_start_there(tokens: int) -> None:
+    before = {"text": "".join(f"x{n}\n" for n in range(10)), "path": "a.py", "line_start": 1, "byte_start": 0}
+    lead = {"text": "def lead():\n    return 1\n", "path": "a.py", "line_start": 11, "byte_start": 30, "semantic_raw": 0.9}
+    made = line([before, lead], requests={"r1": {"max_tokens": tokens}}).run()
+    shown = [row["visible_text"] for row in made["trimmed"].to_pylist()]
+    assert all("return 1" in text or text == "def lead():" for text in shown), shown
+    assert shown or tokens < 80
+
+
 def test_an_empty_text_shows_no_heading_without_content() -> None:
     made = line(
         [{"text": "alpha", "semantic_raw": 0.9}, {"text": ""}], requests={"r1": {"require_citation": False}}

@@ -37,7 +37,8 @@ def test_hashes_are_those_of_the_stored_and_of_the_visible_text() -> None:
 
 
 def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:
-    rows = [{"text": "lost", "path": "a.py", "line_start": None, "byte_start": None}, {"text": "found"}]
+    nowhere = {"line_start": None, "byte_start": None, "version": None}
+    rows = [{"text": "lost", "path": "a.py", **nowhere}, {"text": "found"}]
     loose = line(rows, requests={"r1": {"require_citation": False}}).run()
     assert sorted(loose["citations"]["resolves"].to_pylist()) == [False, True]
     strict = line(rows).run()

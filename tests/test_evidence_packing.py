@@ -156,13 +156,16 @@ def test_the_cap_per_source_counts_items_after_merging() -> None:
 
 
 @pytest.mark.parametrize(("required", "reason"), [(True, "citation_unresolved"), (False, None)])
-def test_a_file_without_a_span_does_not_resolve(required: bool, reason: str | None) -> None:
+def test_a_file_without_span_and_version_does_not_resolve(required: bool, reason: str | None) -> None:
+    nowhere = {"line_start": None, "byte_start": None, "version": None}
     rows = [
-        {"text": "no span", "path": "a.py", "line_start": None, "byte_start": None},
-        {"text": "a record", "path": None, "line_start": None, "byte_start": None},
+        {"text": "lost", "path": "a.py", **nowhere},
+        {"text": "a version", "path": "b.py", **nowhere, "version": "c0ffee"},
+        {"text": "a record", "path": None, **nowhere},
     ]
     result = packed(rows, require_citation=required)
-    assert result["no span"]["reason_code"] == reason
+    assert result["lost"]["reason_code"] == reason
+    assert result["a version"]["kept"]
     assert result["a record"]["kept"]
 
 

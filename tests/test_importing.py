@@ -74,10 +74,29 @@ def test_a_log_of_the_workspace_is_untrusted() -> None:
 def test_what_belongs_to_a_user_becomes_the_principals(origin_class: str) -> None:
     assert of_class(origin_class)["owner_user"] == "ana"
     assert of_class(origin_class, owner_user="ben")["owner_user"] == "ben"
+    assert of_class(origin_class, owner_user="")["owner_user"] is None
 
 
 def test_other_rows_without_a_user_belong_to_the_whole_project() -> None:
     assert of_class("project-doc")["owner_user"] is None
+
+
+def test_a_text_without_version_and_place_is_its_own_version() -> None:
+    same, other, placed, named = imported(
+        {"source_id": "a:b", "path": "a.md", "text": "x"},
+        {"source_id": "a:b", "path": "b.md", "text": "y"},
+        {"source_id": "a:b", "path": "c.md", "text": "x", "line_start": 3},
+        {"source_id": "a:b", "path": "d.md", "text": "x", "version": "v7"},
+    )
+    assert same["version"] == "sha256:2d711642b726b044"
+    assert other["version"] not in (None, same["version"])
+    assert (placed["version"], named["version"]) == (None, "v7")
+
+
+def test_a_version_tells_nothing_of_a_secret() -> None:
+    keys = [f"token AKIA{letter * 16}" for letter in "BC"]
+    first, second = imported(*({"source_id": "a:b", "text": key} for key in keys))
+    assert first["version"] == second["version"]
 
 
 def test_nulls_that_mean_something_stay() -> None:

@@ -16,6 +16,10 @@ def test_a_name_is_found_as_written_by_its_last_part_and_in_any_case() -> None:
     assert definition_keys(" ") == []
 
 
+def test_the_words_of_a_title_are_no_names() -> None:
+    assert definition_keys("calls auth.login") == ["calls auth.login"]
+
+
 def test_a_path_is_found_by_every_suffix_and_its_stem() -> None:
     assert path_keys("src/App/url.test.ts") == ["src/app/url.test.ts", "app/url.test.ts", "url.test.ts", "url.test"]
     assert path_keys(".gitignore") == [".gitignore"]

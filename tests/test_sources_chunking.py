@@ -297,6 +297,12 @@ def test_typescript_is_cut_by_definition(path: str) -> None:
     assert by_section["User"].text.startswith("@sealed")
 
 
+def test_a_test_block_defines_nothing_that_it_is_named_for() -> None:
+    (chunk,) = chunk_document("a.test.ts", 'describe("createSession", () => {\n  it("works", () => {\n  })\n})\n')
+    assert chunk.section == "createSession"
+    assert chunk.symbols == ("createSession > works",)
+
+
 def test_describe_and_it_are_definitions() -> None:
     cases = "".join(
         f"  it('does {i}', async () => {{\n" + "    expect(run()).toBe(1)\n" * 12 + "  })\n\n" for i in range(6)

@@ -167,6 +167,28 @@ def test_memory_states(tmp_path, status: str, lifecycle: str, standing: str) -> 
     assert row["owner_user"] == "ana"
 
 
+@pytest.mark.parametrize(
+    ("scope", "owner"),
+    [
+        ({}, "ana"),
+        ({"user": "ben"}, "ben"),
+        ({"user": None}, None),
+        ({"visibility": "project"}, None),
+        ({"visibility": "private"}, "ana"),
+        ({"visibility": "user", "user": "ben"}, "ben"),
+    ],
+)
+def test_a_memory_is_the_whole_projects_only_if_its_scope_says_so(tmp_path, scope: dict, owner: str | None) -> None:
+    (row,) = stored(records.read_memory, lines(tmp_path, {**MEMORY, "scope": scope}))
+    assert row["owner_user"] == owner
+
+
+def test_a_private_memory_is_never_the_whole_projects(tmp_path) -> None:
+    private = {**MEMORY, "status": "private", "scope": {"user": None}}
+    (row,) = stored(records.read_memory, lines(tmp_path, private))
+    assert row["owner_user"] == "ana"
+
+
 def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
     later = {**MEMORY, "content": "Fixtures declare every role.", "createdAt": "2026-05-10T00:00:00Z"}
     rows, report = read(records.read_memory, lines(tmp_path, later, MEMORY))
@@ -184,6 +206,11 @@ def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
             r"Expected low, medium, high or a number from 0 to 1, got 'sure' - at .*:1.confidence",
         ),
         ({"scope": "shop"}, r"Expected an object, got 'str' - at .*:1.scope"),
+        ({"scope": {"visibility": "all"}}, r"Expected one of project, user, got 'all' - at .*:1.scope.visibility"),
+        (
+            {"scope": {"visibility": "project", "user": "ben"}},
+            r"Expected no user beside visibility project, got 'ben' - at .*:1.scope.user",
+        ),
         ({"sourceRefs": [3]}, r"Expected text, got 'int' - at .*:1.sourceRefs\[0\]"),
         ({"validFrom": "soon"}, r"got 'soon' - at .*:1.validFrom"),
     ],

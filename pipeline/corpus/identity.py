@@ -15,10 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.digests import _rows as row_forms
+from ...nodes.digests import row_forms
 from ...nodes.tables import EVIDENCE, PLACEMENTS
 
-ID_COLUMNS = ("owner_project", "owner_user", "source_id", "path", "section", "text_sha256", "occurrence")
+ID_COLUMNS = (
+    "owner_project", "owner_user", "source_id", "path", "section", "text_sha256", "occurrence", "branch", "workspace_root",
+)  # fmt: skip
+"""What makes a row itself. Branch and work tree are in it, so that the same text on two code lines, or committed and in an
+edited file, are two rows: neither takes the other's place."""
 _FROM_ID = {"evidence_id", *ID_COLUMNS, "text"}
 DESCRIBING_COLUMNS = tuple(
     name for name, column in EVIDENCE.columns.items() if column.digest and name not in _FROM_ID | {"length"}

@@ -4,10 +4,11 @@ Gives: `outline_code`, `(Lines, splitter) -> Outline` for Python, JavaScript, Ty
 for every other language (line windows, names by pattern). `section` is the qualified name (`Context.invoke`,
 `suite > test`), None at module level.
 
-What one would otherwise get wrong: comments and decorators above a definition belong to it; a class is one segment while
-it is small and is split at its methods beyond that; a statement between definitions that is too short to stand alone
-(`else:`, a class line) goes with what follows. Trees are only used for line numbers and names, so a file that does not
-parse still gives segments.
+What one would otherwise get wrong: `describe("createSession")` defines no `createSession`; a test block is known by its
+title, and a title of one word names something else. Comments and decorators above a definition belong to it; a class is
+one segment while it is small and is split at its methods beyond that; a statement between definitions that is too short
+to stand alone (`else:`, a class line) goes with what follows. Trees are only used for line numbers and names, so a file
+that does not parse still gives segments.
 """
 
 from __future__ import annotations
@@ -139,7 +140,10 @@ def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definitio
         open_.append(definition)
     symbols: list[tuple[int, str]] = []
     for definition in ordered:
-        symbols.extend((definition.name_line, name) for name in dict.fromkeys((definition.qualified, definition.name)))
+        names = dict.fromkeys((definition.qualified, definition.name))
+        symbols.extend(
+            (definition.name_line, name) for name in names if definition.kind != "test" or len(name.split()) > 1
+        )
     for byte, line, name in constants:
         owner = next((d for d in reversed(ordered) if d.bytes[0] <= byte < d.bytes[1]), None)
         if owner is not None and owner.name == name and owner.name_line == line:

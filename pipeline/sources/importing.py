@@ -4,7 +4,9 @@ Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `
 with every column, and an `ImportReport` of what was assumed, left out and masked.
 
 What one would otherwise get wrong: a null is filled only where this module says so. `principals`, `branch`,
-`workspace_root`, `test_suite` and `valid_*` keep their nulls, because there null has a meaning of its own.
+`workspace_root`, `test_suite` and `valid_*` keep their nulls, because there null has a meaning of its own. A memory,
+session event or preference is the importing principal's unless it names a user; an empty `owner_user` says that it is
+the whole project's.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.digests import text_sha256
 from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
@@ -117,6 +120,7 @@ def normalise(
     _fill_times(fill, columns, now)
     fill.constant("generated", False)
     columns["redactions"] = _redact(columns, report)
+    _fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
     report.written = len(columns["text"])
     return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA), report
@@ -182,9 +186,10 @@ def _fill_owner(fill: _Filler, columns: dict[str, pa.Array], project: str) -> No
 
 
 def _fill_owner_user(fill: _Filler, columns: dict[str, pa.Array], principal: str) -> None:
-    """Null = the whole project, but a memory, session event or preference is the importing principal's."""
+    """Null = the whole project, but a memory, session event or preference is the importing principal's; "" = the project."""
     of_user = pc.is_in(columns["origin_class"], pa.array(sorted(OWNED_BY_USER)))
     fill.values("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
+    columns["owner_user"] = pc.if_else(pc.equal(columns["owner_user"], ""), None, columns["owner_user"])
 
 
 def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: ImportReport, where: Where) -> None:
@@ -207,7 +212,9 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
     if "private" in words:
         private = pc.fill_null(pc.equal(given, "private"), False)
         columns["owner_user"] = pc.if_else(
-            pc.and_(private, pc.is_null(columns["owner_user"])), pa.scalar(principal), columns["owner_user"]
+            pc.and_(private, pc.equal(pc.fill_null(columns["owner_user"], ""), "")),
+            pa.scalar(principal),
+            columns["owner_user"],
         )
     if "conflicted" in words:
         alone = pc.and_(pc.fill_null(pc.equal(given, "conflicted"), False), pc.is_null(columns["conflict_set"]))
@@ -248,6 +255,16 @@ def _fill_times(fill: _Filler, columns: dict[str, pa.Array], now: datetime) -> N
         pc.less_equal(columns["event_time"], instant),
     )
     fill.values("recorded_time", pc.if_else(pc.fill_null(own, False), columns["event_time"], instant))
+
+
+def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
+    """A text of which neither version nor place is known is its own version, so that a citation leads back to it."""
+    known = [pc.is_valid(columns[name]) for name in ("version", "line_start", "byte_start")]
+    lost = pc.invert(pc.or_(pc.or_(known[0], known[1]), known[2]))
+    if pc.any(lost).as_py():
+        digest = pc.utf8_slice_codeunits(text_sha256(columns["text"].filter(lost)), 0, 16)
+        versions = pc.binary_join_element_wise("sha256", digest, ":")
+        fill.values("version", pc.replace_with_mask(pa.nulls(len(lost), pa.string()), lost, versions.cast(pa.string())))
 
 
 def _redact(columns: dict[str, pa.Array], report: ImportReport) -> pa.Array:

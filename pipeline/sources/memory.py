@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError
+from ...nodes.vocabulary import Vocabulary
 from .documents import file_rows
 from .jsonl import Record, files_of, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
@@ -25,6 +26,10 @@ from .report import SourceReport
 __all__ = ["read_memory", "read_preferences"]
 
 _CONFIDENCE = {"low": 0.25, "medium": 0.5, "high": 0.9}
+_SCOPE_VISIBILITY = Vocabulary("visibility", ("project", "user"), {"team": "project", "private": "user"})
+_USER = ("user", "userId", "user_id")
+_WHOLE_PROJECT = ""
+"""What an import says where no user owns a row of a class that users own (see `importing`)."""
 _EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
 
 
@@ -33,8 +38,10 @@ def read_memory(
 ) -> Iterator[pa.Table]:
     """One row per memory; `source_id` is `memory:<name>` (the file's name by default), `path` `memory/<id>`.
 
-    Each memory is a document of its own, with its own lines. Where an id comes twice, the later one (by time, then
-    line) supersedes the earlier. A file that was read whole is named in `report.complete_sources`.
+    Each memory is a document of its own, with its own lines. It belongs to the user that it or its scope names, else to
+    the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. Where
+    an id comes twice, the later one (by time, then line) supersedes the earlier. A file that was read whole is named in
+    `report.complete_sources`.
 
     Raises:
         InputError: naming file, line and field.
@@ -96,12 +103,17 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
     text = record.required("content", "text")
     status = record.required("status", "lifecycle", "state")
     scope = record.mapping("scope")
+    shared = _shared(scope)
     common = common_fields(record)
     within = common_fields(scope)
     scoped = {
         key: common[key] or within[key]
         for key in ("namespace", "branch", "workspace_root", "test_suite", "session_id", "owner_user")
     }
+    if shared and scoped["owner_user"]:
+        raise InputError.expected("no user beside visibility project", scoped["owner_user"], f"{scope.at}.user")
+    if shared or (not scoped["owner_user"] and any(scope.fields.get(name, "") is None for name in _USER)):
+        scoped["owner_user"] = _WHOLE_PROJECT
     row = {
         **common,
         **scoped,
@@ -122,6 +134,13 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
         "version": record.version,
     }
     yield from rows_of_text(text, "memory.md", row)
+
+
+def _shared(scope: Record) -> bool:
+    """Whether the scope calls itself visible to the whole project; the word is taken out of it."""
+    word = scope.word(_SCOPE_VISIBILITY, "visibility")
+    scope.fields = {name: value for name, value in scope.fields.items() if name != "visibility"}
+    return word == "project"
 
 
 def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:

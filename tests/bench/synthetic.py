@@ -13,7 +13,12 @@ import pyarrow as pa
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
-KINDS = (("workspace", "code"), ("project-doc", "doc"), ("artifact", "test-log"), ("decision-record", "decision-record"))
+KINDS = (
+    ("workspace", "code"),
+    ("project-doc", "doc"),
+    ("artifact", "test-log"),
+    ("decision-record", "decision-record"),
+)
 
 
 def vocabulary(size: int = 20_000) -> np.ndarray:
@@ -48,7 +53,10 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
             "path": pa.array([f"src/{symbols[i].split('_')[0]}/{symbols[i]}_{i // 8}.py" for i in range(chunks)]),
             "section": pa.array(symbols.tolist()),
             "text": pa.array(
-                [f"def {s}(value):\n    {t}\n" if c else f"{t}\n" for s, t, c in zip(symbols, texts, is_code, strict=True)],
+                [
+                    f"def {s}(value):\n    {t}\n" if c else f"{t}\n"
+                    for s, t, c in zip(symbols, texts, is_code, strict=True)
+                ],
                 pa.large_string(),
             ),
             "symbols": pa.array([[s] if c else [] for s, c in zip(symbols.tolist(), is_code, strict=True)]),

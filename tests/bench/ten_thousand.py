@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import synthetic
-
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -77,13 +76,15 @@ def measure(work: Path, chunks: int, projects: int, count: int) -> dict[str, obj
         "peak_resident_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "commit": subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip(),
+        "commit": subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        ).stdout.strip(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": f"python tests/bench/ten_thousand.py {' '.join(sys.argv[1:])}".strip(),
     }
 
 
-def build(rows, corpus_path: Path) -> None:  # noqa: ANN001 - a pyarrow Table
+def build(rows, corpus_path: Path) -> None:
     now = datetime(2026, 11, 1, tzinfo=UTC)
     normal, _ = normalise(rows, project="p000", principal="bench", now=now)
     Corpus.create(corpus_path).publish(normal, now=now)

@@ -15,7 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from promises import check_conservation, check_contributions, check_hard_budget, check_non_interference, check_one_answer
+from promises import (
+    check_conservation,
+    check_contributions,
+    check_hard_budget,
+    check_non_interference,
+    check_one_answer,
+)
+from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
     boundary_filtering,
     boundary_gates,
@@ -27,8 +34,10 @@ from scoped_retrieval.nodes import (
     second_wall,
     task_aware_reranking,
 )
-from scoped_retrieval.nodes import audit_snapshot as audit
+from scoped_retrieval.nodes.tables import DECISIONS
 from worlds import World, foreign_rows, worlds
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for
 
 SEARCH = settings(
     max_examples=40,
@@ -134,14 +143,13 @@ def batch_dependent_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     """The record forgets one candidate."""
-    right = audit.decision_columns
 
-    def wrong(*args: Any, **named: Any) -> Any:
-        columns = right(*args, **named)
-        size = len(columns["evidence_id"])
-        return {name: column[: size - 1] if size else column for name, column in columns.items()}
+    class Forgetful:
+        @staticmethod
+        def build(columns: Any) -> Any:
+            return DECISIONS.build(columns).slice(1)
 
-    monkeypatch.setattr(audit, "decision_columns", wrong)
+    monkeypatch.setattr(audit, "DECISIONS", Forgetful)
 
 
 def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import PROFILE
 from promises import (
     check_conservation,
     check_contributions,
@@ -15,7 +16,6 @@ from promises import (
     check_one_answer,
     check_replay,
 )
-from profiles import PROFILE
 from worlds import Row, World, foreign_rows, worlds
 
 

@@ -6,13 +6,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
-from worlds import GRANTS, NOW, Row, World
-
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import LANES, Line, run_line
@@ -23,6 +20,7 @@ from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
+from worlds import GRANTS, NOW, Row
 
 Tables = dict[str, pa.Table]
 
@@ -37,7 +35,9 @@ def built(rows: Sequence[Row], *, split: bool = False) -> Iterator[Path]:
         for project in projects:
             part = [row for row in rows if project in (None, row["owner_project"])]
             if part:
-                table, _ = normalise(pa.Table.from_pylist(part, schema=_schema(part)), project="shop", principal="ana", now=NOW)
+                table, _ = normalise(
+                    pa.Table.from_pylist(part, schema=_schema(part)), project="shop", principal="ana", now=NOW
+                )
                 corpus.publish(table, now=NOW)
         (path / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
         yield path
@@ -58,7 +58,9 @@ def line_of(corpus: Path, *, lanes: Sequence[str] = LANES) -> Line:
     parts = provenance(
         generation=opened.generation, policies=POLICIES.digest, grants=grants.digest, encoder=None, settings={}
     )
-    return Line(opened, POLICIES.inputs(), grants.table, parts, lanes=tuple(lanes), lanes_off={"semantic": "no encoder"})
+    return Line(
+        opened, POLICIES.inputs(), grants.table, parts, lanes=tuple(lanes), lanes_off={"semantic": "no encoder"}
+    )
 
 
 def answers(line: Line, asked: Sequence[Row]) -> Tables:
@@ -94,11 +96,18 @@ def caller_view(tables: Tables) -> dict[str, pa.Table]:
     return view
 
 
-def rows_of(tables: Tables, request_id: str) -> dict[str, list[Row]]:
-    """The rows of one request, table by table, envelope columns left out."""
-    found = {}
-    for name, table in tables.items():
-        columns = [c for c, declared in TABLES[name].columns.items() if declared.digest]
-        mine = table.filter(pc.equal(table["request_id"], request_id)) if "request_id" in table.column_names else table
-        found[name] = mine.select(columns).to_pylist()
-    return found
+INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
+"""Tables made from A(r) alone: every column of them but the envelope, not only what callers see."""
+
+
+def inside_view(tables: Tables) -> dict[str, pa.Table]:
+    """What is computed from admissible rows: it may not move when other rows do, scores included."""
+    view = {name: tables[name].select(_kept(name)) for name in INSIDE}
+    for name in ("hits", "candidates"):
+        shown = pc.invert(tables[name]["withheld"])
+        view[name] = tables[name].filter(shown).select(_kept(name))
+    return view
+
+
+def _kept(name: str) -> list[str]:
+    return [c for c, declared in TABLES[name].columns.items() if declared.digest or c == "request_id"]

@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from asking import answers, built, caller_view, line_of, rows_of, together
-from worlds import Row, World
-
+from asking import answers, built, caller_view, inside_view, line_of, together
 from scoped_retrieval.nodes.token_counting import Counters
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from worlds import Row, World
 
 
 def check_non_interference(world: World, planted: list[Row]) -> None:
     """Rows outside A(r) change nothing that the caller of r sees, byte for byte."""
     with built(world.rows) as before, built([*world.rows, *planted]) as after:
-        first = caller_view(answers(line_of(before), world.requests))
-        second = caller_view(answers(line_of(after), world.requests))
-    for name, table in first.items():
-        assert table.to_pylist() == second[name].to_pylist(), name
+        first = answers(line_of(before), world.requests)
+        second = answers(line_of(after), world.requests)
+    for view in (caller_view, inside_view):
+        changed = view(second)
+        for name, table in view(first).items():
+            assert table.to_pylist() == changed[name].to_pylist(), name
 
 
 def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> None:
@@ -94,7 +95,9 @@ def check_replay(world: World) -> None:
             tables = together(corpus, list(world.requests), shard=2, runs=runs)
         store = RunStore(runs)
         assert verify(store, store.list()[0].run_id).ok
-        blocks = dict(zip(tables["blocks"]["request_id"].to_pylist(), tables["blocks"]["text"].to_pylist(), strict=True))
+        blocks = dict(
+            zip(tables["blocks"]["request_id"].to_pylist(), tables["blocks"]["text"].to_pylist(), strict=True)
+        )
         for row in tables["snapshots"].to_pylist():
             again = replay(store, row["snapshot_id"])
             assert again.snapshot["snapshot_digest"] == row["snapshot_digest"]
@@ -104,9 +107,3 @@ def check_replay(world: World) -> None:
 def _digests(tables: dict[str, pa.Table]) -> dict[str, str]:
     snapshots = tables["snapshots"]
     return dict(zip(snapshots["request_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True))
-
-
-__all__ = [
-    "check_conservation", "check_contributions", "check_hard_budget", "check_non_interference", "check_one_answer",
-    "check_replay", "rows_of",
-]  # fmt: skip
