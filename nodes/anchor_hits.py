@@ -28,7 +28,7 @@ Float = NDArray[np.float64]
 
 STRONGEST_SHARE = 0.6
 DEFINED, CALLED, PATH_MENTIONED, NAME_MENTIONED = 1.0, 0.7, 0.8, 0.5
-"""Quality of a hit; everything not named here has quality 1."""
+"""Quality of a hit; everything not named here has quality 1, a row's own id as well."""
 
 SIGNALS = {
     ("test", ""): "matched failing test name",
@@ -58,7 +58,7 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
 
     Args:
         owner: request number of each candidate, ascending.
-        rows: columns path, symbols, calls and text of the candidates.
+        rows: columns evidence_id, entity, uri, path, symbols, calls and text of the candidates.
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
@@ -105,6 +105,11 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
         for text in (value, name):
             here, there = _same(owner[lists], names.cast(pa.large_string()), anchor_owner, text, named)
             yield lists[here], there, np.full(len(here), quality)
+    ids = pc.equal(flat(anchors["kind"]), "id").to_numpy(zero_copy_only=False)
+    for column in ("evidence_id", "entity", "uri") if ids.any() else ():
+        own, wanted = (pc.utf8_lower(side) for side in (flat(rows[column]).cast(pa.large_string()), value))
+        here, there = _same(owner, own, anchor_owner, wanted, ids)
+        yield here, there, np.full(len(here), DEFINED)
     yield _paths(owner, flat(rows["path"]).cast(pa.large_string()), anchor_owner, value, kind == "path")
     yield from _mentions(
         owner, flat(rows["text"]), anchor_owner, pc.if_else(pa.array(kind == "test"), name, value), kind

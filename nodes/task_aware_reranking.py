@@ -63,7 +63,7 @@ def score_terms(
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     names = (
         "evidence_kind", "origin_class", "path", "symbols", "calls", "text", "authority", "confidence", "lifecycle",
-        "generated", "event_time", "owner_project", "branch", "session_id", "test_suite",
+        "generated", "event_time", "owner_project", "branch", "session_id", "test_suite", "evidence_id", "entity", "uri",
     )  # fmt: skip
     rows = pa.table({name: flat(evidence[name].take(bounded_candidates["row"])) for name in names})
     asked = contracts.take(pa.array(owner))

@@ -126,6 +126,8 @@ def test_lexical_is_relative_to_the_mean_of_the_requests_own_candidates() -> Non
         ({"symbols": ["test_default"]}, anchor("test", "tests/test_app.py::TestApp::test_default[a]"), 1.0),
         ({"text": "FAILED test_default"}, anchor("test", "tests/test_app.py::test_default"), 1.0),
         ({"text": "fixes DEL-12345"}, anchor("id", "DEL-12345"), 1.0),
+        ({"entity": "DEL-12345"}, anchor("id", "DEL-12345"), 1.0),
+        ({"uri": "https://tickets.example/Del-12345"}, anchor("id", "https://tickets.example/del-12345"), 1.0),
         ({"text": "nothing"}, anchor("id", "DEL-12345"), 0.0),
     ],
 )

@@ -26,8 +26,8 @@ from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
     boundary_filtering,
     boundary_gates,
-    budget_trimming,
     gate_predicates,
+    greedy_fit,
     lane_recall,
     posting_recall,
     recall_scope,
@@ -146,21 +146,27 @@ def lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Forgetful:
         @staticmethod
-        def build(columns: Any) -> Any:
-            return DECISIONS.build(columns).slice(1)
+        def build(columns: Any, **named: Any) -> Any:
+            return DECISIONS.build(columns, **named).slice(1)
 
     monkeypatch.setattr(audit, "DECISIONS", Forgetful)
 
 
 def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
-    right = budget_trimming.fit
+    monkeypatch.setattr(greedy_fit, "HEADER", "")
+    monkeypatch.setattr(greedy_fit, "CLOSING", "")
+    right = greedy_fit.Costs.of
 
-    def wrong(owner: Any, texts: Any, costs: Any, budgets: Any, counters: Any) -> Any:
-        free = {name: np.zeros_like(v) for name, v in vars(costs).items() if isinstance(v, np.ndarray)}
-        return right(owner, texts, replace(costs, **free), budgets, counters)
+    def wrong(beside: Any, *args: Any) -> Any:
+        def free(items: Any) -> Any:
+            found = beside(items)
+            numbers = {n: np.zeros_like(v) for n, v in vars(found).items() if isinstance(v, np.ndarray)}
+            return replace(found, **numbers)
 
-    monkeypatch.setattr(budget_trimming, "fit", wrong)
+        return right(free, *args)
+
+    monkeypatch.setattr(greedy_fit.Costs, "of", wrong)
 
 
 def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,8 @@ def together(corpus: Path, requests: Sequence[Row], *, shard: int, runs: Path | 
             corpus, principal="ana", encoder=None, runs=store, shard_requests=shard, clock=lambda: NOW
         ) as retriever:
             summary = retriever.run([{**request} for request in requests])
-        return RunStore(store).open(summary.run_id).tables()
+        run = RunStore(store).open(summary.run_id)
+        return {name: run.table(name, texts=True) for name in run.tables()}
 
 
 def caller_view(tables: Tables) -> dict[str, pa.Table]:

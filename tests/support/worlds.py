@@ -64,7 +64,7 @@ def rows(draw: st.DrawFn) -> Row:
     """One row; most fields at their harmless value, any of them able to shut a gate."""
     origin, kind = draw(st.sampled_from(KINDS))
     words = draw(st.one_of(st.sampled_from(TWINS), st.lists(st.sampled_from(WORDS), min_size=2, max_size=10)))
-    project = draw(st.sampled_from(PROJECTS))
+    project = draw(st.sampled_from(["shop"] * 5 + list(PROJECTS)))
     return {
         "source_id": f"{origin}:{draw(st.sampled_from(['one', 'two']))}",
         "origin_class": origin,
@@ -76,15 +76,15 @@ def rows(draw: st.DrawFn) -> Row:
         "text": " ".join(words),
         "symbols": draw(st.sampled_from([[], ["createUser"], ["session"]])),
         "calls": draw(st.sampled_from([[], ["createUser"], ["retry"]])),
-        "zone": draw(st.sampled_from(["public", "internal", "internal", "private", "restricted"])),
-        "declared_visibility": draw(st.sampled_from(["model-visible"] * 4 + ["runtime-only", "user-only"])),
-        "lifecycle": draw(st.sampled_from(["verified"] * 4 + ["candidate", "deprecated", "revoked"])),
+        "zone": draw(st.sampled_from(["public"] + ["internal"] * 6 + ["private", "restricted"])),
+        "declared_visibility": draw(st.sampled_from(["model-visible"] * 8 + ["runtime-only", "user-only"])),
+        "lifecycle": draw(st.sampled_from(["verified"] * 8 + ["candidate", "deprecated", "revoked"])),
         "authority": draw(st.integers(0, 3)),
-        "principals": draw(st.sampled_from([None, None, None, [], ["ana"], ["core"], ["bo"]])),
-        "branch": draw(st.sampled_from([None, None, "main", "dev"])),
-        "test_suite": draw(st.sampled_from([None, None, None, "unit", "e2e"])),
+        "principals": draw(st.sampled_from([None] * 8 + [[], ["ana"], ["core"], ["bo"]])),
+        "branch": draw(st.sampled_from([None] * 5 + ["main", "dev"])),
+        "test_suite": draw(st.sampled_from([None] * 6 + ["unit", "e2e"])),
         "conflict_set": draw(st.sampled_from([None, None, None, "c1"])),
-        "recorded_time": draw(_days(-40, 5)),
+        "recorded_time": draw(_days(-80, 3)),
         "superseded_at": draw(st.one_of(st.none(), st.none(), _days(6, 8), _days(-3, -1))),
         "valid_until": draw(st.one_of(st.none(), st.none(), _days(-5, 5))),
         "deleted_at": None,
@@ -124,6 +124,8 @@ def requests(draw: st.DrawFn, number: int) -> Row:
 def worlds(draw: st.DrawFn, *, max_rows: int = 40, asked: int = REQUESTS) -> World:
     """A corpus and `asked` requests of principal `ana` in project `shop`."""
     many = draw(st.lists(rows(), min_size=10, max_size=max_rows))
+    twin = draw(st.sampled_from(many))
+    many += [{**twin, "source_id": f"{twin['origin_class']}:copy{n}"} for n in range(draw(st.integers(0, 8)))]
     for ordinal, row in enumerate(many):
         row["entity"] = f"e{ordinal}"
         row["line_start"] = row["line_end"] = ordinal + 1

@@ -1,0 +1,300 @@
+"""The demo corpus, one switch at a time: every lane, intent, policy, shape, purpose and form changes what a model reads.
+
+Each case asks one request twice, with one thing switched, and names what it brings into the block.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from numpy.typing import NDArray
+from scoped_retrieval.nodes import vocabulary
+from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.demo import run_demo
+from scoped_retrieval.pipeline.driver import LANES
+from scoped_retrieval.pipeline.policies import Policies, load_policies
+from scoped_retrieval.pipeline.retrieval import Retrieval
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.sources.importing import normalise
+
+NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
+WITHOUT_MODEL = tuple(lane for lane in LANES if lane != "semantic")
+POLICIES = load_policies()
+Request = dict[str, Any]
+
+FAILING_TEST: Request = {
+    "purpose": "fix-test",
+    "question": "Why does the auth suite fail, and what may be changed?",
+    "anchors": {
+        "failing_test": "tests/auth/session.test.ts",
+        "error_text": "expected role admin, received undefined",
+        "current_files": ["src/auth/session.ts", "tests/auth/session.fixture.ts"],
+    },
+    "test_suite": "auth",
+    "budget": {"max_tokens": 2400},
+}
+VERIFIED: Request = {"lifecycle": "verified", "declared_standing": "evidence"}
+DEFAULT_ROLE: Request = {"purpose": "answer-question", "question": "What is the default role of a session?"}
+
+
+class WordsByTheirStart:
+    """A stand-in for a model: texts are alike as far as their words begin with the same four letters."""
+
+    profile = "words-by-their-start/1"
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        vectors = np.zeros((len(texts), 512))
+        for row, text in enumerate(texts):
+            for word in re.findall(r"[a-z]{4,}", text.lower()):
+                vectors[row, int.from_bytes(hashlib.sha256(word[:4].encode()).digest()[:2], "big") % 512] += 1
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return np.clip(np.rint(vectors * 2**15), 0, 2**15 - 1).astype(np.int16)
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo as it is installed, without model and repository."""
+    return run_demo(tmp_path_factory.mktemp("demo") / "d", semantic=False, say=lambda _: None).folder
+
+
+@pytest.fixture(scope="session")
+def ask(demo_folder: Path) -> Callable[..., Retrieval]:
+    """Ask as `ana` in `shop`, at nine in the morning of the story."""
+    demo = Corpus.open(demo_folder / "corpus")
+
+    def answer(request: Request, corpus: Corpus | None = None, **how: Any) -> Retrieval:
+        return known(json.dumps(request)) if corpus is None and not how else fresh(request, corpus, **how)
+
+    def fresh(request: Request, corpus: Corpus | None = None, **how: Any) -> Retrieval:
+        options = {"lanes": WITHOUT_MODEL, "policies": POLICIES, "encoder": None, "clock": lambda: NOW} | how
+        grants = demo_folder / "grants.yaml"
+        with Retriever.open(corpus or demo, principal="ana", grants=grants, **options) as retriever:
+            return retriever.retrieve({"project": "shop", "as_of": NOW.isoformat(), **request})
+
+    known = functools.cache(lambda request: fresh(json.loads(request)))
+    return answer
+
+
+@pytest.fixture
+def described(demo_folder: Path, tmp_path: Path) -> Callable[..., Corpus]:
+    """A copy of the demo corpus in which the row of an entity is described otherwise."""
+
+    def publish(entity: str, encoder: Any = None, **columns: Any) -> Corpus:
+        path = shutil.copytree(demo_folder / "corpus", tmp_path / f"corpus-{len(list(tmp_path.iterdir()))}")
+        corpus = Corpus.open(path)
+        frame = corpus.frame(["shop"])
+        (row,) = frame.evidence.filter(pc.equal(frame.evidence["entity"], entity)).to_pylist()
+        (place,) = frame.placements.filter(pc.equal(frame.placements["evidence_id"], row["evidence_id"])).to_pylist()
+        known = {**place, **row, **columns}
+        fields = [field for field in IMPORT_ROWS.schema if field.name in known]
+        rows = pa.Table.from_pylist([known], schema=pa.schema(fields))
+        normal, _ = normalise(rows, project="shop", principal="ana", now=NOW)
+        corpus.publish(normal, now=NOW, encoder=encoder)
+        return corpus
+
+    return publish
+
+
+def places(found: Retrieval) -> list[str]:
+    """The cited places, without their lines and sections."""
+    return [citation["path"] for citation in found.citations]
+
+
+def forms(found: Retrieval) -> dict[str, str]:
+    """How each place is shown; of several items of a place the best."""
+    form = {item["label"]: item["form"] for item in found.tables["trimmed"].to_pylist()}
+    return {citation["path"]: form[citation["label"]] for citation in reversed(found.citations)}
+
+
+def fence(found: Retrieval, place: str) -> str:
+    """The line that opens the best text cited at a place."""
+    return re.search(rf"(?m)^\[[a-z-]+#\d+\] {re.escape(place)}#.*\n(<<.*)$", found.block)[1]
+
+
+# --- lanes
+
+
+LANE_CASES = {
+    "lexical": (DEFAULT_ROLE, "docs/auth/default-role.md"),
+    "symbol": (
+        {"purpose": "explain-code", "question": "What guards it?", "anchors": {"symbols": ["renderDashboard"]}},
+        "src/auth/session.ts",  # defines what renderDashboard calls, and names no dashboard
+    ),
+    "recent": ({"purpose": "answer-question", "question": "What happened last?"}, "sessions/s-021"),
+    "exact": ({"purpose": "answer-question", "question": "{}?"}, "forum-default-role.md"),  # asked for by its id
+    "expansion": ({"purpose": "explain-code", "question": "Which token?"}, "memory/mem-source-record"),
+    "semantic": ({"purpose": "explain-code", "question": "Migrants?"}, "docs/runbooks/role-migration.md"),
+}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_each_lane_brings_evidence_that_no_other_lane_brings(ask, described, demo_folder, lane: str):
+    request, place = LANE_CASES[lane]
+    frame = Corpus.open(demo_folder / "corpus").frame(["shop"])
+    named = frame.evidence.filter(pc.equal(frame.evidence["path"], place))["evidence_id"][0].as_py()
+    request = {**request, "question": request["question"].format(named)}
+    encoder = WordsByTheirStart() if lane == "semantic" else None
+    corpus = described("ADR-011", encoder) if encoder else None
+    lanes = LANES if encoder else WITHOUT_MODEL
+    with_lane = ask(request, corpus, lanes=lanes, encoder=encoder)
+    without = ask(request, corpus, lanes=[each for each in lanes if each != lane], encoder=encoder)
+    assert place in places(with_lane)
+    assert place not in places(without)
+    assert with_lane.block != without.block
+
+
+# --- intents
+
+
+@pytest.mark.parametrize(
+    ("intent", "place"),
+    [
+        ("find-error", "vitest-auth-2026-05-20.log"),
+        ("find-code", "tests/auth/session.fixture.ts"),
+        ("find-rule", "docs/auth/testing.md"),
+        ("find-memory", "memory/mem-fixture"),
+        ("find-decision", "2026-04-14_no-default-role_v01.md"),
+    ],
+)
+def test_each_intent_brings_evidence_that_no_other_intent_brings(ask, intent: str, place: str):
+    rules = POLICIES.plan_rules.filter(pc.not_equal(POLICIES.plan_rules["intent"], intent))
+    less: Policies = dataclasses.replace(POLICIES, plan_rules=rules)
+    planned, unplanned = ask(FAILING_TEST), ask(FAILING_TEST, policies=less)
+    assert place in places(planned)
+    assert place not in places(unplanned)
+    assert planned.block != unplanned.block
+
+
+def test_no_lane_and_no_intent_is_left_out_here():
+    assert set(LANE_CASES) == set(LANES) == set(vocabulary.LANES.values) - {"graph"}
+    assert set(POLICIES.plan_rules["intent"].to_pylist()) == set(vocabulary.INTENTS.values)
+
+
+# --- merge policies, shapes, purposes
+
+
+MERGED = {
+    "interleave-by-relevance": lambda row: -row["merge_score"],
+    "authority-first": lambda row: (-row["authority"], -row["merge_score"]),
+    "evidence-balanced": lambda row: (row["nth_of_kind"], -row["merge_score"]),
+}
+
+
+@pytest.mark.parametrize("policy", vocabulary.MERGE_POLICIES.values)
+def test_each_merge_policy_chooses_another_pool(ask, demo_folder, policy: str):
+    narrow = {**FAILING_TEST, "budget": {"pool_k": 5}}
+    found = {each: ask({**narrow, "merge_policy": each}) for each in vocabulary.MERGE_POLICIES.values}
+    mine = found.pop(policy)
+    assert all(mine.block != other.block for other in found.values())
+    stored = {
+        row["evidence_id"]: row
+        for row in Corpus.open(demo_folder / "corpus").frame(["shop"]).evidence.drop(["text"]).to_pylist()
+    }
+    pool = [row | stored[row["evidence_id"]] for row in mine.tables["candidates"].to_pylist() if not row["withheld"]]
+    kinds = Counter()
+    for row in sorted(pool, key=lambda row: -row["merge_score"]):
+        row["nth_of_kind"] = kinds[row["evidence_kind"]] = kinds[row["evidence_kind"]] + 1
+    assert [MERGED[policy](row) for row in pool] == sorted(MERGED[policy](row) for row in pool)
+
+
+@pytest.mark.parametrize(
+    ("shape", "texts", "headings"),
+    [("context-block", True, False), ("citation-pack", False, False), ("model-brief", True, True)],
+)
+def test_each_output_shape_reads_in_its_own_way(ask, shape: str, texts: bool, headings: bool):
+    found = {each: ask({**FAILING_TEST, "output_shape": each}).block for each in vocabulary.OUTPUT_SHAPES.values}
+    mine = found.pop(shape)
+    assert mine not in found.values()
+    assert ("\n<<" in mine) == ("\n| " in mine) == texts
+    assert ("\nFailures and logs\n" in mine) == headings
+
+
+@pytest.mark.parametrize(
+    ("purpose", "first"),
+    [
+        ("fix-test", ["rule", "code", "test-log"]),
+        ("explain-code", ["code", "rule", "doc"]),
+        ("review-risk", ["rule", "decision-record", "code"]),
+        ("answer-question", ["rule", "code", "doc"]),
+    ],
+)
+def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: str, first: list[str]):
+    found = {each: ask({**FAILING_TEST, "purpose": each}) for each in vocabulary.PURPOSES.values}
+    mine = found.pop(purpose)
+    assert all(mine.block != other.block for other in found.values())
+    assert [citation["evidence_kind"] for citation in mine.citations][:3] == first
+
+
+# --- the seven forms of projection
+
+
+def test_an_original_is_shown_whole_or_as_an_excerpt(ask):
+    whole = ask({**DEFAULT_ROLE, "budget": {"max_chunk_tokens": 400}})
+    cut = ask({**DEFAULT_ROLE, "budget": {"max_chunk_tokens": 40}})
+    place = "2026-04-14_no-default-role_v01.md"
+    assert (forms(whole)[place], forms(cut)[place]) == ("full", "excerpt")
+    assert ", excerpt" not in fence(whole, place)
+    assert ", excerpt" in fence(cut, place)
+
+
+@pytest.mark.parametrize(
+    ("form", "entity", "place", "off", "words"),
+    [
+        ("summary", "sum-014", "sessions/s-014", {"document_type": None}, ", summary"),
+        ("fact", "WIDGET-3", "widgets/refunds", {"evidence_kind": "doc"}, ", recorded fact"),
+        ("conflict-note", "mem-source-token", "memory/mem-source-token", {"conflict_set": None}, ", conflicting claim"),
+        ("hint", "mem-default", "memory/mem-default", VERIFIED, "unverified hint, weak signal"),
+    ],
+)
+def test_a_row_is_shown_in_the_form_that_its_description_gives(
+    ask, described, form: str, entity: str, place: str, off: Request, words: str
+):
+    request = {"purpose": "answer-question", "question": QUESTIONS[entity], "budget": {"max_tokens": 2400}}
+    as_stored, otherwise = ask(request), ask(request, described(entity, **off))
+    assert (forms(as_stored)[place], forms(otherwise)[place]) == (form, "full")
+    assert words in fence(as_stored, place)
+    assert words not in fence(otherwise, place)
+
+
+QUESTIONS = {
+    "sum-014": "What happened in session s-014?",
+    "WIDGET-3": "How often does the widget for refunds refresh?",
+    "mem-source-token": "Which token?",
+    "mem-default": "Which production defaults?",
+}
+
+
+def test_a_citation_list_names_what_it_does_not_show(ask):
+    shown, listed = ask(DEFAULT_ROLE), ask({**DEFAULT_ROLE, "output_shape": "citation-pack"})
+    place = "docs/auth/default-role.md"
+    assert (forms(shown)[place], forms(listed)[place]) == ("full", "reference")
+    assert place in listed.block
+    assert "There is no default role" in shown.block
+    assert "There is no default role" not in listed.block
+
+
+def test_a_runtime_only_text_is_explained_to_auditors_alone(ask, described):
+    visible, hidden = (
+        ask(FAILING_TEST, described("artifact-881", declared_visibility="model-visible")),
+        ask(FAILING_TEST),
+    )
+    assert "DEFAULT_ROLE is unset" in visible.block
+    assert "DEFAULT_ROLE is unset" not in hidden.block
+    (decision,) = [d for d in hidden.tables["decisions"].to_pylist() if d["source_id"] == "artifact:ci-environment"]
+    assert (decision["outcome"], decision["form"], decision["reason_code"]) == ("hidden", "none", "not_model_visible")
+    assert decision["reason_text"]
