@@ -7,7 +7,6 @@ code snapshots (commit, path, blob_sha: each task is asked as of its own commit)
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError, StoreError
-from ..sources.chunking import chunk_document
+from ...nodes.tables import IMPORT_ROWS
+from ..sources.chunking import Chunk, chunk_document
 
 Shape = Literal["documents", "conversations", "code"]
 
@@ -138,7 +138,10 @@ class Collection:
                     "recorded_time": _instants(history["since"].map(lambda at: instants[at])),
                     "superseded_at": _instants(ends.where(history["replaced"])),
                     "deleted_at": _instants(ends.where(~history["replaced"])),
-                    **{name: pa.array(history[name].tolist()) for name in _CHUNK_COLUMNS},
+                    **{
+                        name: pa.array(history[name].tolist(), IMPORT_ROWS.columns[name].type, from_pandas=True)
+                        for name in _CHUNK_COLUMNS
+                    },
                 }
             )
 
@@ -208,7 +211,7 @@ def _rows(corpus: pd.DataFrame, **columns: object) -> pa.Table:
             data[name] = _instants(values)
         else:
             values = value.tolist() if isinstance(value, pd.Series) else [value] * len(corpus)
-            data[name] = pa.array(values, pa.string())
+            data[name] = pa.array(values, pa.string(), from_pandas=True)
     return pa.table(data)
 
 
@@ -222,14 +225,12 @@ def _path_history(snapshots: pd.DataFrame, path: str, blobs: pd.Series) -> pd.Da
     `since` is the first snapshot, `until` the first one without it; `replaced` says that the path still stood there.
     """
     present = set(snapshots["at"])
-    chunks = []
-    for at, sha in zip(snapshots["at"], snapshots["blob_sha"], strict=True):
-        chunks.append((at, sha))
+    chunks = sorted(zip(snapshots["at"], snapshots["blob_sha"], strict=True))
     parts = {
         sha: pd.DataFrame(_chunk_row(path, sha, chunk) for chunk in chunk_document(path, blobs[sha]))
         for sha in sorted(set(snapshots["blob_sha"]))
     }
-    stood = [parts[sha].assign(at=at) for at, sha in sorted(chunks) if len(parts[sha])]
+    stood = [parts[sha].assign(at=at) for at, sha in chunks if len(parts[sha])]
     if not stood:
         return pd.DataFrame()
     rows = pd.concat(stood, ignore_index=True)
@@ -247,11 +248,6 @@ def _path_history(snapshots: pd.DataFrame, path: str, blobs: pd.Series) -> pd.Da
     return first
 
 
-def _chunk_row(path: str, sha: str, chunk: object) -> dict[str, object]:
+def _chunk_row(path: str, sha: str, chunk: Chunk) -> dict[str, object]:
     row = {name: getattr(chunk, name, None) for name in _CHUNK_COLUMNS}
     return row | {"path": path, "version": sha}
-
-
-def write_json(path: Path, value: object) -> None:
-    """`value` as indented JSON with sorted keys and a final newline."""
-    path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.dataset as ds
+import pyarrow as pa
 
 from ...nodes.tables import HITS, RANKED
 from ..corpus import Corpus
 from ..encoder import load_encoder
 from ..grants import write_starter_grants
 from ..retriever import Retriever
+from ..runs import RunStore
 from ..sources.importing import normalise
 from .baselines import file_baseline
 from .collections import Collection
@@ -43,6 +44,7 @@ class Evaluation:
     run_id: str
     seconds_index: float
     seconds_run: float
+    statuses: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     """system -> measure -> mean."""
 
@@ -58,10 +60,9 @@ class Evaluation:
 
 def index_collection(collection: Collection, corpus_path: Path, *, semantic: bool) -> tuple[Corpus, int]:
     """The collection as a corpus at `corpus_path`, built unless it stands there already; and its row count."""
-    if (corpus_path / "CURRENT").exists():
-        corpus = Corpus.open(corpus_path)
+    corpus = Corpus.open(corpus_path) if (corpus_path / "CURRENT").exists() else Corpus.create(corpus_path)
+    if corpus.projects():
         return corpus, corpus.frame(collection.projects()).evidence.num_rows
-    corpus = Corpus.create(corpus_path)
     now = datetime.now(UTC)
     encoder = load_encoder() if semantic else None
     total = 0
@@ -70,8 +71,6 @@ def index_collection(collection: Collection, corpus_path: Path, *, semantic: boo
         normal, _ = normalise(rows, project=collection.name, principal=EVALUATION_PRINCIPAL, now=now)
         tables.append(normal)
         total += normal.num_rows
-    import pyarrow as pa
-
     corpus.publish(pa.concat_tables(tables), now=now, encoder=encoder)
     return corpus, total
 
@@ -97,7 +96,11 @@ def evaluate(
         write_starter_grants(grants, EVALUATION_PRINCIPAL, project)
     lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
     retriever = Retriever.open(
-        corpus, principal=EVALUATION_PRINCIPAL, runs=folder / "runs", grants=grants, lanes=(*lanes, "recent", "exact", "expansion")
+        corpus,
+        principal=EVALUATION_PRINCIPAL,
+        runs=folder / "runs",
+        grants=grants,
+        lanes=(*lanes, "recent", "exact", "expansion"),
     )
     requests = [request | {"budget": DEEP} for request in collection.requests(purpose=purpose, limit=limit)]
     summary = retriever.run(requests)
@@ -108,10 +111,11 @@ def evaluate(
     documents = corpus.frame(collection.projects()).evidence.select(["evidence_id", collection.key]).to_pandas()
     documents = documents.set_index("evidence_id")[collection.key]
     qrels = collection.qrels[collection.qrels["query_id"].isin({r["request_id"] for r in requests})]
-    hits = run_table(folder / "runs" / summary.run_id, HITS.name)
+    run = RunStore(folder / "runs").open(summary.run_id)
+    hits = run.table(HITS.name)
     rankings = {lane: r for lane, r in lane_rankings(hits, documents).items() if lane in lanes}
     rankings[FUSED] = fused_ranking(hits, documents, lanes)
-    rankings[FULL] = full_ranking(run_table(folder / "runs" / summary.run_id, RANKED.name), documents)
+    rankings[FULL] = full_ranking(run.table(RANKED.name), documents)
     if baselines and collection.shape == "code":
         rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
         rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
@@ -121,12 +125,8 @@ def evaluate(
         ranking = ranking[ranking["query_id"].isin(set(qrels["query_id"]))]
         write_trec_run(trec / f"{system}.run", ranking, system)
         result.metrics[system] = measure(qrels, ranking, metrics)
+    result.statuses = dict(summary.statuses)
     return result
-
-
-def run_table(run: Path, node: str) -> Any:
-    """One node's table of a finished run, all parts."""
-    return ds.dataset(run / "tables" / node, format="parquet").to_table()
 
 
 def comparison(evaluations: Sequence[Evaluation], metric: str) -> pd.DataFrame:

@@ -29,7 +29,9 @@ def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEF
         try:
             parsed[name] = ir_measures.parse_measure(name)
         except (NameError, ValueError, SyntaxError) as error:
-            raise InputError.expected("a measure by its ir_measures name, e.g. nDCG@10 or R@100", name, "--metric") from error
+            raise InputError.expected(
+                "a measure by its ir_measures name, e.g. nDCG@10 or R@100", name, "--metric"
+            ) from error
     values = ir_measures.calc_aggregate(list(parsed.values()), qrels, run)
     return {name: float(values[measure_]) for name, measure_ in parsed.items()}
 

@@ -22,9 +22,7 @@ def lane_rankings(hits: pa.Table, documents: pd.Series) -> dict[str, pd.DataFram
     """
     frame = hits.select(["request_id", "lane", "evidence_id", "rank", "score", "withheld"]).to_pandas()
     frame = frame[~frame["withheld"]]
-    return {
-        str(lane): _documents(rows.assign(score=rows["score"]), documents) for lane, rows in frame.groupby("lane")
-    }
+    return {str(lane): _documents(rows.assign(score=rows["score"]), documents) for lane, rows in frame.groupby("lane")}
 
 
 def fused_ranking(hits: pa.Table, documents: pd.Series, lanes: tuple[str, ...], k: int = 60) -> pd.DataFrame:

@@ -123,7 +123,7 @@ def line(
             )  # fmt: skip
             verdicts.append(
                 {
-                    **key, "admitted": True, "source_access": True, "model_visibility": "model-visible", "admitted_by": [],
+                    **key, "admitted": True, "source_access": True, "model_visibility": "model-visible", "admitted_by": "",
                     "standing": row.get("standing", "evidence"), "validity": "valid", "wall_disagreement": False,
                 }
             )  # fmt: skip
