@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -50,7 +50,7 @@ class Collection:
         readers = {"documents": self._document_rows, "conversations": self._message_rows, "code": self._code_rows}
         return readers[self.shape]()
 
-    def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, object]]:
+    def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """One request per judged query, scoped to its user and point in time."""
         queries = self._read("queries")
         queries = queries[queries["query_id"].isin(set(self.qrels["query_id"]))]
@@ -66,7 +66,7 @@ class Collection:
                 "as_of": self._as_of(queries),
             }
         )
-        return frame.to_dict("records")
+        return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
 
     def _as_of(self, queries: pd.DataFrame) -> pd.Series:
         if self.shape == "documents":
@@ -118,7 +118,7 @@ class Collection:
         corpus = self._read("corpus")
         corpus["at"] = corpus["commit"].map(order)
         blobs = self._read("blobs").set_index("blob_sha")["text"]
-        paths = sorted(set(corpus["path"]))
+        paths: list[str] = sorted(set(corpus["path"]))
         by_path = dict(tuple(corpus.groupby("path")))
         for start in range(0, len(paths), 200):
             frames = [_path_history(by_path[path], path, blobs) for path in paths[start : start + 200]]
@@ -126,7 +126,7 @@ class Collection:
             if not frames:
                 continue
             history = pd.concat(frames, ignore_index=True)
-            ends = history["until"].map(lambda at: instants[at] if at < len(instants) else pd.NaT)
+            ends = pd.Series([*instants, pd.NaT]).take(history["until"].to_numpy()).set_axis(history.index)
             code = history["kind"].isin(["source", "test"])
             yield pa.Table.from_pydict(
                 {
@@ -200,7 +200,7 @@ def _read_part(folder: Path, part: str, columns: list[str] | None) -> pd.DataFra
     return pq.read_table(folder / f"{part}.parquet", columns=columns).to_pandas()
 
 
-def _rows(corpus: pd.DataFrame, **columns: object) -> pa.Table:
+def _rows(corpus: pd.DataFrame, **columns: Any) -> pa.Table:
     data: dict[str, pa.Array] = {
         "entity": pa.array(corpus["doc_id"], pa.string()),
         "text": pa.array(corpus["text"], pa.large_string()),
@@ -248,6 +248,6 @@ def _path_history(snapshots: pd.DataFrame, path: str, blobs: pd.Series) -> pd.Da
     return first
 
 
-def _chunk_row(path: str, sha: str, chunk: Chunk) -> dict[str, object]:
-    row = {name: getattr(chunk, name, None) for name in _CHUNK_COLUMNS}
+def _chunk_row(path: str, sha: str, chunk: Chunk) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(chunk, name, None) for name in _CHUNK_COLUMNS}
     return row | {"path": path, "version": sha}

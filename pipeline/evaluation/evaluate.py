@@ -102,7 +102,9 @@ def evaluate(
         grants=grants,
         lanes=(*lanes, "recent", "exact", "expansion"),
     )
-    requests = [request | {"budget": DEEP} for request in collection.requests(purpose=purpose, limit=limit)]
+    requests: list[dict[str, Any]] = [
+        request | {"budget": DEEP} for request in collection.requests(purpose=purpose, limit=limit)
+    ]
     summary = retriever.run(requests)
     finished = time.perf_counter()
     result = Evaluation(

@@ -47,4 +47,4 @@ def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
 def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:
     rows = rows.assign(doc_id=rows["evidence_id"].map(documents), query_id=rows["request_id"])
     best = rows.groupby(["query_id", "doc_id"], as_index=False)["score"].max()
-    return best.astype({"query_id": str, "doc_id": str})
+    return best.assign(query_id=best["query_id"].astype(str), doc_id=best["doc_id"].astype(str))
