@@ -1,0 +1,70 @@
+"""Index or run the demo's shop in a process of its own, and kill it at the n-th touch of a file below a folder.
+
+`python killed.py index|run FOLDER N` exits with 9 when killed; with N = -1 it finishes and prints how many touches
+there were. Touches are audit events of opening, renaming, removing, linking and making folders, so a kill falls between
+any two steps of a write, staging and rename included.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+WHEN = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
+SHOP = Path(__file__).parents[2] / "data" / "demo" / "shop"
+TOUCHES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "shutil.")
+
+
+def index(folder: Path) -> str:
+    """Index the shop into `folder/corpus`; the generation."""
+    from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
+    from scoped_retrieval.pipeline.settings import load_settings
+
+    flags = {"corpus": str(folder / "corpus"), "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=folder, environ={}, user=None)
+    request = IndexRequest(
+        paths=(SHOP / "work_tree",),
+        sessions=(SHOP / "sessions.jsonl",),
+        memory=(SHOP / "memory.jsonl",),
+        semantic=False,
+    )
+    return index_into(settings, request, now=WHEN).generation
+
+
+def run(folder: Path) -> str:
+    """Run twelve requests in four shards, or finish the run that was begun; its id."""
+    from scoped_retrieval.pipeline.retriever import Retriever
+    from scoped_retrieval.pipeline.runs import RunStore
+
+    requests = [
+        {"request_id": f"r{n:02d}", "question": f"default role {n}", "project": "shop", "purpose": "answer-question"}
+        for n in range(12)
+    ]
+    with Retriever.open(
+        folder / "corpus", principal="ana", runs=folder / "runs", encoder=None, shard_requests=3, clock=lambda: WHEN
+    ) as retriever:
+        unfinished = RunStore(folder / "runs").unfinished()
+        summary = retriever.run(resume=unfinished[0]) if unfinished else retriever.run(requests)
+    return summary.run_id
+
+
+def main(what: str, folder: Path, at: int) -> None:
+    touches = 0
+
+    def watch(event: str, args: tuple[object, ...]) -> None:
+        nonlocal touches
+        if event.startswith(TOUCHES) and args and str(folder) in str(args[0]):
+            touches += 1
+            if touches - 1 == at:
+                os._exit(9)
+
+    action = {"index": index, "run": run}[what]
+    sys.addaudithook(watch)
+    action(folder)
+    print(touches)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,76 @@
+"""A process killed at any touch of a file leaves nothing half-visible, and the next one does exactly the rest.
+
+A dozen seeded kills here; two hundred under TEST_PROFILE=full.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import killed
+import pytest
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.runs import RunStore, verify
+
+SEEDS = 100 if os.environ.get("TEST_PROFILE") == "full" else 6
+SCRIPT = Path(killed.__file__)
+
+
+def child(what: str, folder: Path, at: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), what, str(folder), str(at)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shop indexed and run without a kill."""
+    folder = tmp_path_factory.mktemp("whole")
+    killed.index(folder)
+    killed.run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def touches(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """How often an undisturbed process touches a file."""
+    folder = tmp_path_factory.mktemp("counted")
+    return {what: int(child(what, folder, -1).stdout) for what in ("index", "run")}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_killed_index_is_whole_or_not_there(seed: int, whole: Path, touches: dict[str, int], tmp_path: Path) -> None:
+    at = random.Random(seed).randrange(touches["index"])
+    assert child("index", tmp_path, at).returncode == 9
+    if (tmp_path / "corpus" / "CURRENT").exists():
+        survivor = Corpus.open(tmp_path / "corpus")
+        assert survivor.verify() == []
+        assert survivor.generation in (Corpus.open(whole / "corpus").generation, empty_generation(tmp_path))
+    assert killed.index(tmp_path) == Corpus.open(whole / "corpus").generation
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_killed_run_is_finished_by_resume(seed: int, whole: Path, touches: dict[str, int], tmp_path: Path) -> None:
+    shutil.copytree(whole / "corpus", tmp_path / "corpus")
+    at = random.Random(1000 + seed).randrange(touches["run"])
+    assert child("run", tmp_path, at).returncode == 9
+    store = RunStore(tmp_path / "runs")
+    for run in store.list():
+        assert run.snapshots.num_rows == 12
+    run_id = store.list()[0].run_id if store.list() and not store.unfinished() else killed.run(tmp_path)
+    assert verify(store, run_id).ok
+    assert digests(store, run_id) == digests(RunStore(whole / "runs"), RunStore(whole / "runs").list()[0].run_id)
+    assert len(store.list()) == 1 and store.unfinished() == []
+
+
+def empty_generation(folder: Path) -> str:
+    return Corpus.create(folder / "empty").generation
+
+
+def digests(store: RunStore, run_id: str) -> dict[str, str]:
+    rows = store.open(run_id).snapshots
+    return dict(zip(rows["request_id"].to_pylist(), rows["snapshot_digest"].to_pylist(), strict=True))
