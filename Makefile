@@ -42,8 +42,8 @@ check: $(STAMP)-dev ## lint, types and import rules
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-bench: $(STAMP)-dev ## the measurements recorded in data/results
-	$(BIN)/python tests/bench/run.py
+bench: $(STAMP)-dev ## 10,000 requests over 100,000 chunks, recorded in data/results
+	$(BIN)/python tests/bench/ten_thousand.py --record
 
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto tests -m golden

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .frames import expand_ranges
+from .item_texts import text_bytes
 from .keys import flat
 from .list_columns import flattened
 from .numbers import quantise
@@ -160,8 +161,8 @@ def _mentions(
     count = np.searchsorted(owner, anchor_owner, "right") - first
     # Texts of one request lie side by side, with a NUL after each that no anchor has: a search is one scan of bytes.
     joined = pc.binary_join_element_wise(texts, *(pa.scalar(part, pa.large_string()) for part in ("\0", "")))
-    offsets = np.append(0, np.cumsum(np.asarray(pc.binary_length(joined)).astype(np.int64)))
-    every = memoryview(b"".join(joined.cast(pa.large_binary()).to_pylist()))
+    offsets, data = text_bytes(joined)
+    every = data.data
     for number, value in enumerate(distinct.dictionary.to_pylist()):
         asking = order[bounds[number] : bounds[number + 1]]
         if len(value) < 3 or "\0" in value:

@@ -95,11 +95,11 @@ def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates
     return candidates.filter(pc.and_(verdicts["admitted"], undisputed))
 
 
-def _gates_passed(removed_by: NDArray[np.int64]) -> pa.ListArray:
+def _gates_passed(removed_by: NDArray[np.int64]) -> pa.Array:
     """Names of the gates before the one that removed each row; all of them where none did."""
     names = [gate.name for gate in GATES]
-    prefixes = [names, *(names[:count] for count in range(len(names)))]
-    return pa.array(prefixes, pa.list_(pa.string())).take(pa.array(removed_by))
+    prefixes = [" ".join(names), *(" ".join(names[:count]) for count in range(len(names)))]
+    return pa.array(prefixes, pa.string()).take(pa.array(removed_by))
 
 
 def _by_gate(words: list[str], removed_by: NDArray[np.int64]) -> pa.Array:

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .digests import text_sha256
-from .greedy_fit import LIMITS, TOKENS, Beside, Budgets, Costs, Fit, fit
+from .greedy_fit import LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
 from .keys import flat, objects, pair_keys, positions, take_or
+from .recall_scope import codes_of
 from .rendering import GROUPS, TRIMMING_POLICY
 from .schema import SPAN
 from .tables import (
@@ -62,12 +63,20 @@ def fits(
     brief = pa.array(shapes[owner] == "model-brief")
     heading = pc.if_else(brief, group_lines(kinds), pa.scalar("", pa.large_string()))
     shown = fenced(work.shape)
-
-    def beside(index: Int) -> Beside:
-        pieces, which = printed(work.worst_case(index), evidence), budgets.which[owner[index]]
-        return Beside.of(pieces, heading.take(pa.array(index)), counters, budgets.names, which)
-
-    costs = Costs.of(beside, kinds, shown)
+    # Most requests print the same rows the same way: each way is measured once.
+    items = work.worst_case()
+    _, one, way = np.unique(
+        codes_of([*items.ways(), pa.array(budgets.which[owner])]), return_index=True, return_inverse=True
+    )
+    at = pa.array(one)
+    costs = Costs.of(
+        printed(items.take(one), evidence),
+        heading.take(at),
+        kinds.take(at),
+        counters,
+        budgets.names,
+        budgets.which[owner[one]],
+    ).take(way)
     result = _counted_whole(fit(owner, texts, costs, budgets, counters), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)
@@ -184,13 +193,12 @@ class _Work:
             np.int64
         )
 
-    def worst_case(self, index: Int) -> Items:
-        """The items at `index` with the longest label, line number and notes that each may get."""
+    def worst_case(self) -> Items:
+        """Every item with the longest label, line number and notes that it may get."""
         count = np.bincount(self.owner, minlength=self.requests)
         widest = 10 ** np.char.str_len(count.astype(str)).astype(np.int64) - 1
         form = np.where(self.form == "full", "excerpt", self.form)
-        line = self.texts.line_end.take(pa.array(index))
-        return self._items(index, widest[self.owner[index]], line, form[index], self.disputed[index])
+        return self._items(np.arange(len(self.owner)), widest[self.owner], self.texts.line_end, form, self.disputed)
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
         """The chosen items as they will stand in their blocks, and their texts."""

@@ -120,7 +120,7 @@ def decision_columns(
         "form": np.where(chosen, objects(take_or(trimmed["form"], item, "none")), "none"),
         "decided_by": decided_by,
         "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
-        "admitted_by": take_or(verdicts["admitted_by"], verdict, []),
+        "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
         "reason_code": reason,
         "reason_text": _words(reason, objects(take_or(ranked["selected_reason"], rank, "selected"))),
         "rank": take_or(ranked["rank"], rank),

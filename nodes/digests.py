@@ -2,9 +2,10 @@
 
 Reads: any declared table. Gives: one digest per table, or one per request of a table.
 
-The form of a table is its heading (names, types, number of rows), then column by column: which rows have a value, the
-values by bit pattern or the lengths of variable values, and their bytes. Rows that are digested apart have a form of
-their own: a header of fixed width with the same parts, then the variable values. Equal tables have equal forms however
+The form of a table is its heading (names, types), the number of rows, then column by column: which rows have a value,
+the values by bit pattern or the lengths of variable values, and their bytes. The digest of a request is that of a table
+of its rows. Single rows have a form of their own: a header of fixed width with the same parts, then the variable values.
+Equal tables have equal forms however
 they are chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from
 "1". Free text enters as its SHA-256, so that a record can be checked after a text was erased.
 """
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from .errors import SchemaError
 from .schema import Table
 
-FORM = "scoped-retrieval/logical-form/1"
+FORM = "scoped-retrieval/logical-form/2"
 """Version of the canonical form; every digest starts with it."""
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
@@ -59,10 +60,9 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     With `declared`, envelope columns are left out and free text enters by its hash; without, every column counts.
     """
     name, arrays = _digest_columns(table, declared)
-    hasher = hashlib.sha256(_heading(name, arrays, table.num_rows))
-    for array in arrays.values():
-        for data in _column(array):
-            hasher.update(np.ascontiguousarray(data).data)
+    hasher = hashlib.sha256(_heading(name, {column: array.type for column, array in arrays.items()}))
+    for _, data in _parts(arrays, np.array([0, table.num_rows])):
+        hasher.update(data.data)
     return hasher.hexdigest()
 
 
@@ -72,8 +72,8 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
     if not table.num_rows:
-        empty = hashlib.sha256(_heading(declared.name, _digest_columns(table, declared)[1], None)).digest()
-        return [empty] * len(request_ids)
+        types = {name: table.schema.field(name).type for name in _covered(table, declared)}
+        return [hashlib.sha256(_heading(declared.name, types) + bytes(8)).digest()] * len(request_ids)
     owner = _combine(pc.index_in(table["request_id"], value_set=_combine(request_ids)))
     if owner.null_count:
         keep = pc.is_valid(owner)
@@ -83,16 +83,30 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
         order = np.argsort(position, kind="stable")
         table, position = table.take(pa.array(order)), position[order]
     name, arrays = _digest_columns(table, declared)
-    offsets, data = row_forms(list(arrays.values()), table.num_rows)
-    heading = hashlib.sha256(_heading(name, arrays, None))
-    bounds = offsets[np.searchsorted(position, np.arange(len(request_ids) + 1))].tolist()
-    view = data.data
+    return _digests(name, arrays, np.searchsorted(position, np.arange(len(request_ids) + 1)))
+
+
+def _digests(name: str, arrays: dict[str, pa.Array], bounds: NDArray[np.int64]) -> list[bytes]:
+    """The digest of each range of rows [bounds[i], bounds[i + 1]) as a table of its own, 32 bytes each."""
+    heading = hashlib.sha256(_heading(name, {column: array.type for column, array in arrays.items()}))
+    cut = (_ranges(ends.tolist(), data.tobytes()) for ends, data in _parts(arrays, bounds))
     digests = []
-    for start, end in itertools.pairwise(bounds):
+    for pieces in zip(*cut, strict=True):
         hasher = heading.copy()
-        hasher.update(view[start:end])
+        hasher.update(b"".join(pieces))
         digests.append(hasher.digest())
     return digests
+
+
+def _parts(arrays: dict[str, pa.Array], bounds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Bytes]]:
+    """The bytes of the form, part by part, and where those of each range of rows begin and end."""
+    yield np.arange(len(bounds)) * 8, _bytes(np.diff(bounds))
+    for array in arrays.values():
+        yield from _column(array, bounds)
+
+
+def _ranges(bounds: list[int], data: bytes) -> list[bytes]:
+    return [data[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 def combined_digests(parts: Sequence[tuple[str, Sequence[bytes]]], prefix: str) -> list[str]:
@@ -115,11 +129,17 @@ def named_digest(values: dict[str, str]) -> str:
 def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, dict[str, pa.Array]]:
     if declared is None:
         return "", {name: _combine(table[name]) for name in table.column_names}
+    covered = _covered(table, declared)
+    table = stored_form(table.select(covered), _only(declared, covered))
+    return declared.name, {name: _combine(table[name]) for name in covered}
+
+
+def _covered(table: pa.Table, declared: Table) -> list[str]:
+    """The columns that a digest covers."""
     covered = [name for name, column in declared.columns.items() if column.digest]
     if missing := [name for name in covered if name not in table.column_names]:
         raise SchemaError(f"Expected column {missing[0]}, got none - at {declared.name}")
-    table = stored_form(table.select(covered), _only(declared, covered))
-    return declared.name, {name: _combine(table[name]) for name in covered}
+    return covered
 
 
 def _only(declared: Table, names: list[str]) -> Table:
@@ -127,9 +147,9 @@ def _only(declared: Table, names: list[str]) -> Table:
     return Table(declared.name, declared.doc, declared.key, declared.order, declared.persist, columns)
 
 
-def _heading(name: str, arrays: dict[str, pa.Array], rows: int | None) -> bytes:
-    columns = [f"{column}:{_type_name(array.type)}" for column, array in arrays.items()]
-    text = "\n".join([FORM, name, str(len(columns)), *columns, "" if rows is None else str(rows)])
+def _heading(name: str, types: dict[str, pa.DataType]) -> bytes:
+    columns = [f"{column}:{_type_name(type_)}" for column, type_ in types.items()]
+    text = "\n".join([FORM, name, str(len(columns)), *columns])
     return len(text).to_bytes(4, "little") + text.encode()
 
 
@@ -152,25 +172,37 @@ def _combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _column(array: pa.Array) -> Iterator[NDArray[np.generic]]:
-    """The parts of a column's form, in order."""
+def _column(array: pa.Array, bounds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Bytes]]:
+    """The parts of a column's form, in order: bytes, and where those of each range of rows begin and end."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    yield _validity(array, len(array))
+    yield bounds, _validity(array, len(array)).reshape(-1)
     type_ = array.type
     if pa.types.is_struct(type_):
         for child in array.flatten():
-            yield from _column(child)
+            yield from _column(child, bounds)
     elif _is_list(type_):
         counts, child = _items(array)
-        yield counts
-        yield from _column(child)
+        yield 4 * bounds, _lengths(counts)
+        yield from _column(child, np.append(0, np.cumsum(counts))[bounds])
     elif _is_variable(type_):
         offsets, data = _binary(array)
-        yield np.diff(offsets)
-        yield data
+        yield 4 * bounds, _lengths(np.diff(offsets))
+        yield offsets[bounds], data
     elif not pa.types.is_null(type_):
-        yield _fixed(array)
+        values = _fixed(array)
+        yield values.itemsize * bounds, _bytes(values)
+
+
+def _lengths(lengths: NDArray[np.int64]) -> Bytes:
+    """Lengths as four bytes each."""
+    if lengths.max(initial=0) >= 1 << 32:
+        raise SchemaError("Expected values of less than 4 GiB, got a longer one - at digest")
+    return _bytes(lengths.astype("<u4"))
+
+
+def _bytes(values: NDArray[np.generic]) -> Bytes:
+    return np.ascontiguousarray(values).view(np.uint8)
 
 
 def _items(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:

@@ -23,7 +23,7 @@ from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, R
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
 
-_WEIGHT = np.zeros(256, dtype=np.int64)
+_WEIGHT = np.zeros(256, dtype=np.uint32)
 for _first, _last in ("09", "az"):
     _WEIGHT[ord(_first) : ord(_last) + 1] = np.arange(ord(_first), ord(_last) + 1) * 2_654_435_761 % (1 << 31)
 _WEIGHT[ord("A") : ord("Z") + 1] = _WEIGHT[ord("a") : ord("z") + 1]
@@ -53,7 +53,7 @@ def packs(
     placement = bounded_candidates["placement"].to_numpy()[at]
     owner = positions(ranked["request_id"], contracts["request_id"])
     columns = (
-        "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set", "text",
+        "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
         "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type",
     )  # fmt: skip
     rows = pa.table({name: flat(evidence[name].take(pa.array(row))) for name in columns})
@@ -68,7 +68,7 @@ def packs(
     required = flags_at(contracts["require_citation"], owner)
     packing.drop(required & ~_resolvable(rows, placed), "citation_unresolved")
     packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
-    packing.drop_repeats(_alike(owner, row, rows["text"]), "near_duplicate", among=~disputed)
+    packing.drop_repeats(_alike(owner, row, evidence["text"]), "near_duplicate", among=~disputed)
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
     packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
@@ -171,8 +171,8 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
 
     Texts are compared only where their ASCII letters and digits add up alike, which few do by chance.
     """
-    _, first, inverse = np.unique(row, return_index=True, return_inverse=True)
-    distinct = flat(flat(texts).take(pa.array(first)))
+    rows, inverse = np.unique(row, return_inverse=True)
+    distinct = flat(texts.take(pa.array(rows)))
     group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
     shared = np.bincount(group, minlength=1)[group] > 1
     needed = np.unique(inverse[shared])
@@ -188,10 +188,10 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
 
 
 def _checksums(texts: pa.Array) -> Int:
-    """The sum of fixed weights of each text's ASCII letters and digits, case aside."""
+    """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
     offsets, data = text_bytes(texts)
-    total = np.append(0, np.cumsum(_WEIGHT[data]))
-    return total[offsets[1:]] - total[offsets[:-1]]
+    total = np.append(np.uint32(0), np.cumsum(_WEIGHT[data], dtype=np.uint32))
+    return (total[offsets[1:]] - total[offsets[:-1]]).astype(np.int64)
 
 
 def _runs(

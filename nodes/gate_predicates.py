@@ -40,7 +40,7 @@ artifacts belong to a session; preferences, structured records, external and rem
 only while it is verified."""
 
 COLUMNS = ("source_id", "origin_class", "path", "namespace", "workspace_root", "branch", "test_suite", "principals",
-           "zone", "declared_visibility", "authority", "lifecycle", "declared_safety")  # fmt: skip
+           "zone", "declared_visibility", "authority", "lifecycle", "declared_safety", "owner_project", "owner_user")  # fmt: skip
 """The columns of EVIDENCE that these gates look at."""
 
 
@@ -97,8 +97,14 @@ class SegmentColumns:
 
     @cached_property
     def files(self) -> pa.Array:
-        """Source and path of each row as one string, null where it has no path."""
-        return pc.binary_join_element_wise(self.column("source_id"), self.column("path"), "\0")
+        """Owner, source and path of each row as one string, null where it has no path.
+
+        The owner is in it: a file of one owner never shadows another's of the same name.
+        """
+        owner = self.column("owner_user").fill_null("")
+        return pc.binary_join_element_wise(
+            self.column("owner_project"), owner, self.column("source_id"), self.column("path"), "\0"
+        )
 
     @cached_property
     def readers(self) -> tuple[NDArray[np.int64], pa.Array, Mask]:

@@ -14,7 +14,7 @@ known yet (nonce, reference, label number, notes) is reserved at its worst. So n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,7 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 """Hardly any item is smaller than this, label and fence included; a request with less left is done."""
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
+_UNREAD = np.iinfo(np.int64).min
 _STRIDE = 16
 """Ranks whose texts are measured together; later ones only for requests that still have room."""
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
@@ -94,16 +95,22 @@ class _Progress:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What items cost beside their text, the heading of their kind apart; a heading that is not printed costs 0."""
+class Costs:
+    """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
+    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs."""
 
     tokens: Int
     chars: Int
+    group: Int
     heading_tokens: Int
     heading_chars: Int
+    fenced: Bool
+    log: Bool
 
     @classmethod
-    def of(cls, item: Pieces, heading: pa.Array, counters: Counters, names: Sequence[str], which: Int) -> Beside:
+    def of(
+        cls, item: Pieces, heading: pa.Array, kinds: pa.Array, counters: Counters, names: Sequence[str], which: Int
+    ) -> Costs:
         """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`."""
         nonce = pa.scalar("a" * NONCE_LENGTH, pa.large_string())
         marks = pc.if_else(pa.array(item.fenced), nonce, pa.scalar("", pa.large_string()))
@@ -113,29 +120,16 @@ class Beside:
         return cls(
             tokens=counters.count(around, names, which),
             chars=_numbers(pc.utf8_length(around)),
+            group=_numbers(kinds.dictionary_encode().indices),
             heading_tokens=counters.count(heading, names, which),
             heading_chars=_numbers(pc.utf8_length(heading)),
+            fenced=item.fenced,
+            log=np.asarray(pc.is_in(kinds, value_set=pa.array(_LOG_KINDS, kinds.type))),
         )
 
-
-@dataclass(frozen=True)
-class Costs:
-    """What items cost beside their text: `beside` tells it of the items that are tried, most never are.
-
-    Per item: `group`, a number of its kind, whose heading is printed once; `fenced` is false for items without text;
-    `log` is true for logs.
-    """
-
-    beside: Callable[[Int], Beside]
-    group: Int
-    fenced: Bool
-    log: Bool
-
-    @classmethod
-    def of(cls, beside: Callable[[Int], Beside], kinds: pa.Array, fenced: Bool) -> Costs:
-        """The costs of items of these kinds."""
-        log = np.asarray(pc.is_in(kinds, value_set=pa.array(_LOG_KINDS, kinds.type)))
-        return cls(beside, _numbers(kinds.dictionary_encode().indices), fenced, log)
+    def take(self, index: Int) -> Costs:
+        """The costs of the items at `index`."""
+        return Costs(**{name: values[index] for name, values in vars(self).items()})
 
 
 def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
@@ -154,14 +148,7 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
         rest = expand_ranges(first[stop] + low, items[stop] - low)
         done.bound[rest] = np.where(done.bound[rest] < 0, _exhausted(done, budgets)[owner[rest]], done.bound[rest])
         among = expand_ranges(first[live] + low, np.minimum(items[live] - low, _STRIDE))
-        # Each distinct text is measured once per counter, however many requests it answers.
-        _, one, place = np.unique(
-            texts.same[among] * len(budgets.names) + budgets.which[owner[among]], return_index=True, return_inverse=True
-        )
-        distinct = among[one]
-        units = units_of(texts.text.take(pa.array(distinct)), counters, budgets.names, budgets.which[owner[distinct]])
-        focus = focus_units(units, costs.log[distinct], texts.lead_start[distinct], texts.lead_end[distinct])
-        trial = _Trial(among, place, units, focus, costs.beside(among))
+        trial = _tried(among, owner, texts, done, costs, budgets, counters)
         left = np.arange(len(among))
         while len(left):
             left = _round(done, owner[among[left]], left, trial, costs, budgets)
@@ -170,13 +157,32 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
 
 @dataclass(frozen=True)
 class _Trial:
-    """The items tried together: each one's number, text (in `units` and `focus`) and cost beside it."""
+    """The items tried together: each one's number and text (in `units` and `focus`)."""
 
     item: Int
     text: Int
     units: Units
     focus: tuple[Int, Int]
-    beside: Beside
+
+
+def _tried(
+    item: Int, owner: Int, texts: ItemTexts, done: _Progress, costs: Costs, budgets: Budgets, counters: Counters
+) -> _Trial:
+    """Measure items: each distinct text once per counter, however many requests it answers.
+
+    Where not even what stands beside the text fits, the text need not be read: it counts as empty, and is not chosen.
+    """
+    asking = owner[item]
+    room = budgets.max_tokens[asking] - done.tokens[asking] >= costs.tokens[item]
+    room &= budgets.max_chars[asking] - done.chars[asking] >= costs.chars[item]
+    key = np.where(room, texts.same[item] * len(budgets.names) + budgets.which[asking], _UNREAD)
+    key, one, place = np.unique(key, return_index=True, return_inverse=True)
+    read = key != _UNREAD
+    distinct = item[one]
+    text = pc.fill_null(texts.text.take(pa.array(distinct, mask=~read)), "")
+    units = units_of(text, counters, budgets.names, budgets.which[owner[distinct]])
+    lead_start, lead_end = (np.where(read, edge[distinct], 0) for edge in (texts.lead_start, texts.lead_end))
+    return _Trial(item, place, units, focus_units(units, costs.log[distinct], lead_start, lead_end))
 
 
 def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(None)) -> Int:
@@ -191,10 +197,10 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
 
     Room only shrinks, so an item that does not fit now would not fit later: trying all at once equals trying in turn.
     """
-    item, at, units, focus, beside = trial.item[left], trial.text[left], trial.units, trial.focus, trial.beside
+    item, at, units, focus = trial.item[left], trial.text[left], trial.units, trial.focus
     fresh = ~done.seen[asking, costs.group[item]]
-    beside_tokens = beside.tokens[left] + fresh * beside.heading_tokens[left]
-    beside_chars = beside.chars[left] + fresh * beside.heading_chars[left]
+    beside_tokens = costs.tokens[item] + fresh * costs.heading_tokens[item]
+    beside_chars = costs.chars[item] + fresh * costs.heading_chars[item]
     room_tokens = budgets.max_tokens[asking] - done.tokens[asking] - beside_tokens
     room_chars = budgets.max_chars[asking] - done.chars[asking] - beside_chars
     cap = budgets.max_chunk_tokens[asking]

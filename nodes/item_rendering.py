@@ -37,6 +37,21 @@ class Items:
     reason: pa.Array
     shape: NDArray[np.object_]
 
+    def ways(self) -> list[pa.Array]:
+        """Columns that say how an item is printed: equal items read the same, whoever asked."""
+        shape = pa.array(self.shape, pa.string())
+        return [
+            self.row, pa.array(self.number), self.line, self.form, self.standing, self.conflict_note, self.reason, shape
+        ]  # fmt: skip
+
+    def take(self, index: Int) -> Items:
+        """The items at `index`."""
+        at = pa.array(index)
+        parts = {
+            name: part.take(at) if isinstance(part, pa.Array) else part[index] for name, part in vars(self).items()
+        }
+        return Items(**parts)
+
 
 def printed(items: Items, evidence: pa.Table) -> Pieces:
     """The pieces of each item."""

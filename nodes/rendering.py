@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .item_texts import text_bytes
 from .vocabulary import EVIDENCE_KINDS
 
 __all__ = [
@@ -102,6 +103,8 @@ BREAKS = r"(\r\n|[\n\r\v\f\x1c\x1d\x1e\x{85}\x{2028}\x{2029}])"
 
 _HIDDEN = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+"
 _FORGED = r"(?i)[\[\x{FF3B}\x{3010}\x{3014}]\s*(" + "|".join(EVIDENCE_KINDS.values) + r")\s*[#\x{FF03}]"
+_DOUBTFUL = np.isin(np.arange(256), [*range(32), ord("["), *range(127, 256)])
+"""Bytes without which a text has neither an invisible character nor a forged label."""
 _LETTERS = string.ascii_lowercase
 
 
@@ -124,6 +127,8 @@ def unquoted(texts: pa.Array) -> pa.Array:
 def clean(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Paths, sections and titles on one line: control and invisible characters collapse to a space, forged labels open."""
     array = _flat(texts).cast(pa.large_string())
+    if not np.any(_DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]]):
+        return pc.utf8_trim_whitespace(array)
     array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(array, pattern=_FORGED, replacement=r"(\1#"))
 

@@ -34,7 +34,9 @@ EVIDENCE = table(
     persist=False,
     doc="One row per document lineage, text and occurrence. Null where a gate looks counts as least privileged.",
     evidence_id=caller(
-        string("base32hex of SHA-256 over owner, source, path, section, text, occurrence, branch and work tree; 26 characters")
+        string(
+            "base32hex of SHA-256 over owner, source, path, section, text, occurrence, branch and work tree; 26 characters"
+        )
     ),
     source_id=caller(string("where it was read, `<kind>:<name>`, e.g. `workspace:shop`")),
     origin_class=caller(string("what kind of source it is; see vocabulary")),
@@ -416,7 +418,7 @@ CONTRACT_BOUNDS = table(
     sources=strings("source selectors granted; null = every source", nullable=True),
     zone=string("highest zone granted"),
     states=strings("lifecycles granted; null = no narrowing", nullable=True),
-    rule_id=string("the grant that opened it"),
+    rule_id=string("the grant that opened it, by its place in the file; envelope", digest=False),
 )
 
 CONTRACT_LAYERS = table(
@@ -454,7 +456,9 @@ ANCHORS = table(
     request_id=string("the request", digest=False),
     kind=string("identifier, path, test, error, id"),
     value=text("the anchor as matched"),
-    origin=string("failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state or context_summary"),
+    origin=string(
+        "failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state or context_summary"
+    ),
     weight=float64("1 for a declared anchor, less for one found in prose"),
 )
 
@@ -538,7 +542,7 @@ ADMISSIBLE = table(
     doc="What recall may score for each request: A(r), as counts and a digest; the statistics of BM25 are taken here.",
     request_id=string("the request", digest=False),
     scope_group=int32("group inside the shard; envelope", digest=False),
-    segments=strings("segments read"),
+    segments=strings("segments read; envelope: merging changes them and nothing else", digest=False),
     rows=int64("N, the number of admissible rows"),
     total_length=int64("index terms in those rows; avgdl = total_length / rows"),
     withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
@@ -588,7 +592,10 @@ HITS = table(
     rank=int32("1 is best, dense within request, sub-query and lane"),
     score=float64("raw lane score; not comparable between lanes"),
     withheld=boolean("recalled for the record only: a time or visibility gate withholds it"),
-    via=string("by which link: parent, neighbour, conflict, superseding, or call (symbol lane, second hop); null = directly", nullable=True),
+    via=string(
+        "by which link: parent, neighbour, conflict, superseding, or call (symbol lane, second hop); null = directly",
+        nullable=True,
+    ),
 )
 
 CANDIDATES = table(
@@ -628,7 +635,7 @@ VERDICTS = table(
     admitted=boolean("passes every gate"),
     source_access=boolean("gate 1 of S0.43: the system may read it"),
     model_visibility=string("gate 2 of S0.43: model-visible, user-only, runtime-only or denied"),
-    admitted_by=strings("gates passed, in order"),
+    admitted_by=string("names of the gates passed, in order, a space between"),
     decided_by=string("first gate that removed it; null = admitted", nullable=True),
     reason_code=string("its reason; null = admitted", nullable=True),
     would_reject_by=string("first soft gate that would have rejected an admitted row", nullable=True),
@@ -868,7 +875,7 @@ DECISIONS = table(
     form=string("how it was shown; none = not shown"),
     decided_by=string("the gate or limit that decided", nullable=True),
     would_reject_by=string("first soft gate that would have rejected it", nullable=True),
-    admitted_by=strings("gates passed, in order"),
+    admitted_by=string("names of the gates passed, in order, a space between"),
     reason_code=string("reason by code"),
     reason_text=string("reason in words; quotes no evidence"),
     redacted=boolean("a span of its text was masked"),

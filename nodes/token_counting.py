@@ -136,4 +136,3 @@ class Counters:
             if len(chosen):
                 tokens[chosen] = self.get(name).count(texts.take(pa.array(chosen)))
         return tokens
-

@@ -34,9 +34,19 @@ class Commits:
     def _versions(self, project: str) -> pa.Table:
         """Versions of the project's placements with the first time each was recorded."""
         if project not in self._known:
-            placements = self.corpus.frame([project], [self.principal]).placements.select(["version", "recorded_time"])
+            frame = self.corpus.frame([project], [self.principal])
+            kept = _plain(frame.evidence).take(frame.placements["row"])
+            placements = frame.placements.select(["version", "recorded_time"]).filter(kept)
             distinct = (
                 placements.drop_null().group_by("version", use_threads=False).aggregate([("recorded_time", "min")])
             )
             self._known[project] = distinct.rename_columns({"recorded_time_min": "recorded_time"})
         return self._known[project]
+
+
+def _plain(evidence: pa.Table) -> pa.ChunkedArray:
+    """Rows without a boundary of their own: only these may tell when a commit was, whoever asks."""
+    open_zone = pc.is_in(evidence["zone"], value_set=pa.array(["public", "internal"]))
+    everyone = pc.and_(pc.is_null(evidence["principals"]), pc.is_null(evidence["owner_user"]))
+    visible = pc.equal(evidence["declared_visibility"], "model-visible")
+    return pc.fill_null(pc.and_(pc.and_(open_zone, everyone), visible), False)

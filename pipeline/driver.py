@@ -184,6 +184,8 @@ def _run(
     try:
         return [_execute(requests, captures, line, broken)]
     except Exception as error:  # whatever a node raises, the other requests of the shard go on
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         if requests.num_rows > 1:
             half = requests.num_rows // 2
             return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
@@ -193,6 +195,15 @@ def _run(
             return _run(requests, captures, line, {**broken, lane: _reason(error)})
         failure = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)]})
         return [_failed(requests, failure, captures, line)]
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Somebody pressed Ctrl-C: Hamilton's own clean-up can turn the interrupt into an error of its own."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]) -> dict[str, pa.Table]:

@@ -158,7 +158,7 @@ def verified(
 
     store = RunStore(settings["runs"], create=False)
     logged = {line.run_id for line in store.log.lines()}
-    ids = [run_id] if run_id else sorted(logged | {run.run_id for run in store.list()})
+    ids = [run_id] if run_id else sorted(logged | set(store.run_ids()))
     reports = [verify(store, one, anchor=anchor) for one in ids]
     seen = _witnessed(settings, store, ids) if witness else []
     return {

@@ -39,6 +39,13 @@ def test_the_failing_test_gets_error_code_rule_and_memory(demo):
     assert "tests/auth/session.fixture.ts" in block(demo, "1-fix-test")
 
 
+def test_the_definition_comes_before_the_test_that_is_named_for_it(demo):
+    first, *others = [c["path"] for c in demo.rows["2-explain-code"]["citations"]]
+    assert first == "src/auth/session.ts"
+    assert "tests/auth/session.test.ts" in others
+    assert "export function createSession" in block(demo, "2-explain-code")
+
+
 def test_the_block_stays_inside_its_budget(demo):
     snapshot = demo.rows["1-fix-test"]["snapshots"][0]
     assert 0 < snapshot["estimated_tokens"] <= snapshot["max_tokens"] == 1200

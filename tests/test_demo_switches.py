@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from numpy.typing import NDArray
 from scoped_retrieval.nodes import vocabulary
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -31,6 +28,7 @@ from scoped_retrieval.pipeline.policies import Policies, load_policies
 from scoped_retrieval.pipeline.retrieval import Retrieval
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise
+from stand_in_encoder import WordsByTheirStart
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
 WITHOUT_MODEL = tuple(lane for lane in LANES if lane != "semantic")
@@ -50,20 +48,6 @@ FAILING_TEST: Request = {
 }
 VERIFIED: Request = {"lifecycle": "verified", "declared_standing": "evidence"}
 DEFAULT_ROLE: Request = {"purpose": "answer-question", "question": "What is the default role of a session?"}
-
-
-class WordsByTheirStart:
-    """A stand-in for a model: texts are alike as far as their words begin with the same four letters."""
-
-    profile = "words-by-their-start/1"
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        vectors = np.zeros((len(texts), 512))
-        for row, text in enumerate(texts):
-            for word in re.findall(r"[a-z]{4,}", text.lower()):
-                vectors[row, int.from_bytes(hashlib.sha256(word[:4].encode()).digest()[:2], "big") % 512] += 1
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return np.clip(np.rint(vectors * 2**15), 0, 2**15 - 1).astype(np.int16)
 
 
 @pytest.fixture(scope="session")

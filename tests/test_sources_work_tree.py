@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.files import ReadOptions, is_generated
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -166,3 +168,13 @@ def test_no_content_is_an_error(tmp_path: Path, name: str, content: bytes) -> No
     assert (rows.num_rows > 0) is (sum(report.skipped.values()) == 0)
     if rows.num_rows:
         assert "".join(rows["text"].to_pylist()).encode() == content
+
+
+def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n\ntext\n")
+    Corpus.create(tmp_path / ".scoped-retrieval" / "corpus")
+    RunStore(tmp_path / ".scoped-retrieval" / "runs")
+    (tmp_path / ".scoped-retrieval" / "corpus" / "grants.yaml").write_text("principals: {}\n")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    tables = list(read_work_tree(tmp_path, project="p", now=now, report=SourceReport()))
+    assert {path for table in tables for path in table["path"].to_pylist()} == {"a.md"}

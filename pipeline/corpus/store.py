@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...nodes.errors import BusyError, InputError, StoreError
+from ..own_folders import keep_out
 from .durable import file_sha256, remove_leftovers
 from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
@@ -52,6 +53,7 @@ class Corpus:
             raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
         for folder in ("packs", "generations"):
             (path / folder).mkdir(parents=True, exist_ok=True)
+        keep_out(path)
         Manifest(0, "", None, MultisetHash.of(), 0).write(path)
         return cls.open(path)
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import yaml
 
 from ...nodes.tables import HITS, RANKED
 from ..corpus import Corpus
 from ..encoder import load_encoder
-from ..grants import write_starter_grants
 from ..retriever import Retriever
 from ..runs import RunStore
 from ..sources.importing import normalise
@@ -92,8 +92,8 @@ def evaluate(
     corpus, rows = index_collection(collection, folder / "corpus", semantic=semantic)
     indexed = time.perf_counter()
     grants = folder / "grants.yaml"
-    for project in collection.projects():
-        write_starter_grants(grants, EVALUATION_PRINCIPAL, project)
+    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": collection.projects()}}}
+    grants.write_text(yaml.safe_dump(granted), encoding="utf-8")
     lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
     retriever = Retriever.open(
         corpus,

@@ -48,10 +48,21 @@ def write_json(path: Path, value: Any, *, sync: bool) -> str:
 
 
 def write_parquet(path: Path, table: pa.Table) -> str:
-    """Write a table as Parquet (zstd); returns the file's SHA-256. Its bytes are synced when the run is finished."""
+    """Write a table as Parquet; returns the file's SHA-256. Its bytes are synced when the run is finished.
+
+    Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not.
+    """
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", compression_level=-5, write_statistics=False)
+    words: Any = [path for field in table.schema for path in _words(field)]
+    pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=words)
     return write_bytes(path, memoryview(sink.getvalue()), sync=False)
+
+
+def _words(field: pa.Field) -> list[str]:
+    """The Parquet paths of the strings in a column."""
+    if pa.types.is_list(field.type):
+        return [f"{field.name}.list.{path}" for path in _words(field.type.value_field.with_name("element"))]
+    return [field.name] if pa.types.is_string(field.type) else []
 
 
 def read_json(path: Path) -> Any:

@@ -31,7 +31,7 @@ def write_live(path: Path, stored: Mapping[str, pa.Table]) -> str:
         fields.append(pa.field(name, arrays[-1].type, False))
     schema = pa.schema(fields)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
     return write_bytes(path, memoryview(sink.getvalue()), sync=True)
 

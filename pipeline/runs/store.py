@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.digests import table_digest
-from ...nodes.errors import StoreError
+from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
+from ..own_folders import keep_out
 from .files import (
     TEMPORARY,
     files_below,
@@ -52,6 +53,7 @@ class RunStore:
         if create:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
+                keep_out(self.path)
             except OSError as error:
                 raise StoreError(f"Expected a folder for runs, got {error.strerror} - at {self.path}") from error
         elif not self.path.is_dir():
@@ -105,7 +107,7 @@ class RunStore:
         Raises:
             StoreError: there is no such run, or it is finished.
         """
-        folder = self._folder(run_id)
+        folder = self.folder(run_id)
         if (folder / "manifest.json").exists():
             run = StagedRun(self, run_id, finished=True)
             if run_id in self._logged():
@@ -123,8 +125,16 @@ class RunStore:
         ]
 
     def list(self) -> list[Run]:
-        """Every run that can be read, oldest first: finished ones and interactive ones."""
-        return [self.open(run_id) for run_id in self._folders() if self._readable(self.path / run_id)]
+        """Every run that can be read, oldest first: finished ones and interactive ones. `verify` names the others."""
+        runs = []
+        for run_id in self.run_ids():
+            with suppress(StoreError, VerificationError):
+                runs.append(self.open(run_id))
+        return runs
+
+    def run_ids(self) -> tuple[str, ...]:
+        """The ids of every run that was finished or is interactive, damaged ones included."""
+        return tuple(run_id for run_id in self._folders() if self._readable(self.path / run_id))
 
     def open(self, run_id: str) -> Run:
         """A run to read, by its id or by the id of one of its snapshots.
@@ -134,7 +144,7 @@ class RunStore:
         """
         if run_id.startswith("retr-snap-"):
             run_id = run_of(run_id)
-        folder = self._folder(run_id)
+        folder = self.folder(run_id)
         if not self._readable(folder):
             raise StoreError(
                 f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
@@ -152,7 +162,12 @@ class RunStore:
     def _folders(self) -> list[str]:
         return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
 
-    def _folder(self, run_id: str) -> Path:
+    def folder(self, run_id: str) -> Path:
+        """The folder of a run.
+
+        Raises:
+            StoreError: there is none of that id.
+        """
         folder = self.path / run_id
         if not RUN_ID.fullmatch(run_id) or not folder.is_dir():
             raise StoreError(f"Expected a run in this folder, got none - at {run_id}", hint="`runs` lists them")

@@ -19,6 +19,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.snapshot_digest import snapshot_digests
 from ...nodes.tables import TABLES
 from .files import files_below, sha256_of
+from .ids import run_of
 from .live_files import live_files
 from .log import Line
 from .parts import changed_texts, check_conservation, references
@@ -78,6 +79,7 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
         StoreError: there is no such run.
     """
     found = _Found()
+    run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
     try:
         run: Run | None = store.open(run_id)
     except VerificationError:
@@ -111,8 +113,8 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
 
 def _unreadable(store: RunStore, run_id: str, found: _Found) -> Run | None:
     """A run that LOG or its folder knows and that cannot be opened; any other id is the caller's mistake."""
-    folder = store.path / run_id
-    known = folder.is_dir() and ((folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet")))
+    folder = store.folder(run_id)
+    known = (folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet"))
     if not known or (folder / "stage").exists():
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
     kind: Kind = "changed" if (folder / "manifest.json").exists() else "missing"

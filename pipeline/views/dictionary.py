@@ -34,7 +34,9 @@ def _table_section(table: Table) -> str:
         if not column.digest:
             marks.append("outside digests")
         doc = column.doc.replace("|", "\\|")
-        lines.append(f"| `{name}` | {column.type} | {'yes' if column.nullable else 'no'} | {', '.join(marks)} | {doc} |")
+        lines.append(
+            f"| `{name}` | {column.type} | {'yes' if column.nullable else 'no'} | {', '.join(marks)} | {doc} |"
+        )
     return "\n".join(lines) + "\n"
 
 

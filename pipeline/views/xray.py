@@ -158,7 +158,7 @@ def _results(rows: Rows) -> list[str]:
                 f"bytes ({trim['bound_by']}, {trim['policy']})"
             )
         if decision.get("admitted_by"):
-            lines.append(f"    admitted-by: {', '.join(decision['admitted_by'])}")
+            lines.append(f"    admitted-by: {', '.join(decision['admitted_by'].split())}")
         if decision.get("would_reject_by"):
             lines.append(f"    rejected-by: {decision['would_reject_by']}")
     return lines if len(lines) > 1 else [*lines, "none"]

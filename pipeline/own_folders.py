@@ -1,0 +1,12 @@
+"""The tool's own folders: marked so that neither Git nor `index` takes a corpus or a run for evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def keep_out(folder: Path) -> None:
+    """Write a `.gitignore` that ignores everything in a folder of this tool; the readers honor it, too."""
+    mark = folder / ".gitignore"
+    if not mark.exists():
+        mark.write_text("# Written by scoped-retrieval: nothing below is a source.\n*\n", encoding="utf-8")
