@@ -834,7 +834,7 @@ CITATIONS = table(
     authority=caller(string("high, medium or low")),
     evidence_kind=caller(string("its kind")),
     standing=caller(string("how the text may speak")),
-    resolves=caller(boolean("source, version, span and hash are all there")),
+    resolves=caller(boolean("source and hash are there, and lines, bytes or a version say where")),
 )
 
 BLOCKS = table(

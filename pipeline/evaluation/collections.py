@@ -135,7 +135,7 @@ class Collection:
                     "origin_class": pa.array(code.map({True: "workspace", False: "project-doc"})),
                     "evidence_kind": pa.array(code.map({True: "code", False: "doc"})),
                     "document_type": pa.array(history["kind"]),
-                    "recorded_time": _instants(history["since"].map(lambda at: instants[at])),
+                    "recorded_time": _instants(pd.Series(instants).take(history["since"].to_numpy())),
                     "superseded_at": _instants(ends.where(history["replaced"])),
                     "deleted_at": _instants(ends.where(~history["replaced"])),
                     **{
