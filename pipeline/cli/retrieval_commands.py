@@ -13,6 +13,8 @@ from .output import emit, emit_block, exit_code_of, note, shows_progress, write_
 __all__ = ["register"]
 
 Texts = list[str] | None
+FAILURES_SHOWN = 10
+"""Failed requests that `run` names; the rest are counted."""
 
 
 def register(app: typer.Typer) -> None:
@@ -35,6 +37,7 @@ def run(
 ) -> int:
     """Run a table of requests; the result is a run."""
     from ..request_files import read_requests
+    from ..runs import RunStore
     from ..service import open_retriever
 
     settings = settings_of(
@@ -45,7 +48,13 @@ def run(
     result = summary.as_dict()
     rows = [(status, count) for status, count in result["statuses"].items()]
     text = write_table("", ("status", "requests"), rows) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
+    failed = [row for row in RunStore(summary.path.parent).open(summary.run_id).snapshots.to_pylist() if row["error"]]
+    result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
+    for row in failed[:FAILURES_SHOWN]:
+        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {row['error']}")
+    if len(failed) > FAILURES_SHOWN:
+        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
 
 
