@@ -26,6 +26,7 @@ from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
     boundary_filtering,
     boundary_gates,
+    budget_trimming,
     gate_predicates,
     greedy_fit,
     lane_recall,
@@ -156,17 +157,13 @@ def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
     monkeypatch.setattr(greedy_fit, "HEADER", "")
     monkeypatch.setattr(greedy_fit, "CLOSING", "")
-    right = greedy_fit.Costs.of
+    right = budget_trimming.fit
 
-    def wrong(beside: Any, *args: Any) -> Any:
-        def free(items: Any) -> Any:
-            found = beside(items)
-            numbers = {n: np.zeros_like(v) for n, v in vars(found).items() if isinstance(v, np.ndarray)}
-            return replace(found, **numbers)
+    def wrong(owner: Any, texts: Any, costs: Any, *rest: Any) -> Any:
+        names = ("tokens", "chars", "heading_tokens", "heading_chars")
+        return right(owner, texts, replace(costs, **{n: np.zeros_like(getattr(costs, n)) for n in names}), *rest)
 
-        return right(free, *args)
-
-    monkeypatch.setattr(greedy_fit.Costs, "of", wrong)
+    monkeypatch.setattr(budget_trimming, "fit", wrong)
 
 
 def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
