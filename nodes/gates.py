@@ -53,7 +53,6 @@ GATES = _gates(
 )
 """Every gate, in the order the ladder shows them."""
 
-BY_NAME = {gate.name: gate for gate in GATES}
 NUMBER = {gate.name: gate.number for gate in GATES}
 
 HIDING = frozenset({"visibility", "safety"})

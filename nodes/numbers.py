@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 RESOLUTION = 2.0**-30
 """Scores are multiples of this."""
 
-VECTOR_RESOLUTION = 2.0**-15
-"""Vector components are multiples of this, so a product of two is a multiple of `RESOLUTION`."""
-
 
 def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """The nearest multiples of `RESOLUTION` (ties to even)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,8 +132,3 @@ def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrie
 def _caller_rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     columns = [column for column in TABLES[name].names(audience="caller") if column != "request_id"]
     return table.select(columns).to_pylist()
-
-
-def statuses_of(snapshots: pa.Table) -> dict[str, int]:
-    """Requests by status."""
-    return dict(Counter(snapshots["status"].to_pylist()))
