@@ -137,41 +137,31 @@ def evaluate(
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Measure the lanes, their fusion and the full line on labelled collections."""
+    """Measure the lanes, their fusion and the full line on labelled collections, all asked in one run."""
     from ..encoder import encoder_available
     from ..evaluation.collections import open_collection
-    from ..evaluation.evaluate import comparison
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS
 
-    settings = settings_of()
-    semantic = not no_semantic and encoder_available()[0]
+    root = settings_of()["eval_data"]
     metrics = tuple(metric or DEFAULT_METRICS)
-    done = []
-    for given in collections:
-        folder = given if given.is_dir() or not settings["eval_data"] else settings["eval_data"] / given
-        done.append(
-            measure(
-                open_collection(folder),
-                work=work,
-                semantic=semantic,
-                metrics=metrics,
-                baselines=baselines,
-                limit=limit,
-                purpose=purpose,
-            )
-        )
-        last = done[-1]
-        note(
-            f"{last.collection}: {last.queries} queries, {last.rows} rows, {last.seconds_index} s index, {last.seconds_run} s run"
-        )
-    records = [record for one in done for record in one.records()]
+    done = measure(
+        [open_collection(given if given.is_dir() or not root else root / given) for given in collections],
+        work=work,
+        semantic=not no_semantic and encoder_available()[0],
+        metrics=metrics,
+        baselines=baselines,
+        limit=limit,
+        purpose=purpose,
+        progress=note,
+    )
+    note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
     for name in metrics:
-        frame = comparison(done, name)
+        frame = done.comparison(name)
         rows = [(system, *(f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
         text += write_table(name, ("system", *frame.columns), rows)
-    emit(records, as_json=as_json, text=text)
+    emit(done.records(), as_json=as_json, text=text)
     return 0
 
 

@@ -30,6 +30,7 @@ def file_baseline(collection: Collection, *, source_only: bool) -> pd.DataFrame:
         corpus = corpus[corpus["kind"] == "source"]
     blobs = pq.read_table(collection.folder / "blobs.parquet").to_pandas().set_index("blob_sha")["text"]
     queries = pq.read_table(collection.folder / "queries.parquet").to_pandas()
+    queries["query_id"] = f"{collection.name}/" + queries["query_id"].astype(str)
     parts = []
     for query_id, text, commit in zip(queries["query_id"], queries["text"], queries["commit"], strict=True):
         files = corpus[corpus["commit"] == commit]

@@ -2,12 +2,16 @@
 
 A collection is a folder with `corpus.parquet`, `queries.parquet`, `qrels.parquet` and, for code, `blobs.parquet`.
 Three shapes are read: documents (doc_id, title, text), conversations (a `user` per row: each user becomes a project) and
-code snapshots (commit, path, blob_sha: each task is asked as of its own commit).
+code snapshots (commit, path, blob_sha: each task is asked as of its own commit). Snapshots are read as `index --git`
+reads a branch, each one a commit.
+
+What one would otherwise get wrong: names are only unique inside a collection, so projects of conversations and request
+ids carry the collection's name: `locomo/conv-1`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,13 +22,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError, StoreError
-from ...nodes.tables import IMPORT_ROWS
-from ..sources.chunking import Chunk, chunk_document
+from ..sources.files import ReadOptions, RowBuilder
+from ..sources.git_commands import ABSENT, Change, Commit
+from ..sources.path_history import read_changes
+from ..sources.report import SourceReport
 
 Shape = Literal["documents", "conversations", "code"]
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Recorded time of collections that have none."""
+MAX_FILE_BYTES = 4_000_000
+"""Collections hold what their makers chose to keep, so the limit of the file readers is lifted."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,12 @@ class Collection:
     key: Literal["entity", "path"]
     """The evidence column that qrels speak of."""
     qrels: pd.DataFrame
-    """query_id, doc_id, relevance; for code `doc_id` is the path."""
+    """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
 
     def projects(self) -> list[str]:
         """The projects its rows belong to, sorted."""
         if self.shape == "conversations":
-            return sorted(set(self._read("corpus", ["user"])["user"]))
+            return sorted(self._named(self._read("corpus", ["user"])["user"].drop_duplicates()))
         return [self.name]
 
     def rows(self) -> Iterator[pa.Table]:
@@ -53,6 +61,7 @@ class Collection:
     def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """One request per judged query, scoped to its user and point in time."""
         queries = self._read("queries")
+        queries["query_id"] = self._named(queries["query_id"])
         queries = queries[queries["query_id"].isin(set(self.qrels["query_id"]))]
         if limit is not None:
             queries = queries.head(limit)
@@ -62,7 +71,7 @@ class Collection:
                 "request_id": queries["query_id"],
                 "question": queries["text"],
                 "purpose": purpose,
-                "project": queries["user"] if self.shape == "conversations" else self.name,
+                "project": self._named(queries["user"]) if self.shape == "conversations" else self.name,
                 "as_of": self._as_of(queries),
             }
         )
@@ -101,7 +110,7 @@ class Collection:
         yield _rows(
             corpus,
             source_id=f"sessions:{self.name}",
-            owner_project=corpus["user"],
+            owner_project=self._named(corpus["user"]),
             origin_class="session-event",
             evidence_kind="session-event",
             session_id=corpus["session"],
@@ -111,48 +120,43 @@ class Collection:
         )
 
     def _code_rows(self) -> Iterator[pa.Table]:
-        """Chunks of every snapshot with the times they lived between, paths in batches."""
+        """Placements of the chunks of every snapshot."""
+        texts = self._read("blobs").set_index("blob_sha")["text"]
+        options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
+        rows = RowBuilder(options, source_id=f"git:{self.name}", owner_project=self.name)
+        return read_changes(self._changes(), _Texts(texts), rows, options, SourceReport())
+
+    def _changes(self) -> Iterator[Change]:
+        """What differs from snapshot to snapshot, in order of their times."""
         times = self._commit_times()
-        order = {commit: i for i, commit in enumerate(sorted(times, key=lambda commit: times[commit]))}
-        instants = sorted(times.values())
-        corpus = self._read("corpus")
-        corpus["at"] = corpus["commit"].map(order)
-        blobs = self._read("blobs").set_index("blob_sha")["text"]
-        paths: list[str] = sorted(set(corpus["path"]))
-        by_path = dict(tuple(corpus.groupby("path")))
-        for start in range(0, len(paths), 200):
-            frames = [_path_history(by_path[path], path, blobs) for path in paths[start : start + 200]]
-            frames = [frame for frame in frames if len(frame)]
-            if not frames:
-                continue
-            history = pd.concat(frames, ignore_index=True)
-            ends = pd.Series([*instants, pd.NaT]).take(history["until"].to_numpy()).set_axis(history.index)
-            code = history["kind"].isin(["source", "test"])
-            yield pa.Table.from_pydict(
-                {
-                    "source_id": pa.array([f"git:{self.name}"] * len(history)),
-                    "owner_project": pa.array([self.name] * len(history)),
-                    "origin_class": pa.array(code.map({True: "workspace", False: "project-doc"})),
-                    "evidence_kind": pa.array(code.map({True: "code", False: "doc"})),
-                    "document_type": pa.array(history["kind"]),
-                    "recorded_time": _instants(pd.Series(instants).take(history["since"].to_numpy())),
-                    "superseded_at": _instants(ends.where(history["replaced"])),
-                    "deleted_at": _instants(ends.where(~history["replaced"])),
-                    **{
-                        name: pa.array(history[name].tolist(), IMPORT_ROWS.columns[name].type, from_pandas=True)
-                        for name in _CHUNK_COLUMNS
-                    },
-                }
-            )
+        corpus = self._read("corpus", ["commit", "path", "blob_sha"])
+        trees = {commit: dict(zip(t["path"], t["blob_sha"], strict=True)) for commit, t in corpus.groupby("commit")}
+        before: dict[str, str] = {}
+        parent = None
+        for sha, time in sorted(times.items(), key=lambda item: item[1]):
+            commit = Commit(sha, parent, time.value // 1000)
+            tree = trees[sha]
+            for path in sorted(before.keys() - tree.keys()):
+                yield Change(commit, path.encode(), ABSENT, "")
+            for path in sorted(path for path, blob in tree.items() if before.get(path) != blob):
+                yield Change(commit, path.encode(), "100644", tree[path])
+            before, parent = tree, sha
+
+    def _named(self, names: pd.Series) -> pd.Series:
+        return self.name + "/" + names.astype(str)
 
     def _read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
         return _read_part(self.folder, part, columns)
 
 
-_CHUNK_COLUMNS = (
-    "path", "section", "text", "occurrence", "line_start", "line_end", "byte_start", "byte_end", "language", "symbols",
-    "calls", "version",
-)  # fmt: skip
+class _Texts:
+    """Texts by blob id, as bytes."""
+
+    def __init__(self, texts: Mapping[str, str] | pd.Series) -> None:
+        self._texts = texts
+
+    def get(self, blob: str, limit: int) -> bytes | None:
+        return self._texts[blob].encode("utf-8")[: limit + 1] if blob in self._texts else None
 
 
 def open_collection(folder: Path) -> Collection:
@@ -178,6 +182,7 @@ def open_collection(folder: Path) -> Collection:
         )
     qrels = _read_part(folder, "qrels", None)
     qrels = qrels[qrels["relevance"] > 0]
+    qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
     if shape == "code":
         qrels = qrels.assign(doc_id=qrels["path"])
     return Collection(
@@ -217,37 +222,3 @@ def _rows(corpus: pd.DataFrame, **columns: Any) -> pa.Table:
 
 def _instants(values: pd.Series) -> pa.Array:
     return pa.array(pd.to_datetime(values, utc=True).dt.as_unit("us"), pa.timestamp("us", tz="UTC"))
-
-
-def _path_history(snapshots: pd.DataFrame, path: str, blobs: pd.Series) -> pd.DataFrame:
-    """The chunks of one path over all snapshots, one row per stretch in which a chunk stood at the same place.
-
-    `since` is the first snapshot, `until` the first one without it; `replaced` says that the path still stood there.
-    """
-    present = set(snapshots["at"])
-    chunks = sorted(zip(snapshots["at"], snapshots["blob_sha"], strict=True))
-    parts = {
-        sha: pd.DataFrame(_chunk_row(path, sha, chunk) for chunk in chunk_document(path, blobs[sha]))
-        for sha in sorted(set(snapshots["blob_sha"]))
-    }
-    stood = [parts[sha].assign(at=at) for at, sha in chunks if len(parts[sha])]
-    if not stood:
-        return pd.DataFrame()
-    rows = pd.concat(stood, ignore_index=True)
-    rows["kind"] = snapshots["kind"].iloc[0]
-    key = ["section", "text", "occurrence", "line_start", "byte_start"]
-    rows = rows.sort_values([*key, "at"], kind="stable")
-    identity = rows[key].fillna("")
-    same_place = (identity == identity.shift()).all(axis=1)
-    fresh = ~same_place | (rows["at"] != rows["at"].shift() + 1)
-    stretch = fresh.cumsum()
-    first = rows[fresh.to_numpy()].copy()
-    first["since"] = first["at"]
-    first["until"] = rows.groupby(stretch)["at"].max().to_numpy() + 1
-    first["replaced"] = first["until"].isin(present)
-    return first
-
-
-def _chunk_row(path: str, sha: str, chunk: Chunk) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(chunk, name, None) for name in _CHUNK_COLUMNS}
-    return row | {"path": path, "version": sha}

@@ -1,13 +1,14 @@
-"""`eval`: index a labelled collection, ask every judged query in one run, and report metrics per system.
+"""`eval`: index labelled collections, ask every judged query in one run, and report metrics per system.
 
 Systems: every single lane, their reciprocal rank fusion, the full line, and for code the file-level BM25 baselines.
-All rankings are read from the run's own tables, so the figures describe what a user of the run would have seen.
+All rankings are read from the run's own tables, so the figures describe what a user of the run would have seen. Every
+collection is a project (a conversation's user each) of one corpus, so each is asked beside all the others' rows.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 
+from ...nodes.errors import InputError
 from ...nodes.tables import HITS, RANKED
 from ..corpus import Corpus
 from ..encoder import load_encoder
@@ -35,48 +38,59 @@ DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
 
 
 @dataclass
-class Evaluation:
+class Scores:
     """The figures of one collection."""
 
     collection: str
     queries: int
     rows: int
-    run_id: str
-    seconds_index: float
-    seconds_run: float
-    statuses: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     """system -> measure -> mean."""
 
+
+@dataclass
+class Evaluation:
+    """One run over one or more collections, and the figures of each."""
+
+    run_id: str
+    seconds_index: float
+    seconds_run: float
+    statuses: dict[str, int]
+    scores: list[Scores] = field(default_factory=list)
+
     def records(self) -> list[dict[str, Any]]:
-        """One record per system and measure, for `data/results`."""
+        """One record per collection, system and measure, for `data/results`."""
         return [
-            {"collection": self.collection, "system": system, "metric": metric, "value": round(value, 4),
-             "queries": self.queries, "run_id": self.run_id}
-            for system, values in self.metrics.items()
+            {"collection": one.collection, "system": system, "metric": metric, "value": round(value, 4),
+             "queries": one.queries, "rows": one.rows, "run_id": self.run_id}
+            for one in self.scores
+            for system, values in one.metrics.items()
             for metric, value in values.items()
         ]  # fmt: skip
 
+    def comparison(self, metric: str) -> pd.DataFrame:
+        """Systems by collection for one measure, for printing."""
+        return pd.DataFrame({one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores})
 
-def index_collection(collection: Collection, corpus_path: Path, *, semantic: bool) -> tuple[Corpus, int]:
-    """The collection as a corpus at `corpus_path`, built unless it stands there already; and its row count."""
+
+def index_collections(collections: Sequence[Collection], corpus_path: Path, *, semantic: bool) -> Corpus:
+    """The collections as one corpus at `corpus_path`; those that stand there already are not read again."""
     corpus = Corpus.open(corpus_path) if (corpus_path / "CURRENT").exists() else Corpus.create(corpus_path)
-    if corpus.projects():
-        return corpus, corpus.frame(collection.projects()).evidence.num_rows
-    now = datetime.now(UTC)
     encoder = load_encoder() if semantic else None
-    total = 0
-    tables = []
-    for rows in collection.rows():
-        normal, _ = normalise(rows, project=collection.name, principal=EVALUATION_PRINCIPAL, now=now)
-        tables.append(normal)
-        total += normal.num_rows
-    corpus.publish(pa.concat_tables(tables), now=now, encoder=encoder)
-    return corpus, total
+    for collection in collections:
+        if set(collection.projects()) <= set(corpus.projects()):
+            continue
+        now = datetime.now(UTC)
+        tables = [
+            normalise(rows, project=collection.name, principal=EVALUATION_PRINCIPAL, now=now)[0]
+            for rows in collection.rows()
+        ]
+        corpus.publish(pa.concat_tables(tables), now=now, encoder=encoder)
+    return corpus
 
 
 def evaluate(
-    collection: Collection,
+    collections: Sequence[Collection],
     *,
     work: Path,
     semantic: bool,
@@ -84,53 +98,75 @@ def evaluate(
     baselines: bool = False,
     limit: int | None = None,
     purpose: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
-    """Index, run and measure one collection; TREC run files go to `work/<name>/trec`."""
-    folder = work / collection.name
-    folder.mkdir(parents=True, exist_ok=True)
+    """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
+
+    Args:
+        limit: at most this many queries of each collection.
+        progress: told what is being done.
+
+    Raises:
+        InputError: two collections have one name, or a measure is unknown.
+    """
+    names = [collection.name for collection in collections]
+    if len(set(names)) < len(names):
+        raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
+    measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
+    work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    corpus, rows = index_collection(collection, folder / "corpus", semantic=semantic)
+    progress(f"indexing {', '.join(names)}")
+    corpus = index_collections(collections, work / "corpus", semantic=semantic)
     indexed = time.perf_counter()
-    grants = folder / "grants.yaml"
-    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": collection.projects()}}}
+    grants = work / "grants.yaml"
+    projects = sorted(project for collection in collections for project in collection.projects())
+    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": projects}}}
     grants.write_text(yaml.safe_dump(granted), encoding="utf-8")
     lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
     retriever = Retriever.open(
         corpus,
         principal=EVALUATION_PRINCIPAL,
-        runs=folder / "runs",
+        runs=work / "runs",
         grants=grants,
         lanes=(*lanes, "recent", "exact", "expansion"),
     )
-    requests: list[dict[str, Any]] = [
-        request | {"budget": DEEP} for request in collection.requests(purpose=purpose, limit=limit)
-    ]
-    summary = retriever.run(requests)
+    requests = {c.name: c.requests(purpose=purpose, limit=limit) for c in collections}
+    progress(f"asking {sum(map(len, requests.values()))} queries")
+    summary = retriever.run([request | {"budget": DEEP} for asked in requests.values() for request in asked])
     finished = time.perf_counter()
     result = Evaluation(
-        collection.name, len(requests), rows, summary.run_id, round(indexed - started, 2), round(finished - indexed, 2)
+        summary.run_id, round(indexed - started, 2), round(finished - indexed, 2), dict(summary.statuses)
     )
-    documents = corpus.frame(collection.projects()).evidence.select(["evidence_id", collection.key]).to_pandas()
-    documents = documents.set_index("evidence_id")[collection.key]
-    qrels = collection.qrels[collection.qrels["query_id"].isin({r["request_id"] for r in requests})]
-    run = RunStore(folder / "runs").open(summary.run_id)
-    hits = run.table(HITS.name)
-    rankings = {lane: r for lane, r in lane_rankings(hits, documents).items() if lane in lanes}
-    rankings[FUSED] = fused_ranking(hits, documents, lanes)
-    rankings[FULL] = full_ranking(run.table(RANKED.name), documents)
-    if baselines and collection.shape == "code":
-        rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
-        rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
-    trec = folder / "trec"
-    trec.mkdir(exist_ok=True)
-    for system, ranking in rankings.items():
-        ranking = ranking[ranking["query_id"].isin(set(qrels["query_id"]))]
-        write_trec_run(trec / f"{system}.run", ranking, system)
-        result.metrics[system] = measure(qrels, ranking, metrics)
-    result.statuses = dict(summary.statuses)
+    run = RunStore(work / "runs").open(summary.run_id)
+    hits, ranked = run.table(HITS.name), run.table(RANKED.name)
+    for collection in collections:
+        progress(f"measuring {collection.name}")
+        asked = [request["request_id"] for request in requests[collection.name]]
+        evidence = corpus.frame(collection.projects()).evidence
+        documents = evidence.select(["evidence_id", collection.key]).to_pandas()
+        rankings = _rankings(hits, ranked, documents.set_index("evidence_id")[collection.key], lanes, asked)
+        if baselines and collection.shape == "code":
+            rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
+            rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
+        scores = Scores(collection.name, len(asked), evidence.num_rows)
+        trec = work / "trec" / collection.name
+        trec.mkdir(parents=True, exist_ok=True)
+        qrels = collection.qrels[collection.qrels["query_id"].isin(asked)]
+        for system, ranking in rankings.items():
+            ranking = ranking[ranking["query_id"].isin(asked)]
+            write_trec_run(trec / f"{system}.run", ranking, system)
+            scores.metrics[system] = measure(qrels, ranking, metrics)
+        result.scores.append(scores)
     return result
 
 
-def comparison(evaluations: Sequence[Evaluation], metric: str) -> pd.DataFrame:
-    """Systems by collection for one measure, for printing."""
-    return pd.DataFrame({e.collection: {s: v.get(metric) for s, v in e.metrics.items()} for e in evaluations})
+def _rankings(
+    hits: pa.Table, ranked: pa.Table, documents: pd.Series, lanes: tuple[str, ...], asked: Sequence[str]
+) -> dict[str, pd.DataFrame]:
+    """Ranking per system of one collection's requests."""
+    of_asked = pa.array(asked, pa.string())
+    hits, ranked = (t.filter(pc.is_in(t["request_id"], of_asked)) for t in (hits, ranked))
+    rankings = {lane: r for lane, r in lane_rankings(hits, documents).items() if lane in lanes}
+    rankings[FUSED] = fused_ranking(hits, documents, lanes)
+    rankings[FULL] = full_ranking(ranked, documents)
+    return rankings

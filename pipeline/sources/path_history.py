@@ -1,0 +1,201 @@
+"""The placements of every chunk of a line of changes: which chunk stood where, from which commit until which.
+
+Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs can be had by id: a git
+branch, or the snapshots of a labelled collection.
+
+What one would otherwise get wrong: a chunk that survives an edit where it stood is the same placement, still open. What a
+row says besides time and place is what its first appearance said.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from .chunking import Chunk, Document
+from .file_kinds import FileKind, file_kind
+from .files import ReadOptions, RowBuilder, document_of, is_generated
+from .git_commands import ABSENT, Change
+from .report import SourceReport
+
+__all__ = ["BlobSource", "read_changes"]
+
+_CACHED_BYTES = 64_000_000
+
+
+class BlobSource(Protocol):
+    """Blobs by id."""
+
+    def get(self, blob: str, limit: int) -> bytes | None:
+        """The blob's bytes, more than `limit` of them if it is longer; None if there is no such blob."""
+        ...
+
+
+def read_changes(
+    changes: Iterable[Change], blobs: BlobSource, rows: RowBuilder, options: ReadOptions, report: SourceReport
+) -> Iterator[pa.Table]:
+    """Tables of `RowBuilder.schema`, by path, then by when the placements ended.
+
+    Args:
+        changes: in the order of their commits; times of commits strictly increase.
+        blobs: the texts; each is read once per path and kind while it is among the recently used.
+        rows: collects and gives the tables.
+        report: counts placements read, and what was left out with its reason.
+    """
+    by_path: dict[bytes, list[Change]] = {}
+    for change in changes:
+        by_path.setdefault(change.path, []).append(change)
+    reader = _Reader(blobs, options, report)
+    for raw in sorted(by_path):
+        try:
+            history = _History(raw.decode("utf-8"), rows, reader, report)
+        except UnicodeDecodeError:
+            report.skip("path not utf-8", len(by_path[raw]))
+            continue
+        for change in by_path.pop(raw):
+            history.apply(change)
+            yield from rows.full()
+        history.close()
+        yield from rows.full()
+    yield from rows.rest()
+
+
+_Key = tuple[str | None, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What a row says besides time and place, as of its first appearance, so that every placement of it says the same."""
+
+    time: int
+    title: str | None
+    generated: bool
+    chunk: Chunk
+
+    def at(self, chunk: Chunk) -> Chunk:
+        """The chunk of the first appearance in the place of another one of the same section and text."""
+        return replace(
+            self.chunk,
+            line_start=chunk.line_start,
+            line_end=chunk.line_end,
+            byte_start=chunk.byte_start,
+            byte_end=chunk.byte_end,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """A placement that still stands: the chunk where it stands, and the commit in which it began."""
+
+    first: _First
+    chunk: Chunk
+    version: str
+    recorded: int
+
+    def stands_at(self, chunk: Chunk) -> bool:
+        """The other chunk, of the same text, stands in the same place."""
+        return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
+
+
+class _History:
+    """One path through time: applying a change ends placements, which become rows, and begins others."""
+
+    def __init__(self, path: str, rows: RowBuilder, reader: _Reader, report: SourceReport) -> None:
+        self.path, self.kind = path, file_kind(path)
+        self._placements: dict[_Key, _Live] = {}
+        self._first: dict[_Key, _First] = {}
+        self._rows, self._reader, self._report = rows, reader, report
+
+    def apply(self, change: Change) -> None:
+        """The path as one commit left it. A mode change alone changes nothing."""
+        commit = change.commit
+        if reason := _no_file(change.mode):
+            if reason != ABSENT:
+                self._report.skip(reason)
+            self.close(deleted=commit.time)
+            return
+        version = self._reader.read(self.path, self.kind, change.blob)
+        if version is None:
+            self.close(superseded=commit.time)
+            return
+        document, generated = version
+        before, self._placements = self._placements, {}
+        for chunk in document.chunks:
+            key = (chunk.section, chunk.text, chunk.occurrence)
+            live = before.pop(key, None)
+            if live is not None and live.stands_at(chunk):
+                self._placements[key] = live
+                continue
+            if live is not None:
+                self._end(live, superseded=commit.time)
+            first = self._first.setdefault(key, _First(commit.time, document.title, generated, chunk))
+            self._placements[key] = _Live(first, first.at(chunk), commit.sha, commit.time)
+        for live in before.values():
+            self._end(live, superseded=commit.time)
+
+    def close(self, *, superseded: int | None = None, deleted: int | None = None) -> None:
+        """End every placement: replaced by what cannot be read, removed, or, without a time, still standing."""
+        before, self._placements = self._placements, {}
+        for live in before.values():
+            self._end(live, superseded=superseded, deleted=deleted)
+
+    def _end(self, live: _Live, *, superseded: int | None = None, deleted: int | None = None) -> None:
+        self._report.read += 1
+        self._rows.add(
+            self.path,
+            self.kind,
+            live.first.title,
+            live.first.generated,
+            live.chunk,
+            event_time=live.first.time,
+            version=live.version,
+            recorded=live.recorded,
+            superseded=superseded,
+            deleted=deleted,
+        )
+
+
+class _Reader:
+    """Blobs as documents, each chunked once per kind of file while it is among the recently used."""
+
+    def __init__(self, blobs: BlobSource, options: ReadOptions, report: SourceReport) -> None:
+        self._blobs, self._options, self._report = blobs, options, report
+        self._cache: OrderedDict[tuple[str, FileKind], tuple[Document, bool, int]] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, path: str, kind: FileKind, blob: str) -> tuple[Document, bool] | None:
+        """The document and whether it is generated; None if it is left out, which is counted."""
+        if not kind.text_by_name:
+            self._report.skip("not text by name")
+            return None
+        key = (blob, kind)
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key][:2]
+        data = self._blobs.get(blob, self._options.max_file_bytes)
+        if data is None:
+            self._report.skip("blob not in the repository")
+            return None
+        document, reason = document_of(path, kind, data, self._options)
+        if document is None:
+            self._report.skip(reason)
+            return None
+        generated = is_generated(kind, data)
+        self._cache[key] = (document, generated, len(data))
+        self._bytes += len(data)
+        while self._bytes > _CACHED_BYTES:
+            self._bytes -= self._cache.popitem(last=False)[1][2]
+        return document, generated
+
+
+def _no_file(mode: str) -> str:
+    """Why an entry of this mode is no file; empty if it is one."""
+    if mode == ABSENT:
+        return ABSENT
+    if mode.startswith("12"):
+        return "symbolic link"
+    return "submodule" if mode.startswith("16") else ""

@@ -1,0 +1,133 @@
+"""Labelled collections are asked inside their own scope, all in one run, and measured from the run's own tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.pipeline.evaluation.collections import open_collection
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.sources.history_check import alive_at, reassemble
+
+ADD = "def add(a, b):\n    return a + b\n"
+ADD_FIXED = "def add(a, b):\n    return int(a) + int(b)\n"
+SPLIT = "def split(line):\n    return line.split()\n"
+
+SNAPSHOTS = [
+    ("c1", "2024-01-01", {"sum.py": ADD, "text.py": SPLIT}),
+    ("c2", "2024-01-01", {"sum.py": ADD_FIXED}),  # the same instant; text.py is gone
+    ("c3", "2024-02-01", {"sum.py": ADD, "text.py": SPLIT}),
+]
+
+
+def write(folder: Path, **parts: pd.DataFrame) -> Path:
+    folder.mkdir()
+    for name, frame in parts.items():
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+    return folder
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    texts = {text: f"blob{i}" for i, text in enumerate([ADD, ADD_FIXED, SPLIT])}
+    corpus = [
+        (f"{sha}:{path}", sha, day, path, texts[text]) for sha, day, tree in SNAPSHOTS for path, text in tree.items()
+    ]
+    queries = [("q1", "add returns strings", "c1"), ("q2", "split a line", "c2"), ("q3", "split a line", "c3")]
+    qrels = [("q1", "sum.py"), ("q2", "text.py"), ("q3", "text.py")]
+    return write(
+        tmp_path / "code",
+        corpus=pd.DataFrame(corpus, columns=["doc_id", "commit", "timestamp", "path", "blob_sha"]),
+        blobs=pd.DataFrame([(sha, text) for text, sha in texts.items()], columns=["blob_sha", "text"]),
+        queries=pd.DataFrame(queries, columns=["query_id", "text", "commit"]),
+        qrels=pd.DataFrame(qrels, columns=["query_id", "path"]).assign(doc_id="", relevance=1),
+    )
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    corpus = [("d1", "Wings", "lift of a thin wing"), ("d2", "", "heat transfer in a tube")]
+    return write(
+        tmp_path / "papers",
+        corpus=pd.DataFrame(corpus, columns=["doc_id", "title", "text"]),
+        queries=pd.DataFrame([("q1", "heat of a tube"), ("q9", "not judged")], columns=["query_id", "text"]),
+        qrels=pd.DataFrame([("q1", "d2", 1), ("q1", "d1", 0)], columns=["query_id", "doc_id", "relevance"]),
+    )
+
+
+@pytest.fixture
+def conversations(tmp_path: Path) -> Path:
+    corpus = [
+        ("m1", "ana", "s", "2024-01-01T09:00:00Z", "my dog is called Rex"),
+        ("m2", "bo", "s", "2024-01-01T09:00:00Z", "my dog is called Ada"),
+        ("m3", "bo", "s", "2024-03-01T09:00:00Z", "my dog is now called Max"),
+    ]
+    return write(
+        tmp_path / "talk",
+        corpus=pd.DataFrame(corpus, columns=["doc_id", "user", "session", "timestamp", "text"]),
+        queries=pd.DataFrame(
+            [("q1", "what is my dog called", "bo", "2024-02-01T00:00:00Z")],
+            columns=["query_id", "text", "user", "asOf"],
+        ),
+        qrels=pd.DataFrame([("q1", "m2", 1)], columns=["query_id", "doc_id", "relevance"]),
+    )
+
+
+def test_snapshots_put_together_from_rows_are_the_snapshots(code: Path) -> None:
+    collection = open_collection(code)
+    rows = pa.concat_tables(collection.rows())
+    as_of = {request["request_id"]: pd.Timestamp(request["as_of"]) for request in collection.requests()}
+    assert rows.num_rows == 2 + 1 + 1 + 1  # c1 has two, c2 edits one and drops one, c3 brings both back
+    for query, (_, _, tree) in zip(["code/q1", "code/q2", "code/q3"], SNAPSHOTS, strict=True):
+        alive = alive_at(rows, as_of[query].to_pydatetime())
+        assert {path: text.decode() for path, text in reassemble(alive).items()} == tree
+
+
+def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
+    tmp_path: Path, code: Path, documents: Path, conversations: Path
+) -> None:
+    collections = [open_collection(folder) for folder in (code, documents, conversations)]
+    done = evaluate(collections, work=tmp_path / "work", semantic=False, metrics=["R@5", "RR@1"])
+
+    table = {(r["collection"], r["system"], r["metric"]): (r["value"], r["queries"]) for r in done.records()}
+    assert table["code", "full", "R@5"] == (pytest.approx(2 / 3, abs=1e-4), 3)  # text.py is not in c2: nothing to find
+    assert table["papers", "full", "RR@1"] == (1.0, 1)
+    assert table["talk", "full", "RR@1"] == (1.0, 1)
+    trec = (tmp_path / "work/trec/talk/full.run").read_text().splitlines()
+    assert [line.split()[:4] for line in trec] == [["talk/q1", "Q0", "m2", "1"]]  # not ana's, not the later one
+    assert sum(done.statuses.values()) == 5
+
+
+def test_collections_that_stand_in_the_corpus_are_not_read_again(tmp_path: Path, documents: Path) -> None:
+    collection = open_collection(documents)
+    first = evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
+    pq_file = documents / "corpus.parquet"
+    pd.read_parquet(pq_file).head(0).to_parquet(pq_file)
+    again = evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
+    assert [s.metrics for s in again.scores] == [s.metrics for s in first.scores]
+
+
+def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, code: Path) -> None:
+    corpus = pd.read_parquet(code / "corpus.parquet")
+    corpus.assign(kind="source").to_parquet(code / "corpus.parquet", index=False)
+    done = evaluate([open_collection(code)], work=tmp_path / "w", semantic=False, metrics=["R@5"], baselines=True)
+    trec = (tmp_path / "w/trec/code/bm25-all-files.run").read_text().splitlines()
+    assert [line.split()[2] for line in trec if line.startswith("code/q2 ")] == ["sum.py"]
+    assert done.scores[0].metrics["bm25-source-files"]["R@5"] == pytest.approx(2 / 3, abs=1e-4)
+
+
+def test_wrong_input_is_named_before_anything_is_indexed(tmp_path: Path, documents: Path) -> None:
+    collection = open_collection(documents)
+    with pytest.raises(InputError, match="ir_measures name"):
+        evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["precision of 5"])
+    with pytest.raises(InputError, match="collections of different names"):
+        evaluate([collection, collection], work=tmp_path / "work", semantic=False)
+    assert not (tmp_path / "work" / "corpus").exists()
+    (documents / "qrels.parquet").write_bytes(b"")
+    with pytest.raises(StoreError, match=r"papers/qrels\.parquet"):
+        open_collection(documents)
+    with pytest.raises(InputError, match=r"documents \(doc_id, text\)"):
+        open_collection(write(tmp_path / "odd", corpus=pd.DataFrame({"a": [1]})))
