@@ -1,0 +1,29 @@
+"""The line: pure modules, one per step, and what the steps share. No I/O, clock, environment or randomness in any of them.
+
+A step holds Hamilton nodes: its public functions are tables by name, and a parameter names the table it takes. Steps
+never import each other; they meet through `tables` and share the helpers named beside them.
+
+In the order of the line:
+
+- `scope_resolution`: contracts, their bounds, layers and groups; `selectors` for sources
+- `query_planning`: anchors, sub-queries and terms; `anchor_patterns`, `anchor_keys`
+- `boundary_gates`, the first wall: which rows recall may score; `gates` (the one list), `gate_predicates`, `time_gates`
+- `candidate_recall`: hits lane by lane, and candidates; `recall_scope` (a group's rows, clocks and sub-queries),
+  `lane_recall` and `expansion_recall` (the lanes), `posting_recall` and `bm25` (scores), `recall_selection` (top-k),
+  `candidate_merge` (fusion)
+- `boundary_filtering`, the second wall: every candidate judged again; `second_wall`
+- `task_aware_reranking`: score terms and ranks; `anchor_hits`
+- `evidence_packing`: candidates become items; `item_texts`
+- `fact_verification`: facts against structured records
+- `budget_trimming`: the hard limit; `greedy_fit`, `line_units`, `byte_runs`, `token_counting`, `item_rendering`
+- `citation_binding`: every label leads to its source
+- `context_projection`: the bytes the model may read; `rendering`
+- `audit_snapshot`: decisions, conditions, snapshots; `decision_rules`, `condition_rules`, `snapshot_digest`
+
+What all of them rest on:
+
+- declarations: `schema` (how a table is declared), `tables` (every table), `vocabulary` (closed lists), `errors`
+- the corpus as arrays: `frames`, `text_analysis`, `index_keys`
+- columns: `keys` (look-ups), `list_columns`, `ragged`, `numbers` (exact sums)
+- identity: `digests` (of tables), `row_forms` (of rows), `array_bytes`
+"""

@@ -1,7 +1,7 @@
 """Audit snapshot: what was decided about every candidate, what the caller should know, and one row per request.
 
 Reads every table of the line. Gives `decisions` (recalled = selected + hidden + rejected), `conditions` (a set with
-actions) and `snapshots` (status, counts and the digest of everything asked, decided and shown).
+actions), `request_digests` and `snapshots` (status, counts and the digest of everything asked, decided and shown).
 
 A row merged into an item counts as selected only if the item still shows it after trimming. Conditions speak of the
 contract and of what was shown, never of what was withheld: a caller reads them.
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from .condition_rules import condition_rows, worst_actions
 from .decision_rules import decision_columns
 from .digests import EMPTY_SHA256
-from .keys import flags_at, flat, objects, positions, take_or
-from .snapshot_digest import snapshot_digests
+from .keys import flags_at, flat, gathered, objects, positions, take_or
+from .snapshot_digest import digests_of_requests, snapshot_digests
 from .tables import (
     DECISIONS,
     SNAPSHOTS,
@@ -43,6 +43,7 @@ from .tables import (
     Placements,
     Provenance,
     Ranked,
+    RequestDigests,
     Requests,
     RerankWeights,
     ScoreTerms,
@@ -78,11 +79,11 @@ def decisions(
     )
     row, placement = candidates["row"], candidates["placement"]
     columns |= {
-        "redacted": pc.greater(pc.fill_null(pc.list_value_length(flat(evidence["redactions"]).take(row)), 0), 0),
-        "source_id": evidence["source_id"].take(row),
-        "path": evidence["path"].take(row),
-        "version": placements["version"].take(placement),
-        "evidence_kind": evidence["evidence_kind"].take(row),
+        "redacted": pc.greater(pc.fill_null(pc.list_value_length(gathered(evidence["redactions"], row)), 0), 0),
+        "source_id": gathered(evidence["source_id"], row),
+        "path": gathered(evidence["path"], row),
+        "version": gathered(placements["version"], placement),
+        "evidence_kind": gathered(evidence["evidence_kind"], row),
     }
     return DECISIONS.build(columns, rows=candidates.num_rows).sort_by(
         [("request_id", "ascending"), ("evidence_id", "ascending")]
@@ -109,11 +110,10 @@ def conditions(
     )  # fmt: skip
 
 
-def snapshots(
+def request_digests(
+    captures: Captures,
     requests: Requests,
     failures: Failures,
-    captures: Captures,
-    provenance: Provenance,
     contracts: Contracts,
     contract_bounds: ContractBounds,
     contract_layers: ContractLayers,
@@ -135,10 +135,34 @@ def snapshots(
     blocks: Blocks,
     decisions: Decisions,
     conditions: Conditions,
+) -> RequestDigests:
+    """The digest of each request's rows of every table but the snapshots, by table and request: what snapshots add up."""
+    tables = {
+        "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
+        "contract_layers": contract_layers, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
+        "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
+        "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
+        "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims, "citations": citations, "blocks": blocks,
+        "decisions": decisions, "conditions": conditions,
+    }  # fmt: skip
+    return digests_of_requests(tables, _ids(captures))
+
+
+def snapshots(
+    failures: Failures,
+    captures: Captures,
+    provenance: Provenance,
+    contracts: Contracts,
+    verdicts: Verdicts,
+    trims: Trims,
+    blocks: Blocks,
+    decisions: Decisions,
+    conditions: Conditions,
     lane_states: LaneStates,
+    request_digests: RequestDigests,
 ) -> Snapshots:
     """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
-    ids = flat(captures["request_id"]).take(pc.sort_indices(captures["request_id"]))
+    ids = _ids(captures)
     capture = positions(ids, captures["request_id"])
     contract = positions(ids, contracts["request_id"])
     block = positions(ids, blocks["request_id"])
@@ -174,16 +198,13 @@ def snapshots(
         "error": take_or(failures["error"], failure),
     }
     shown = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
-    tables = {
-        "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
-        "contract_layers": contract_layers, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
-        "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
-        "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
-        "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims, "citations": citations, "blocks": blocks,
-        "decisions": decisions, "conditions": conditions, "snapshots": shown,
-    }  # fmt: skip
-    digests = snapshot_digests(tables, provenance, ids)
+    digests = snapshot_digests({"snapshots": shown}, provenance, ids, request_digests)
     return SNAPSHOTS.build({**row, "snapshot_digest": digests})
+
+
+def _ids(captures: pa.Table) -> pa.Array:
+    """Every request and failure, by id."""
+    return flat(captures["request_id"]).take(pc.sort_indices(captures["request_id"]))
 
 
 def _statuses(

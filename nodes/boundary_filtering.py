@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import SchemaError
 from .gates import GATES, NUMBER
-from .list_columns import combined
+from .keys import flat, gathered
 from .second_wall import Mask, place_stops, time_stops
 from .selectors import glob_mask
 from .tables import (
@@ -55,8 +55,8 @@ def verdicts(
 
     A candidate that both passes and was recalled for the record only, or neither, is a disagreement of the walls.
     """
-    order = pc.index_in(combined(candidates["request_id"]), combined(contracts["request_id"])).to_numpy()
-    rows = evidence.select(list(_JUDGED)).take(candidates["row"])
+    order = pc.index_in(flat(candidates["request_id"]), flat(contracts["request_id"])).to_numpy()
+    rows = pa.table({name: gathered(evidence[name], candidates["row"]) for name in _JUDGED})
     asked = contracts.take(pa.array(order))
     place = place_stops(rows, order, contracts, contract_bounds)
     moment = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
@@ -88,10 +88,10 @@ def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates
         SchemaError: the verdicts are not those of these candidates.
     """
     for name in ("request_id", "evidence_id"):
-        if not combined(candidates[name]).equals(combined(verdicts[name])):
+        if not flat(candidates[name]).equals(flat(verdicts[name])):
             raise SchemaError(f"Expected one verdict per candidate in the same order, got others - at verdicts.{name}")
     disputed = candidates["request_id"].filter(verdicts["wall_disagreement"])
-    undisputed = pc.invert(pc.is_in(candidates["request_id"], combined(disputed)))
+    undisputed = pc.invert(pc.is_in(candidates["request_id"], flat(disputed)))
     return candidates.filter(pc.and_(verdicts["admitted"], undisputed))
 
 
@@ -111,7 +111,7 @@ def _model_visibility(rows: pa.Table, place: NDArray[np.int64]) -> pa.Array:
     declared = pc.if_else(
         pc.is_in(rows["declared_visibility"], pa.array(_VISIBLE)), rows["declared_visibility"], "denied"
     )
-    later = pc.if_else(pa.array(place > _FIRST_VISIBILITY), "runtime-only", combined(declared))
+    later = pc.if_else(pa.array(place > _FIRST_VISIBILITY), "runtime-only", flat(declared))
     return pc.if_else(pa.array((place > 0) & (place < _FIRST_VISIBILITY)), "denied", later)
 
 
@@ -145,12 +145,12 @@ def _standing(rows: pa.Table, asked: pa.Table, moment: NDArray[np.int64]) -> pa.
     words = pa.array(["history", "hint", "untrusted", "instruction"]).take(
         pa.array(np.argmax(np.stack([historical, unverified, untrusted, instructing]), axis=0))
     )
-    return pc.if_else(pa.array(historical | unverified | untrusted | instructing), words, combined(speaking))
+    return pc.if_else(pa.array(historical | unverified | untrusted | instructing), words, flat(speaking))
 
 
 def _in_instruction_sources(paths: pa.ChunkedArray, globs: pa.ChunkedArray) -> Mask:
     """Whether each path matches a glob of its contract; judged once per distinct list of globs."""
-    lists = pc.binary_join(combined(globs), "\0").dictionary_encode()
+    lists = pc.binary_join(flat(globs), "\0").dictionary_encode()
     which = lists.indices.to_numpy()
     matched = np.zeros(len(which), dtype=bool)
     for number, wanted in enumerate(lists.dictionary.to_pylist()):
@@ -162,7 +162,7 @@ def _in_instruction_sources(paths: pa.ChunkedArray, globs: pa.ChunkedArray) -> M
 def _validity(rows: pa.Table, asked: pa.Table) -> pa.Array:
     begun = pc.less_equal(rows["valid_from"], asked["as_of"]).fill_null(True)
     over = pc.less_equal(rows["valid_until"], asked["as_of"]).fill_null(False)
-    return pc.if_else(combined(begun), pc.if_else(combined(over), "expired", "valid"), "not_yet")
+    return pc.if_else(flat(begun), pc.if_else(flat(over), "expired", "valid"), "not_yet")
 
 
 def _among(words: pa.ChunkedArray, listed: tuple[str, ...]) -> Mask:

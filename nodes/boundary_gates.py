@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .gate_predicates import COLUMNS, LAST_ACCESS, LAST_VISIBILITY, SegmentColumns, first_stops
 from .gates import GATES, NUMBER
-from .list_columns import combined
+from .item_texts import text_bytes
+from .keys import flat, gathered
 from .schema import TIMESTAMP
 from .tables import (
     ADMISSIBLE,
@@ -113,9 +114,12 @@ def group_ladder(gated_rows: GatedRows, scope_groups: ScopeGroups) -> GroupLadde
 
 
 def scope_times(
-    contracts: Contracts, scope_groups: ScopeGroups, reachable: Reachable, row_index: RowIndex
+    contracts: Contracts, scope_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
 ) -> ScopeTimes:
-    """Each distinct instant and window of a scope group, by group and instant, with the rows that pass every gate then."""
+    """Each distinct instant and window of a scope group, by group and instant, with the rows that pass every gate then.
+
+    `row_digest` is over the whole ids, each with a line end after it, in order.
+    """
     instants, _ = _instants(contracts, scope_groups)
     group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
     row_bounds = np.searchsorted(group, np.arange(_group_count(scope_groups) + 1))
@@ -124,8 +128,8 @@ def scope_times(
     for number, positions in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
         members = slice(row_bounds[number], row_bounds[number + 1])
         visible = row[members][withheld[members] == 0]
-        visible = visible[np.argsort(row_index.id_key[visible])]
-        keys, length = row_index.id_key[visible].astype(">u8"), row_index.length[visible]
+        visible = visible[np.argsort(row_index.id_rank[visible])]
+        lines, length = _lines(gathered(evidence["evidence_id"], visible)), row_index.length[visible]
         for part in _chunks(list(positions), len(visible)):
             _, as_of, start, end = instants[part].T
             codes = time_grid(row_index, visible, as_of, start, end)
@@ -133,7 +137,7 @@ def scope_times(
                 passed = code == 0
                 rows[position] = np.count_nonzero(passed)
                 lengths[position] = length[passed].sum()
-                digests.append(hashlib.sha256(keys[passed].tobytes()).hexdigest())
+                digests.append(hashlib.sha256(text_bytes(lines.filter(pa.array(passed)))[1].data).hexdigest())
                 stopped[position] = np.bincount(code, minlength=len(GATES) + 1)[_TIME]
     return SCOPE_TIMES.build(
         {
@@ -158,7 +162,7 @@ def admissible(
 ) -> Admissible:
     """A(r) of each request as counts and a digest, by request id; a denied request has none."""
     _, moment = _instants(contracts, scope_groups)
-    group = combined(scope_groups["scope_group"]).to_numpy()
+    group = flat(scope_groups["scope_group"]).to_numpy()
     sizes = np.bincount(reachable["scope_group"].to_numpy(), minlength=_group_count(scope_groups))
     judged = pa.array(moment, mask=moment < 0)
     rows = scope_times["rows"].take(judged).fill_null(0).to_numpy()
@@ -186,7 +190,7 @@ def filter_ladder(
     open_ = np.flatnonzero(moment >= 0)
     group = scope_groups["scope_group"].to_numpy()[open_]
     timeless = [group_ladder[n].to_numpy().reshape(-1, len(_TIMELESS))[group] for n in ("considered", "admitted")]
-    stopped = combined(scope_times["stopped"]).flatten().to_numpy().reshape(-1, len(_TIME))[moment[open_]]
+    stopped = flat(scope_times["stopped"]).flatten().to_numpy().reshape(-1, len(_TIME))[moment[open_]]
     after = timeless[1][:, -1:] - np.cumsum(stopped, axis=1)
     return FILTER_LADDER.build(
         {
@@ -206,8 +210,8 @@ def _leaders(
 ) -> Iterator[tuple[int, dict[str, Any], list[dict[str, Any]]]]:
     """Each group's number, the contract that speaks for it and that contract's bounds, by number."""
     leading = scope_groups.filter(scope_groups["leader"]).sort_by("scope_group")
-    ids = combined(leading["request_id"])
-    leaders = contracts.take(pc.index_in(ids, combined(contracts["request_id"])))
+    ids = flat(leading["request_id"])
+    leaders = contracts.take(pc.index_in(ids, flat(contracts["request_id"])))
     bounds = contract_bounds.filter(pc.is_in(contract_bounds["request_id"], ids)).to_pylist()
     by_request = {key: list(rows) for key, rows in groupby(bounds, key=lambda bound: bound["request_id"])}
     instants = [micros(leaders[n], null).tolist() for n, null in _INSTANT_COLUMNS]
@@ -262,6 +266,13 @@ def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.i
     return instants, moment
 
 
+def _lines(ids: pa.ChunkedArray) -> pa.Array:
+    """Each id with a line end."""
+    return pc.binary_join_element_wise(
+        flat(ids).cast(pa.large_string()), *(pa.scalar(t, pa.large_string()) for t in ("\n", ""))
+    )
+
+
 def _chunks(positions: list[int], rows: int) -> Iterator[list[int]]:
     step = max(1, _PAIRS_AT_ONCE // max(rows, 1))
     for start in range(0, len(positions), step):
@@ -275,7 +286,7 @@ def _segments_read(reachable: pa.Table, segments: pa.Table, groups: int) -> pa.L
     pair = np.unique(reachable["scope_group"].to_numpy().astype(np.int64) * count + segment)
     offsets = np.searchsorted(pair, np.arange(groups + 1) * count)
     offsets = pa.array(np.append(offsets, offsets[-1]).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, combined(segments["segment_id"]).take(pa.array(pair % count)))
+    return pa.ListArray.from_arrays(offsets, flat(segments["segment_id"]).take(pa.array(pair % count)))
 
 
 def _group_count(scope_groups: pa.Table) -> int:

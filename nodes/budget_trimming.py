@@ -20,9 +20,9 @@ from .digests import text_sha256
 from .greedy_fit import LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
-from .keys import flat, objects, pair_keys, positions, take_or
+from .keys import flat, gathered, objects, pair_codes, pair_positions, positions, take_or
 from .recall_scope import codes_of
-from .rendering import GROUPS, TRIMMING_POLICY
+from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
 from .tables import (
     FITS,
@@ -59,7 +59,7 @@ def fits(
     texts = item_texts(kept, packs, evidence, placements)
     work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), evidence)
     budgets = Budgets.of(contracts, shapes)
-    kinds = flat(evidence["evidence_kind"].take(kept["row"]))
+    kinds = gathered(evidence["evidence_kind"], kept["row"])
     brief = pa.array(shapes[owner] == "model-brief")
     heading = pc.if_else(brief, group_lines(kinds), pa.scalar("", pa.large_string()))
     shown = fenced(work.shape)
@@ -121,16 +121,13 @@ def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, 
     order = np.lexsort((chosen["place"].to_numpy(), owner))
     chosen, owner = chosen.take(pa.array(order)), owner[order]
     pack = pa.array(
-        positions(
-            pair_keys(chosen["request_id"], chosen["evidence_id"]), pair_keys(packs["request_id"], packs["evidence_id"])
-        )
+        pair_positions((chosen["request_id"], chosen["evidence_id"]), (packs["request_id"], packs["evidence_id"]))
     )
     text = flat(chosen["visible_text"])
     names = flat(contracts["tokenizer"]).dictionary_encode()
     which = np.asarray(names.indices).astype(np.int64)[owner]
     row = packs["row"].take(pack)
-    number = pc.cast(chosen["number"], pa.string())
-    label = pc.binary_join_element_wise(evidence["evidence_kind"].take(row), number, "#")
+    label = labels(gathered(evidence["evidence_kind"], row), chosen["number"].to_numpy())
     columns = ("request_id", "evidence_id", "form", "merged_rows", "line_start", "line_end", "byte_start", "byte_end")
     return TRIMMED.build(
         {
@@ -185,13 +182,11 @@ class _Work:
         self.shape = shapes[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
-        kind = flat(evidence["evidence_kind"].take(kept["row"]))
+        kind = gathered(evidence["evidence_kind"], kept["row"])
         self.group = np.asarray(pc.index_in(kind, value_set=pa.array(list(GROUPS)))).astype(np.int64)
-        sets = flat(evidence["conflict_set"].take(kept["row"]))
+        sets = gathered(evidence["conflict_set"], kept["row"])
         self.disputed = np.asarray(sets.is_valid())
-        self.dispute = np.asarray(pair_keys(kept["request_id"], sets.fill_null("")).dictionary_encode().indices).astype(
-            np.int64
-        )
+        self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
 
     def worst_case(self) -> Items:
         """Every item with the longest label, line number and notes that it may get."""
@@ -270,9 +265,7 @@ def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counter
 
 
 def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:
-    at = positions(
-        pair_keys(kept["request_id"], kept["evidence_id"]), pair_keys(ranked["request_id"], ranked["evidence_id"])
-    )
+    at = pair_positions((kept["request_id"], kept["evidence_id"]), (ranked["request_id"], ranked["evidence_id"]))
     return take_or(ranked["selected_reason"], at)
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from .keys import flat, positions
+from .keys import gathered, positions, rank_within
 from .numbers import quantise
 from .recall_scope import Bool, Float, Int, numbers
-from .recall_selection import VIA, rank_within
+from .recall_selection import VIA
 from .vocabulary import LANES, MERGE_POLICIES
 
 FUSION_K = 60
@@ -83,7 +83,7 @@ def lanes_in_order() -> tuple[str, ...]:
 
 
 def merged_order(
-    fusion: Fusion, withheld: Bool, policy: Int, authority: Int, kind: Int, id_key: np.ndarray
+    fusion: Fusion, withheld: Bool, policy: Int, authority: Int, kind: Int, id_rank: Int
 ) -> tuple[Int, Int]:
     """Groups in the order of each request's merge policy, and the 0-based place of each inside its request and half.
 
@@ -94,9 +94,9 @@ def merged_order(
             authority rank before it; evidence-balanced takes the best of every kind, then the second best, and so on.
         authority: per group, 0 to 3.
         kind: per group, a code of its evidence kind.
-        id_key: per group, ends every tie.
+        id_rank: per group, ends every tie.
     """
-    by_kind = np.lexsort((id_key, -fusion.score, kind, withheld, fusion.request))
+    by_kind = np.lexsort((id_rank, -fusion.score, kind, withheld, fusion.request))
     turn = np.empty(len(by_kind), dtype=np.int64)
     span = (fusion.request * 2 + withheld) * (int(kind.max(initial=0)) + 1) + kind
     turn[by_kind] = rank_within(span[by_kind])
@@ -108,7 +108,7 @@ def merged_order(
         [-authority, turn],
         0,
     )
-    order = np.lexsort((id_key, -fusion.score, first, withheld, fusion.request))
+    order = np.lexsort((id_rank, -fusion.score, first, withheld, fusion.request))
     return order, rank_within((fusion.request * 2 + withheld)[order])
 
 
@@ -119,6 +119,6 @@ def policies_of(contracts: pa.Table) -> Int:
 
 def column_codes(evidence: pa.Table, name: str, rows: Int) -> Int:
     """A code of a string column per row, by alphabetical order of its values."""
-    encoded = flat(evidence[name].take(pa.array(rows))).dictionary_encode()
+    encoded = gathered(evidence[name], rows).dictionary_encode()
     place = np.argsort(np.argsort(encoded.dictionary.to_numpy(zero_copy_only=False).astype(str)))
     return place[numbers(encoded.indices)] if len(place) else np.empty(0, dtype=np.int64)

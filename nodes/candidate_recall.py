@@ -23,10 +23,10 @@ from .candidate_merge import (
 )
 from .expansion_recall import recall_expansion
 from .frames import PostingIndex, RowIndex, VectorIndex
-from .keys import positions
+from .keys import gathered, positions, rank_within
 from .lane_recall import recall_newest, recall_symbols, recall_terms, recall_vectors
 from .recall_scope import Int, RecallTables, numbers, sub_query_of
-from .recall_selection import VIA, Found, hit_table, rank_within, sub_query_order
+from .recall_selection import VIA, Found, hit_table, sub_query_order
 from .tables import (
     CANDIDATES,
     HITS,
@@ -205,9 +205,9 @@ def candidates(
         fusion,
         withheld,
         policies_of(contracts)[fusion.request],
-        numbers(evidence["authority"].take(pa.array(fusion.row)).fill_null(0)),
+        numbers(gathered(evidence["authority"], fusion.row).fill_null(0)),
         column_codes(evidence, "evidence_kind", fusion.row),
-        row_index.id_key[fusion.row],
+        row_index.id_rank[fusion.row],
     )
     limit = np.where(withheld, *(numbers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
     order = order[place < limit[order]]
@@ -222,7 +222,7 @@ def candidates(
     return CANDIDATES.build(
         {
             "request_id": contracts["request_id"].take(pa.array(owner)),
-            "evidence_id": evidence["evidence_id"].take(pa.array(row)),
+            "evidence_id": gathered(evidence["evidence_id"], row),
             "row": row,
             "placement": placement,
             "pool_rank": (rank_within(owner) + 1).astype(np.int32),
@@ -256,6 +256,6 @@ def _seeds(tables: RecallTables, known: Found, rank: Int) -> tuple[Found, Int]:
     fusion = Fusion.of(tables.sub_request[sub], known.row[shown], rank[shown])
     grouped = np.repeat(np.arange(len(fusion.row)), np.diff(fusion.starts))
     best = fusion.order[np.lexsort((sub[fusion.order], rank[shown][fusion.order], grouped))]
-    order = np.lexsort((tables.row_index.id_key[fusion.row], -fusion.score, fusion.request))
+    order = np.lexsort((tables.row_index.id_rank[fusion.row], -fusion.score, fusion.request))
     seeds = Found.of(sub[best[fusion.starts[:-1]]][order], fusion.row[order], fusion.score[order])
     return seeds, rank_within(fusion.request[order])

@@ -11,7 +11,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .keys import flags_at, flat, positions
+from .item_texts import resolvable
+from .keys import flags_at, flat, gathered, positions
 from .rendering import authority_words, locators
 from .tables import CITATIONS, Citations, Contracts, Evidence, Placements, Trimmed
 
@@ -19,25 +20,24 @@ from .tables import CITATIONS, Citations, Contracts, Evidence, Placements, Trimm
 def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placements: Placements) -> Citations:
     """The citation map, by request and place in the block.
 
-    A citation resolves if its source is named, a hash fixes the text, and something says where it is: lines or bytes, or
-    the version whose text it is; a record without a path is its own place. Where the contract requires citations, what
-    does not resolve is left out, and with it its item.
+    Where the contract requires citations, what does not resolve is left out, and with it its item.
     """
     row, placement = trimmed["row"], trimmed["placement"]
     stored = {
-        name: flat(evidence[name].take(row))
-        for name in ("source_id", "path", "title", "section", "text_sha256", "authority", "evidence_kind")
-    }
-    span = pc.or_(flat(trimmed["line_start"]).is_valid(), flat(trimmed["byte_start"]).is_valid())
-    version = flat(placements["version"].take(placement))
-    whole = pc.or_(version.is_valid(), stored["path"].is_null())
-    resolves = pc.and_(pc.or_(span, whole), stored["text_sha256"].is_valid())
-    line = flat(trimmed["line_start"])
+        name: gathered(evidence[name], row)
+        for name in (
+            "source_id", "path", "title", "section", "text_sha256", "authority", "evidence_kind", "captured_time",
+            "source_refs",
+        )
+    }  # fmt: skip
+    version = gathered(placements["version"], placement)
+    line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
+    resolves = resolvable(line, byte, version, stored["path"], stored["text_sha256"])
     shared = ("request_id", "position", "label", "evidence_id", "line_start", "line_end", "byte_start", "byte_end")
     table = CITATIONS.build(
         {
             **{name: trimmed[name] for name in shared},
-            **{name: stored[name] for name in ("source_id", "path", "section", "text_sha256", "evidence_kind")},
+            **{name: column for name, column in stored.items() if name not in ("title", "authority")},
             "version": version,
             "locator": pc.cast(
                 locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"]), pa.string()

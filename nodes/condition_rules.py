@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flags_at, flat, objects, pair_keys, positions, take_or
+from .keys import flags_at, flat, gathered, objects, pair_codes, positions, take_or
 from .tables import CONDITIONS
 from .vocabulary import ACTIONS
 
@@ -119,10 +119,10 @@ def _shown_rules(
     evidence: pa.Table,
 ) -> Iterator[Row]:
     selected = decisions.filter(pc.equal(decisions["outcome"], "selected"))
-    keys = pair_keys(selected["request_id"], selected["evidence_id"])
+    tables = (selected, score_terms, candidates)
+    keys, terms, pool = pair_codes(*((table["request_id"], table["evidence_id"]) for table in tables))
     owner = positions(selected["request_id"], ids)
-    term = positions(keys, pair_keys(score_terms["request_id"], score_terms["evidence_id"]))
-    row = take_or(candidates["row"], positions(keys, pair_keys(candidates["request_id"], candidates["evidence_id"])))
+    term, row = positions(keys, terms), take_or(candidates["row"], positions(keys, pool))
     count = np.bincount(owner, minlength=len(ids))
     items = np.asarray(take_or(blocks["items"], positions(ids, blocks["request_id"]), 0))
 
@@ -144,7 +144,7 @@ def _shown_rules(
         "most of what is shown is old for its kind",
     )
 
-    lifecycle = objects(evidence["lifecycle"].take(row))
+    lifecycle = objects(gathered(evidence["lifecycle"], row))
     unverified = (lifecycle == "candidate") | (lifecycle == None)  # noqa: E711 - element-wise
     yield (count > 0) & (number(unverified) == count), "unverified_only", "", "degrade", "nothing shown is verified"
 

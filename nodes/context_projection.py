@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from .digests import text_sha256
 from .item_rendering import Items, rendered
-from .keys import flat, objects, pair_keys, positions, take_or
+from .keys import flat, objects, pair_positions, positions, take_or
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Ranked, Trimmed
 from .token_counting import Counters
 
@@ -33,15 +33,11 @@ def blocks(
 
     `tokens` and `chars` count the whole rendering; `bound_by` is the first limit that bound, by order of the items.
     """
-    cited = positions(
-        pair_keys(trimmed["request_id"], trimmed["label"]), pair_keys(citations["request_id"], citations["label"])
-    )
+    cited = pair_positions((trimmed["request_id"], trimmed["label"]), (citations["request_id"], citations["label"]))
     shown = trimmed.filter(pa.array(cited >= 0))
     shape = flat(contracts["output_shape"])
     owner = positions(shown["request_id"], contracts["request_id"])
-    reason = positions(
-        pair_keys(shown["request_id"], shown["evidence_id"]), pair_keys(ranked["request_id"], ranked["evidence_id"])
-    )
+    reason = pair_positions((shown["request_id"], shown["evidence_id"]), (ranked["request_id"], ranked["evidence_id"]))
     number = pc.cast(pc.replace_substring_regex(flat(shown["label"]), pattern="^.*#", replacement=""), pa.int64())
     items = Items(
         owner=owner,

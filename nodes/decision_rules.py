@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, HIDING
-from .keys import flags_at, flat, objects, pair_keys, positions, take_or
+from .keys import flags_at, flat, objects, pair_codes, positions, take_or
 
 LIMITS = {
     "unverified_cap": "max_unverified_items",
@@ -72,23 +72,26 @@ def decision_columns(
     contracts: pa.Table,
 ) -> dict[str, Any]:
     """The columns of DECISIONS that the line's tables give, in the order of `candidates`."""
-    keys = pair_keys(candidates["request_id"], candidates["evidence_id"])
-    verdict = positions(keys, pair_keys(verdicts["request_id"], verdicts["evidence_id"]))
-    rank = positions(keys, pair_keys(ranked["request_id"], ranked["evidence_id"]))
-    pack_keys = pair_keys(packs["request_id"], packs["evidence_id"])
-    pack = positions(keys, pack_keys)
+    parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
+    members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
+    merged_into = pc.fill_null(flat(packs["merged_into"]), "")
+    keys, *others = pair_codes(
+        *((table["request_id"], table["evidence_id"]) for table in (candidates, verdicts, ranked, packs, bounded)),
+        (packs["request_id"], merged_into), members,
+        *((table["request_id"], table["evidence_id"]) for table in (trimmed, trims, citations)),
+    )  # fmt: skip
+    of_verdicts, of_ranked, of_packs, of_bounded, of_leads, of_members, of_trimmed, of_trims, of_citations = others
+    verdict, rank, pack = (positions(keys, codes) for codes in (of_verdicts, of_ranked, of_packs))
     kept = flags_at(packs["kept"], pack)
-    merged_into = pair_keys(packs["request_id"], pc.fill_null(flat(packs["merged_into"]), ""))
-    lead_of_pack = np.where(np.asarray(flat(packs["merged_into"]).is_valid()), positions(merged_into, pack_keys), -1)
+    lead_of_pack = np.where(np.asarray(flat(packs["merged_into"]).is_valid()), positions(of_leads, of_packs), -1)
     lead = np.where(kept, pack, np.where(pack >= 0, lead_of_pack[pack] if packs.num_rows else -1, -1))
-    lead_keys = take_or(pack_keys, lead)
-    item = positions(lead_keys, pair_keys(trimmed["request_id"], trimmed["evidence_id"]))
-    cut = positions(lead_keys, pair_keys(trims["request_id"], trims["evidence_id"]))
-    shown = positions(keys, _members(trimmed)) >= 0
-    cited = _cited(candidates, lead_keys, citations, contracts)
+    lead_keys = take_or(of_packs, lead)
+    item, cut, citation = (positions(lead_keys, codes) for codes in (of_trimmed, of_trims, of_citations))
+    shown = positions(keys, of_members) >= 0
+    cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
 
     admitted = flags_at(verdicts["admitted"], verdict)
-    bounded_in = positions(keys, pair_keys(bounded["request_id"], bounded["evidence_id"])) >= 0
+    bounded_in = positions(keys, of_bounded) >= 0
     gate = objects(take_or(verdicts["decided_by"], verdict))
     gate_reason = objects(take_or(verdicts["reason_code"], verdict))
     pack_reason = objects(take_or(packs["reason_code"], pack))
@@ -128,17 +131,9 @@ def decision_columns(
     }
 
 
-def _members(trimmed: pa.Table) -> pa.Array:
-    """Keys of every row that an item of the block shows."""
-    parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
-    return pair_keys(flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"])))
-
-
-def _cited(candidates: pa.Table, lead_keys: pa.Array, citations: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
-    """Whether the item's citation resolves, or need not."""
-    citation = positions(lead_keys, pair_keys(citations["request_id"], citations["evidence_id"]))
-    required = flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
-    return flags_at(citations["resolves"], citation) | ~required
+def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
+    """Whether the candidate's request shows nothing without a citation that resolves."""
+    return flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
 
 
 def _choose(steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]], field: int, default: Any) -> NDArray[np.object_]:

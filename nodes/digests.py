@@ -2,42 +2,59 @@
 
 Reads: any declared table. Gives: one digest per table, or one per request of a table.
 
-The form of a table is its heading (names, types), the number of rows, then column by column: which rows have a value,
-the values by bit pattern or the lengths of variable values, and their bytes. The digest of a request is that of a table
-of its rows. Single rows have a form of their own: a header of fixed width with the same parts, then the variable values.
-Equal tables have equal forms however
-they are chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from
-"1". Free text enters as its SHA-256, so that a record can be checked after a text was erased.
+The form of a table is its heading (names, types, which columns may be null), the number of rows, then row by row all
+that has a fixed width (validity of what may be null, numbers by bit pattern, lengths), then the variable values column
+by column; the items of lists follow in the same form. A value longer than `LONG` stands there as its SHA-256, so that a
+length takes one byte. The digest of a request is that of a table of its rows. Equal tables have equal forms however they are chunked, sliced or
+dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from "1". Free text enters as its
+SHA-256, so that a record can be checked after a text was erased.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .array_bytes import (
+    Bytes,
+    Int,
+    as_bytes,
+    binary,
+    filled,
+    fixed,
+    is_list,
+    is_variable,
+    items,
+    lengths,
+    plain,
+    type_name,
+    valid,
+)
 from .errors import SchemaError
+from .keys import flat, positions
 from .schema import Table
 
-FORM = "scoped-retrieval/logical-form/2"
+FORM = "scoped-retrieval/logical-form/3"
 """Version of the canonical form; every digest starts with it."""
+
+LONG = 64
+"""Bytes of the longest value that enters as it is; a longer one has length `LONG` + 1 and enters by its SHA-256. Reasons
+and lists of gates are longer and repeat: each distinct one is hashed once."""
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
-Bytes = NDArray[np.uint8]
+_Columns = Mapping[str, tuple[pa.Array, bool]]
+"""Arrays by name, and whether each may be null."""
 
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
-    array = _combine(texts)
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    encoded = array.cast(pa.large_string()).dictionary_encode()
+    encoded = plain(texts).cast(pa.large_string()).dictionary_encode()
     hashed = pa.array([hashlib.sha256(t.encode()).hexdigest() for t in encoded.dictionary.to_pylist()], pa.string())
     return hashed.take(encoded.indices)
 
@@ -58,10 +75,13 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     """SHA-256 of a table's logical form, 64 hex digits.
 
     With `declared`, envelope columns are left out and free text enters by its hash; without, every column counts.
+
+    Raises:
+        SchemaError: a column is missing, has nulls that it may not have, or a type without a form.
     """
-    name, arrays = _digest_columns(table, declared)
-    hasher = hashlib.sha256(_heading(name, {column: array.type for column, array in arrays.items()}))
-    for _, data in _parts(arrays, np.array([0, table.num_rows])):
+    name, columns = _digest_columns(table, declared)
+    hasher = hashlib.sha256(_heading(name, columns))
+    for _, data in _parts(columns, np.array([0, table.num_rows])):
         hasher.update(data.data)
     return hasher.hexdigest()
 
@@ -71,42 +91,43 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
-    if not table.num_rows:
-        types = {name: table.schema.field(name).type for name in _covered(table, declared)}
-        return [hashlib.sha256(_heading(declared.name, types) + bytes(8)).digest()] * len(request_ids)
-    owner = _combine(pc.index_in(table["request_id"], value_set=_combine(request_ids)))
-    if owner.null_count:
-        keep = pc.is_valid(owner)
-        table, owner = table.filter(keep), owner.filter(keep)
-    position = owner.to_numpy(zero_copy_only=False).astype(np.int64)
-    if np.any(np.diff(position) < 0):
+    position = positions(table["request_id"], request_ids)
+    if np.any(position < 0) or np.any(np.diff(position) < 0):
         order = np.argsort(position, kind="stable")
+        order = order[position[order] >= 0]
         table, position = table.take(pa.array(order)), position[order]
-    name, arrays = _digest_columns(table, declared)
-    return _digests(name, arrays, np.searchsorted(position, np.arange(len(request_ids) + 1)))
-
-
-def _digests(name: str, arrays: dict[str, pa.Array], bounds: NDArray[np.int64]) -> list[bytes]:
-    """The digest of each range of rows [bounds[i], bounds[i + 1]) as a table of its own, 32 bytes each."""
-    heading = hashlib.sha256(_heading(name, {column: array.type for column, array in arrays.items()}))
-    cut = (_ranges(ends.tolist(), data.tobytes()) for ends, data in _parts(arrays, bounds))
+    name, columns = _digest_columns(table, declared)
+    heading = hashlib.sha256(_heading(name, columns))
+    bounds = np.searchsorted(position, np.arange(len(request_ids) + 1))
+    parts = [(ends.tolist(), data.data) for ends, data in _parts(columns, bounds) if data.size]
     digests = []
-    for pieces in zip(*cut, strict=True):
+    for number in range(len(request_ids)):
         hasher = heading.copy()
-        hasher.update(b"".join(pieces))
+        hasher.update(b"".join([data[ends[number] : ends[number + 1]] for ends, data in parts]))
         digests.append(hasher.digest())
     return digests
 
 
-def _parts(arrays: dict[str, pa.Array], bounds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Bytes]]:
-    """The bytes of the form, part by part, and where those of each range of rows begin and end."""
-    yield np.arange(len(bounds)) * 8, _bytes(np.diff(bounds))
-    for array in arrays.values():
-        yield from _column(array, bounds)
+def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | None = None) -> str:
+    """The logical digest of a stored part, 64 hex digits: over its requests, by id, and the digest of the rows of each.
 
-
-def _ranges(bounds: list[int], data: bytes) -> list[bytes]:
-    return [data[a:b] for a, b in itertools.pairwise(bounds)]
+    Args:
+        table: rows of whole requests; a table that is of no request has the digest of `table_digest`.
+        declared: its declaration.
+        known: digests by request as `digests_by_request` gives them, if somebody has them already.
+    """
+    if "request_id" not in declared.columns:
+        return table_digest(table, declared)
+    ids = pc.unique(flat(table["request_id"]))
+    ids = ids.take(pc.array_sort_indices(ids))
+    names = ids.to_pylist()
+    if known is None or not known.keys() >= set(names):
+        known = dict(zip(names, digests_by_request(table, declared, ids), strict=True))
+    hasher = hashlib.sha256("\n".join((FORM, "part", declared.name, "")).encode())
+    for name in names:
+        data = name.encode()
+        hasher.update(len(data).to_bytes(4, "little") + data + known[name])
+    return hasher.hexdigest()
 
 
 def combined_digests(parts: Sequence[tuple[str, Sequence[bytes]]], prefix: str) -> list[str]:
@@ -126,201 +147,76 @@ def named_digest(values: dict[str, str]) -> str:
     return table_digest(pa.table({"name": sorted(values), "value": [values[name] for name in sorted(values)]}))
 
 
-def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, dict[str, pa.Array]]:
+def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, _Columns]:
     if declared is None:
-        return "", {name: _combine(table[name]) for name in table.column_names}
-    covered = _covered(table, declared)
-    table = stored_form(table.select(covered), _only(declared, covered))
-    return declared.name, {name: _combine(table[name]) for name in covered}
-
-
-def _covered(table: pa.Table, declared: Table) -> list[str]:
-    """The columns that a digest covers."""
+        return "", {name: (plain(table[name]), True) for name in table.column_names}
     covered = [name for name, column in declared.columns.items() if column.digest]
     if missing := [name for name in covered if name not in table.column_names]:
         raise SchemaError(f"Expected column {missing[0]}, got none - at {declared.name}")
-    return covered
+    found = {}
+    for name in covered:
+        column, array = declared.columns[name], plain(table[name])
+        if column.free_text and array.type != pa.string():
+            array = text_sha256(array)
+        if array.null_count and not column.nullable:
+            raise SchemaError(f"Expected a value in every row, got nulls - at {declared.name}.{name}")
+        found[name] = array, column.nullable
+    return declared.name, found
 
 
-def _only(declared: Table, names: list[str]) -> Table:
-    columns = {name: declared.columns[name] for name in names}
-    return Table(declared.name, declared.doc, declared.key, declared.order, declared.persist, columns)
-
-
-def _heading(name: str, types: dict[str, pa.DataType]) -> bytes:
-    columns = [f"{column}:{_type_name(type_)}" for column, type_ in types.items()]
-    text = "\n".join([FORM, name, str(len(columns)), *columns])
+def _heading(name: str, columns: _Columns) -> bytes:
+    lines = [f"{column}:{type_name(array.type)}{'?' * nullable}" for column, (array, nullable) in columns.items()]
+    text = "\n".join([FORM, name, str(len(lines)), *lines])
     return len(text).to_bytes(4, "little") + text.encode()
 
 
-def _type_name(type_: pa.DataType) -> str:
-    """The logical type: large and dictionary forms read as the plain one."""
-    if pa.types.is_dictionary(type_):
-        return _type_name(type_.value_type)
-    if pa.types.is_large_string(type_):
-        return "string"
-    if pa.types.is_large_binary(type_):
-        return "binary"
-    if _is_list(type_):
-        return f"list<{_type_name(type_.value_type)}>"
-    if pa.types.is_struct(type_):
-        return f"struct<{', '.join(f'{f.name}: {_type_name(f.type)}' for f in type_)}>"
-    return str(type_)
+def _parts(columns: _Columns, bounds: Int) -> Iterator[tuple[Int, Bytes]]:
+    """The form below the heading, part by part: bytes, and where those of each range of rows begin and end."""
+    yield np.arange(len(bounds)) * 8, as_bytes(np.diff(bounds))
+    yield from _rows(columns.values(), bounds)
 
 
-def _combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _rows(columns: Iterable[tuple[pa.Array, bool]], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
+    """The form of some columns of equal length: one part of fixed width, then the variable values."""
+    numbers: list[NDArray[np.generic]] = []
+    variable: list[tuple[Int, Bytes]] = []
+    lists: list[tuple[pa.Array, Int]] = []
+    pending = list(columns)[::-1]
+    while pending:
+        array, nullable = pending.pop()
+        type_ = array.type
+        if nullable:
+            numbers.append(valid(array))
+        if pa.types.is_struct(type_):
+            pending.extend((child, True) for child in array.flatten()[::-1])
+        elif is_list(type_):
+            counts, child = items(array)
+            numbers.append(lengths(counts))
+            lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
+        elif is_variable(type_):
+            length, offsets, data = _values(array)
+            numbers.append(length)
+            variable.append((offsets[bounds], data))
+        elif not pa.types.is_null(type_):
+            numbers.append(fixed(array))
+    layout = np.dtype([(f"c{place}", values.dtype) for place, values in enumerate(numbers)])
+    matrix = np.empty(bounds[-1], layout)
+    for place, values in enumerate(numbers):
+        matrix[f"c{place}"] = values
+    yield layout.itemsize * bounds, as_bytes(matrix) if layout.itemsize else np.empty(0, np.uint8)
+    yield from variable
+    for child, ends in lists:
+        yield from _rows([(child, True)], ends)
 
 
-def _column(array: pa.Array, bounds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Bytes]]:
-    """The parts of a column's form, in order: bytes, and where those of each range of rows begin and end."""
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    yield bounds, _validity(array, len(array)).reshape(-1)
-    type_ = array.type
-    if pa.types.is_struct(type_):
-        for child in array.flatten():
-            yield from _column(child, bounds)
-    elif _is_list(type_):
-        counts, child = _items(array)
-        yield 4 * bounds, _lengths(counts)
-        yield from _column(child, np.append(0, np.cumsum(counts))[bounds])
-    elif _is_variable(type_):
-        offsets, data = _binary(array)
-        yield 4 * bounds, _lengths(np.diff(offsets))
-        yield offsets[bounds], data
-    elif not pa.types.is_null(type_):
-        values = _fixed(array)
-        yield values.itemsize * bounds, _bytes(values)
-
-
-def _lengths(lengths: NDArray[np.int64]) -> Bytes:
-    """Lengths as four bytes each."""
-    if lengths.max(initial=0) >= 1 << 32:
-        raise SchemaError("Expected values of less than 4 GiB, got a longer one - at digest")
-    return _bytes(lengths.astype("<u4"))
-
-
-def _bytes(values: NDArray[np.generic]) -> Bytes:
-    return np.ascontiguousarray(values).view(np.uint8)
-
-
-def _items(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """How many items each list has, 0 for null, and all items in one array."""
-    counts = np.asarray(_filled(pc.list_value_length(array), 0)).astype(np.int64)
-    if pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.large_list(array.type.value_type))
-    return counts, _combine(pc.list_flatten(array))
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
-
-
-def row_forms(arrays: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], Bytes]:
-    """Every row as bytes: offsets int64[rows + 1] into one contiguous buffer."""
-    header: list[Bytes] = []
-    bodies: list[tuple[NDArray[np.int64], Bytes]] = []
-    for array in arrays:
-        if pa.types.is_dictionary(array.type):
-            array = array.cast(array.type.value_type)
-        header.append(_validity(array, rows))
-        fixed, body = _values(array, rows)
-        header.extend(fixed)
-        if body is not None:
-            bodies.append(body)
-    matrix = np.hstack(header) if header else np.zeros((rows, 0), np.uint8)
-    return _interleave(np.ascontiguousarray(matrix), bodies)
-
-
-def _validity(array: pa.Array, rows: int) -> Bytes:
-    """uint8[rows, 1]: 1 where there is a value."""
-    if not array.null_count:
-        return np.ones((rows, 1), np.uint8)
-    return np.asarray(array.is_valid(), dtype=np.uint8).reshape(rows, 1)
-
-
-def _values(array: pa.Array, rows: int) -> tuple[list[Bytes], tuple[NDArray[np.int64], Bytes] | None]:
-    """The fixed-width part of a column, uint8[rows, width] each, and its variable part."""
-    type_ = array.type
-    if pa.types.is_null(type_):
-        return [], None
-    if pa.types.is_struct(type_):
-        offsets, data = row_forms(array.flatten(), rows)
-        return [_bytes_of(np.diff(offsets))], (offsets, data)
-    if _is_list(type_):
-        counts, child = _items(array)
-        starts, data = row_forms([child], len(child))
-        ends = np.zeros(rows + 1, np.int64)
-        np.cumsum(counts, out=ends[1:])
-        offsets = starts[ends]
-        return [_bytes_of(counts), _bytes_of(np.diff(offsets))], (offsets, data)
-    if _is_variable(type_):
-        offsets, data = _binary(array)
-        return [_bytes_of(np.diff(offsets))], (offsets, data)
-    return [_bytes_of(_fixed(array))], None
-
-
-def _is_variable(type_: pa.DataType) -> bool:
-    return any(
-        test(type_)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    )
-
-
-def _fixed(array: pa.Array) -> NDArray[np.generic]:
-    """Values of a fixed-width column with zeros under nulls: numbers by bit pattern, times as integers."""
-    type_ = array.type
-    if pa.types.is_boolean(type_):
-        return np.asarray(_filled(array, False)).astype(np.uint8)
-    if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) or pa.types.is_date64(type_):
-        array = array.cast(pa.int64())
-    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-        raise SchemaError(f"Expected a type with a canonical form, got {type_} - at digest")
-    values = np.asarray(_filled(array, 0))
-    return values.astype(values.dtype.newbyteorder("<"), copy=False)
-
-
-def _bytes_of(values: NDArray[np.generic]) -> Bytes:
-    return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1) if len(values) else _no_bytes(values)
-
-
-def _no_bytes(values: NDArray[np.generic]) -> Bytes:
-    return np.zeros((0, values.dtype.itemsize), np.uint8)
-
-
-def _binary(array: pa.Array) -> tuple[NDArray[np.int64], Bytes]:
-    """Offsets and bytes of a string or binary column, read from its buffers; nothing hides under nulls."""
-    type_ = array.type
-    array = _filled(array, b"" if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) else "")
-    if not len(array):
-        return _ZERO, np.empty(0, np.uint8)
-    _, offset_buffer, data = array.buffers()
-    width = np.int64 if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_) else np.int32
-    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    buffer = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return offsets - offsets[0], buffer[int(offsets[0]) : int(offsets[-1])]
-
-
-def _filled(array: pa.Array, value: object) -> pa.Array:
-    """The array with `value` for nulls."""
-    return pc.fill_null(array, pa.scalar(value, array.type)) if array.null_count else array
-
-
-_ZERO = np.zeros(1, np.int64)
-
-
-def _interleave(header: Bytes, bodies: Sequence[tuple[NDArray[np.int64], Bytes]]) -> tuple[NDArray[np.int64], Bytes]:
-    """Rows as bytes: the fixed header, then each variable value."""
-    rows, width = header.shape
-    if not bodies:
-        return np.arange(rows + 1, dtype=np.int64) * width, header.reshape(-1)
-    parts = [_binary_array(np.arange(rows + 1, dtype=np.int64) * width, header.reshape(-1))]
-    parts += [_binary_array(offsets, data) for offsets, data in bodies]
-    joined = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
-    return _binary(joined)
-
-
-def _binary_array(offsets: NDArray[np.int64], data: Bytes) -> pa.Array:
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+def _values(array: pa.Array) -> tuple[NDArray[np.uint8], Int, Bytes]:
+    """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
+    offsets, data = binary(array)
+    length = np.minimum(np.diff(offsets), LONG + 1).astype(np.uint8)
+    long = length > LONG
+    if long.any():
+        values = filled(array, b"" if "binary" in str(array.type) else "").cast(pa.large_binary())
+        encoded = values.filter(pa.array(long)).dictionary_encode()
+        hashed = pa.array([hashlib.sha256(v).digest() for v in encoded.dictionary.to_pylist()], pa.large_binary())
+        offsets, data = binary(pc.replace_with_mask(values, pa.array(long), hashed.take(encoded.indices)))
+    return length, offsets, data

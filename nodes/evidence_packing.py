@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .item_texts import text_bytes
-from .keys import flags_at, flat, objects, pair_keys, positions, take_or
+from .item_texts import resolvable, text_bytes
+from .keys import flags_at, flat, gathered, objects, pair_codes, positions, rank_within, take_or
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, Verdicts
 
 MERGED_BYTES_PER_TOKEN = 3
@@ -46,9 +46,9 @@ def packs(
 
     `merged_rows` of an item lists its rows in document order; of a dropped row, the row alone.
     """
-    keys = pair_keys(ranked["request_id"], ranked["evidence_id"])
-    at = positions(keys, pair_keys(bounded_candidates["request_id"], bounded_candidates["evidence_id"]))
-    verdict = positions(keys, pair_keys(verdicts["request_id"], verdicts["evidence_id"]))
+    tables = (ranked, bounded_candidates, verdicts)
+    keys, candidate, judged = pair_codes(*((table["request_id"], table["evidence_id"]) for table in tables))
+    at, verdict = positions(keys, candidate), positions(keys, judged)
     row = bounded_candidates["row"].to_numpy()[at]
     placement = bounded_candidates["placement"].to_numpy()[at]
     owner = positions(ranked["request_id"], contracts["request_id"])
@@ -56,8 +56,8 @@ def packs(
         "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
         "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type",
     )  # fmt: skip
-    rows = pa.table({name: flat(evidence[name].take(pa.array(row))) for name in columns})
-    placed = {name: flat(placements[name].take(pa.array(placement))) for name in _PLACE}
+    rows = pa.table({name: gathered(evidence[name], row) for name in columns})
+    placed = {name: gathered(placements[name], placement) for name in _PLACE}
     conflict = _numbers_of(owner, rows["conflict_set"])
     disputed = np.asarray(flat(rows["conflict_set"]).is_valid())
     unverified = np.asarray(pc.equal(pc.fill_null(flat(rows["lifecycle"]), "candidate"), "candidate"))
@@ -66,7 +66,10 @@ def packs(
 
     packing = _Packing(owner)
     required = flags_at(contracts["require_citation"], owner)
-    packing.drop(required & ~_resolvable(rows, placed), "citation_unresolved")
+    cited = resolvable(
+        placed["line_start"], placed["byte_start"], placed["version"], flat(rows["path"]), flat(rows["text_sha256"])
+    )
+    packing.drop(required & ~np.asarray(cited), "citation_unresolved")
     packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
     packing.drop_repeats(_alike(owner, row, evidence["text"]), "near_duplicate", among=~disputed)
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
@@ -103,13 +106,6 @@ def _start(placed: dict[str, pa.Array]) -> Int:
     return np.asarray(placed["byte_start"].fill_null(-1)).astype(np.int64)
 
 
-def _resolvable(rows: pa.Table, placed: dict[str, pa.Array]) -> Bool:
-    """Hash and place are there: lines or bytes, or a version to find the text in; a record without a path is a place."""
-    span = pc.or_(placed["line_start"].is_valid(), placed["byte_start"].is_valid())
-    whole = pc.or_(placed["version"].is_valid(), flat(rows["path"]).is_null())
-    return np.asarray(pc.and_(pc.or_(span, whole), flat(rows["text_sha256"]).is_valid()))
-
-
 class _Packing:
     """What became of each row; rows are in order of request and rank, so the first of a group is its best."""
 
@@ -142,10 +138,8 @@ class _Packing:
         """Of each group keep as many rows of `among` as the limit says, best first."""
         index = np.flatnonzero(self.kept & among)
         order = index[np.argsort(group[index], kind="stable")]
-        starts = np.flatnonzero(np.diff(group[order], prepend=-1) != 0)
-        number = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
         beyond = np.zeros(len(self.kept), dtype=bool)
-        beyond[order] = number >= limit[order]
+        beyond[order] = rank_within(group[order]) >= limit[order]
         self.drop(beyond, reason)
 
 
@@ -172,7 +166,7 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
     Texts are compared only where their ASCII letters and digits add up alike, which few do by chance.
     """
     rows, inverse = np.unique(row, return_inverse=True)
-    distinct = flat(texts.take(pa.array(rows)))
+    distinct = gathered(texts, rows)
     group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
     shared = np.bincount(group, minlength=1)[group] > 1
     needed = np.unique(inverse[shared])
@@ -250,9 +244,8 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool) -> Int:
     _, first, inverse = np.unique(conflict[index[together]], return_index=True, return_inverse=True)
     best[together] = index[together][first[inverse]]
     order = index[np.lexsort((index, best, owner[index]))]
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1) != 0)
     position = np.zeros(len(kept), dtype=np.int64)
-    position[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
+    position[order] = rank_within(owner[order]) + 1
     return position
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from .frames import PostingIndex, posting_keys
 from .index_keys import conflict_keys, id_keys
-from .keys import flat
+from .keys import gathered
 from .numbers import quantise
 from .ragged import Ragged, starts_of
 from .recall_scope import Int, RecallTables, Scope, numbers, spread
@@ -61,8 +61,8 @@ def recall_expansion(
         clock, of_request = tables.clock
         passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
         passes &= ~scope.withheld[row] & (row != local[seed])
-        taken = np.unique(request[known.sub] * (len(tables.row_index.id_key) + 1) + known.row)
-        passes &= ~np.isin(request[sub] * (len(tables.row_index.id_key) + 1) + scope.rows[row], taken)
+        taken = np.unique(request[known.sub] * (len(tables.row_index.id_rank) + 1) + known.row)
+        passes &= ~np.isin(request[sub] * (len(tables.row_index.id_rank) + 1) + scope.rows[row], taken)
         kept = np.flatnonzero(passes)
         share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
         score = quantise(seeds.score[own[seed[kept]]] * share)
@@ -78,7 +78,7 @@ def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached
         ("superseded_by", "superseding", "id", id_keys),
         ("conflict_set", "conflict", "conflict", conflict_keys),
     ):
-        named = Ragged.of(flat(scope.tables.evidence[column].take(pa.array(rows)))).expand(keys_of)
+        named = Ragged.of(gathered(scope.tables.evidence[column], rows)).expand(keys_of)
         if not len(named.codes):
             continue
         matches = postings.lookup(posting_keys(field, named.vocabulary.to_pylist()), scope.segments)
@@ -100,9 +100,9 @@ def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Rea
     open_, placement = clock.judge(tables.row_index, of_request[tables.sub_request[sub[of]]], rows)
     kept = np.flatnonzero(open_ & ~scope.withheld[member])
     of, member, rows = of[kept], member[kept], rows[kept]
-    lines = flat(placements["line_start"].take(pa.array(placement[kept])))
+    lines = gathered(placements["line_start"], placement[kept])
     line = numbers(lines.fill_null(0))
-    order = np.lexsort((tables.row_index.id_key[rows], line, of))
+    order = np.lexsort((tables.row_index.id_rank[rows], line, of))
     of, member = of[order], member[order]
     here = np.flatnonzero(member == local[of])
     before = here[(here > 0) & (of[np.maximum(here - 1, 0)] == of[here])]

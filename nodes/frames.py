@@ -132,8 +132,8 @@ class RowIndex:
     Times are int64 microseconds since 1970 UTC; an open start or end is `OPEN_START` or `OPEN_END`.
     """
 
-    id_key: NDArray[np.uint64]
-    """First 8 bytes of the evidence id's digest, big-endian: orders rows as `evidence_id` does."""
+    id_rank: NDArray[np.int64]
+    """Place of the row's evidence id among the sorted ids of the frame: orders any rows as `evidence_id` does."""
     length: NDArray[np.int64]
     valid_from: NDArray[np.int64]
     valid_until: NDArray[np.int64]
@@ -148,7 +148,7 @@ class RowIndex:
     @cached_property
     def single(self) -> bool:
         """Every row has exactly one placement."""
-        return len(self.recorded) == len(self.id_key) and bool(np.all(np.diff(self.placement_starts) == 1))
+        return len(self.recorded) == len(self.id_rank) and bool(np.all(np.diff(self.placement_starts) == 1))
 
     @classmethod
     def of(cls, evidence: pa.Table, placements: pa.Table) -> RowIndex:
@@ -157,7 +157,7 @@ class RowIndex:
         starts = np.zeros(evidence.num_rows + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=evidence.num_rows), out=starts[1:])
         return cls(
-            id_key=id_keys(evidence["evidence_id"]),
+            id_rank=id_ranks(evidence["evidence_id"]),
             length=evidence["length"].cast(pa.int64()).fill_null(0).to_numpy(),
             valid_from=micros(evidence["valid_from"], OPEN_START),
             valid_until=micros(evidence["valid_until"], OPEN_END),
@@ -169,22 +169,36 @@ class RowIndex:
         )
 
 
-_BASE32HEX = {c: i for i, c in enumerate("0123456789abcdefghijklmnopqrstuv")}
+_DIGITS = 12
+_CODES = np.full(256, 32, dtype=np.uint8)
+_CODES[np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", np.uint8)] = np.arange(32)
+"""The value of each base32hex character; 32 = none of them."""
 
 
-def id_keys(ids: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
-    """The first 60 bits of each evidence id (12 base32hex characters) as a number; orders rows as the ids do."""
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
-    if not len(ids):
-        return np.empty(0, dtype=np.uint64)
-    head = np.asarray(pc.utf8_slice_codeunits(ids, 0, 12)).astype("S12")
-    codes = np.zeros(256, dtype=np.uint64)
-    for character, value in _BASE32HEX.items():
-        codes[ord(character)] = value
-    digits = codes[head.view(np.uint8).reshape(len(head), 12)]
-    shifts = np.arange(55, -1, -5, dtype=np.uint64)
-    return (digits << shifts).sum(axis=1, dtype=np.uint64)
+def id_ranks(ids: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
+    """The place of each id among the sorted ids, from 0.
+
+    Numbers made of the first 60 bits are sorted; where two of those are equal, or an id is no base32hex of that length,
+    whole ids are compared.
+    """
+    whole = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    order = _order_of_heads(whole)
+    if order is None:
+        order = pc.array_sort_indices(whole).to_numpy()
+    rank = np.empty(len(whole), dtype=np.int64)
+    rank[order] = np.arange(len(whole))
+    return rank
+
+
+def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
+    """The order of ids by their first 60 bits; None if that does not tell them all apart."""
+    heads = np.asarray(pc.utf8_slice_codeunits(ids, 0, _DIGITS)).astype(f"S{_DIGITS}")
+    codes = _CODES[heads.view(np.uint8).reshape(len(heads), _DIGITS)]
+    if np.any(codes == 32):
+        return None
+    numbers = (codes.astype(np.uint64) << np.arange(55, -1, -5, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    order = np.argsort(numbers, kind="stable")
+    return None if np.any(numbers[order[1:]] == numbers[order[:-1]]) else order
 
 
 def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:

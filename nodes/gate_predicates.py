@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, NUMBER
-from .list_columns import combined, flattened
+from .keys import flat
+from .list_columns import flattened
 from .selectors import SourcePairs, selected_pairs, source_pairs
 from .vocabulary import LIFECYCLES, ZONES
 
@@ -53,7 +54,7 @@ class SegmentColumns:
 
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
-        return combined(self._evidence[name])
+        return flat(self._evidence[name])
 
     @cached_property
     def pairs(self) -> SourcePairs:

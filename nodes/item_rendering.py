@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flat, objects
+from .keys import flat, gathered, objects
 from .rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
 
 Int = NDArray[np.int64]
@@ -57,7 +57,7 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
     """The pieces of each item."""
     row = items.row
     stored = {
-        name: flat(evidence[name].take(row))
+        name: gathered(evidence[name], row)
         for name in ("evidence_kind", "path", "title", "source_id", "section", "authority", "event_time", "text_sha256")
     }
     return pieces(
@@ -95,5 +95,5 @@ def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Arr
 
 def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:
     """`count` blocks; `texts` are the visible texts of the items."""
-    kinds = flat(evidence["evidence_kind"].take(items.row))
+    kinds = gathered(evidence["evidence_kind"], items.row)
     return assemble(items.owner, headings(items.owner, kinds, items.shape), printed(items, evidence), texts, count)

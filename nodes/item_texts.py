@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flat, pair_keys, positions
+from .keys import flat, gathered, pair_positions
 from .list_columns import flattened
 
 Int = NDArray[np.int64]
@@ -60,9 +60,9 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         row, placement = (items[name].to_numpy() for name in ("row", "placement"))
     else:
         owner = flat(items["request_id"]).take(pa.array(item))
-        at = positions(pair_keys(owner, member_id), pair_keys(packs["request_id"], packs["evidence_id"]))
+        at = pair_positions((owner, member_id), (packs["request_id"], packs["evidence_id"]))
         row, placement = (packs[name].to_numpy()[at] for name in ("row", "placement"))
-    text = flat(evidence["text"].take(pa.array(row)))
+    text = gathered(evidence["text"], row)
     last = np.append(np.diff(item) != 0, True)[: len(item)]
     first = np.append(True, np.diff(item) != 0)[: len(item)]
     size = np.asarray(pc.binary_length(text)).astype(np.int64)
@@ -76,7 +76,7 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         size = size + open_end
     before = np.cumsum(size) - size
     start = before - np.repeat(before[first], np.diff(np.append(np.flatnonzero(first), len(item))))
-    place = {name: flat(placements[name]).take(pa.array(placement)) for name in _PLACE}
+    place = {name: gathered(placements[name], placement) for name in _PLACE}
     opening, ending = np.flatnonzero(first), np.flatnonzero(last)
     whole = (start + size)[ending]
     spanned = pc.subtract(place["byte_end"].take(pa.array(ending)), place["byte_start"].take(pa.array(opening)))
@@ -100,6 +100,18 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
 def _joined(text: pa.Array, opening: Int) -> pa.Array:
     offsets = pa.array(np.append(opening, len(text)))
     return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), pa.scalar("", pa.large_string()))
+
+
+def resolvable(
+    line_start: pa.Array, byte_start: pa.Array, version: pa.Array, path: pa.Array, text_sha256: pa.Array
+) -> pa.Array:
+    """Whether a citation leads back to its text: a hash fixes it, and something says where it is.
+
+    That is lines or bytes, or the version whose text it is; a record without a path is its own place.
+    """
+    span = pc.or_(line_start.is_valid(), byte_start.is_valid())
+    whole = pc.or_(version.is_valid(), path.is_null())
+    return pc.and_(pc.or_(span, whole), text_sha256.is_valid())
 
 
 def slices(texts: pa.Array, start: Int, end: Int) -> pa.Array:

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from .bm25 import Bm25
 from .frames import PostingIndex, VectorIndex, expand_ranges, posting_keys
 from .index_keys import definition_keys
-from .keys import flat
+from .keys import flat, gathered, rank_within
 from .list_columns import flattened
 from .numbers import RESOLUTION, quantise
 from .posting_recall import CELLS, Entries, recall_keys
 from .ragged import Ragged
 from .recall_scope import Int, RecallTables, Scope, happened_at, numbers, sub_query_of
-from .recall_selection import Found, best_cells, best_found, rank_within
+from .recall_selection import Found, best_cells, best_found
 
 FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
 """A row that defines a named symbol says most about it; one that only mentions it, least."""
@@ -101,7 +101,7 @@ def recall_newest(tables: RecallTables) -> Found:
                 kept = np.flatnonzero(open_ & (time >= scope.oldest[sub]))
                 place = np.repeat(np.arange(len(subs)), len(local))[kept]
                 k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
-                best = best_cells(place, time[kept].astype(np.float64), index.id_key[rows[kept]], k)
+                best = best_cells(place, time[kept].astype(np.float64), index.id_rank[rows[kept]], k)
                 score = quantise(1.0 / (rank_within(place[best]) + 1))
                 parts.append(Found.of(scope.sub[sub[kept[best]]], rows[kept[best]], score))
     return Found.concat(parts)
@@ -140,7 +140,7 @@ class _Terms:
 def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
     """The look-ups of a scope and, behind them, those of the calls of its best definitions."""
     top = np.flatnonzero(~seeds.withheld)
-    ids = scope.tables.row_index.id_key[seeds.row[top]]
+    ids = scope.tables.row_index.id_rank[seeds.row[top]]
     top = top[np.lexsort((ids, -seeds.score[top], seeds.sub[top]))]
     top = top[rank_within(seeds.sub[top]) < HOP_SEEDS]
     sub = np.searchsorted(scope.sub, seeds.sub[top])
@@ -148,7 +148,7 @@ def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
     place = {key: number for number, key in enumerate(direct.keys)}
     owner, key, weight = [direct.sub], [direct.key], [direct.weight]
     for column, field in (("calls", "definition"), ("symbols", "reference")):
-        at, names = flattened(scope.tables.evidence[column].take(rows))
+        at, names = flattened(gathered(scope.tables.evidence[column], rows))
         found = Ragged.of(names).expand(lambda name: definition_keys(name)[:1])
         looked_up = posting_keys(field, found.vocabulary.to_pylist())
         for one in looked_up:
@@ -177,7 +177,7 @@ def _nearest(scope: Scope, queries: np.ndarray, vector: Int, subs: Int, local: I
     score = product[sub, at]
     frame = scope.rows[local[at]]
     k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
-    best = best_cells(sub, score, tables.row_index.id_key[frame], k)
+    best = best_cells(sub, score, tables.row_index.id_rank[frame], k)
     return Found.of(scope.sub[subs[sub[best]]], frame[best], score[best])
 
 

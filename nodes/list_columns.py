@@ -11,17 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-
-def combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The column as one array."""
-    if isinstance(column, pa.Array):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+from .keys import flat
 
 
 def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """The row each value belongs to, ascending, and the values."""
-    array = combined(lists)
+    array = flat(lists)
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     return np.repeat(np.arange(len(array), dtype=np.int64), lengths), array.flatten()
 
@@ -30,7 +25,7 @@ def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListA
     """For each of `count` rows the sorted distinct values that belong to it."""
     if not len(values):
         return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), values)
-    encoded = combined(values).dictionary_encode()
+    encoded = flat(values).dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -44,7 +39,7 @@ def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListA
 
 def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
     """Every list sorted and without repeats; a null list stays null or becomes empty."""
-    array = combined(lists)
+    array = flat(lists)
     rows, values = flattened(array)
     result = collected(rows, values, len(array))
     if keep_null and array.null_count:
@@ -54,6 +49,6 @@ def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
 
 def contains(lists: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
     """Whether list `i` contains value `i`; null contains nothing and is contained nowhere."""
-    rows, flat = flattened(lists)
-    same = pc.equal(flat, combined(values).take(pa.array(rows))).fill_null(False).to_numpy(zero_copy_only=False)
+    rows, found = flattened(lists)
+    same = pc.equal(found, flat(values).take(pa.array(rows))).fill_null(False).to_numpy(zero_copy_only=False)
     return np.bincount(rows[same], minlength=len(lists)) > 0

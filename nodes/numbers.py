@@ -1,7 +1,9 @@
 """Numbers that add up the same in any order.
 
 A float64 below 2**22 that is a multiple of 2**-30 needs at most 52 bits, so sums of such numbers are exact: no order,
-path, thread count or batch changes them. Every score contribution goes through `quantise` before it is added.
+path, thread count or batch changes them. Every score contribution goes through `quantise` before it is added. Terms of
+[0, 1] and ranks stay below that bound by far; scores of postings, whose weights nothing bounds, are capped where they
+are added up (`posting_recall`).
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 
 RESOLUTION = 2.0**-30
 """Scores are multiples of this."""
+EXACT_BELOW = 2.0**22
+"""Sums of multiples of `RESOLUTION` below this are exact in any order."""
 
 
 def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:

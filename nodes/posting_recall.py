@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .bm25 import Bm25, raw_okapi_idf
 from .frames import PostingIndex, SegmentPostings, posting_keys
-from .numbers import quantise
+from .numbers import EXACT_BELOW, RESOLUTION, quantise
 from .recall_scope import Bool, Float, Int, Scope, numbers, spread
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
@@ -152,7 +152,8 @@ def _recall_part(
     saturate = None if bm25 is None else (bm25, index.length[rows], mean)
     scores, matched, direct = _accumulate(found, entries, weight, saturate, profiles)
     if bm25 is not None and bm25.baseline:
-        every = np.where(frequency > 0, quantise(weight * bm25.baseline), 0.0)
+        share = _capped(weight * bm25.baseline, entries.sub, _shares(entries.sub, profiles))
+        every = np.where(frequency > 0, quantise(share), 0.0)
         scores = scores + np.bincount(entries.sub, weights=every, minlength=profiles)[:, None]
 
     counts = np.count_nonzero(matched, axis=1)
@@ -164,7 +165,7 @@ def _recall_part(
     shown, hidden = np.flatnonzero(visible & allowed), np.flatnonzero(~visible & allowed)
     score = scores.reshape(-1)[cells[shown]]
     k = scope.tables.sub_queries["lane_k"].to_numpy()[scope.sub[low:high]]
-    best = best_cells(sub[shown], score, index.id_key[rows[at[shown]]], k)
+    best = best_cells(sub[shown], score, index.id_rank[rows[at[shown]]], k)
     shown, score = shown[best], score[best]
     via = np.where(direct.reshape(-1)[cells[shown]], -1, VIA.index("call"))
     hidden = hidden[direct.reshape(-1)[cells[hidden]]]
@@ -200,6 +201,7 @@ def _accumulate(
     scores, matched = np.zeros(subs * width), np.zeros(subs * width, dtype=bool)
     direct = matched if entries.hop is None else np.zeros(subs * width, dtype=bool)
     counts = found.starts[entries.key + 1] - found.starts[entries.key]
+    shares = _shares(entries.sub, subs)
     for low, high in _slabs(counts):
         of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
         sub = entries.sub[low:high]
@@ -208,6 +210,7 @@ def _accumulate(
         if saturate is not None:
             bm25, length, mean = saturate
             part = part * bm25.saturation(found.frequency[at], length[touched], mean[sub][of])
+        part = _capped(part, sub, shares, of)
         first = int(sub[0]) * width
         cell = (sub * width)[of] + touched - first
         span = (int(sub[-1]) + 1) * width - first
@@ -217,6 +220,22 @@ def _accumulate(
             direct[cell[~entries.hop[low:high][of]] + first] = True
     shape = (subs, width)
     return scores.reshape(shape), matched.reshape(shape), direct.reshape(shape)
+
+
+def _shares(sub: Int, subs: int) -> Float:
+    """The most that one look-up may add to a score of each sub-query: its equal share of `EXACT_BELOW`.
+
+    No weight or variant bounds a contribution (a question may say one word a million times; bm25l grows with the
+    frequency), and a sum beyond `EXACT_BELOW` would depend on its order. The cap follows from the sub-query alone.
+    """
+    return EXACT_BELOW / np.maximum(np.bincount(sub, minlength=subs), 1)
+
+
+def _capped(part: Float, sub: Int, shares: Float, of: Int | None = None) -> Float:
+    """Contributions, each at most its sub-query's share; `of` is the entry of each where they are spread over postings."""
+    if not len(part) or part.max() <= shares[sub].min():  # nearly always: the least share is no larger than its own
+        return part
+    return np.minimum(part, shares[sub] if of is None else shares[sub][of])
 
 
 def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
@@ -244,8 +263,9 @@ def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
         frequency = np.bincount(term[open_[local]])
         frequency = frequency[frequency > 0].astype(np.float64)
         if len(frequency):
-            weights = quantise(raw_okapi_idf(frequency, np.full(len(frequency), float(open_.sum()))))
-            averages[one] = weights.sum() / len(frequency)
+            weights = raw_okapi_idf(frequency, np.full(len(frequency), float(open_.sum())))
+            # Whole numbers: a vocabulary of a million terms would take a float64 sum beyond what is exact.
+            averages[one] = int(np.rint(weights / RESOLUTION).astype(np.int64).sum()) * RESOLUTION / len(frequency)
     return averages
 
 

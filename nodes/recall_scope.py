@@ -120,8 +120,12 @@ class RecallTables:
         groups = numbers(self.reachable["scope_group"])
         rows, withheld = numbers(self.reachable["row"]), numbers(self.reachable["withheld_by"])
         starts, ends = numbers(self.segments["row_start"]), numbers(self.segments["row_end"])
-        for number in np.unique(group[use]):
-            low, high = np.searchsorted(groups, [number, number + 1])
+        asked = np.flatnonzero(use)
+        asked = asked[np.argsort(group[asked], kind="stable")]
+        number, first = np.unique(group[asked], return_index=True)
+        parts = np.split(asked, first[1:]) if len(asked) else []
+        bounds = np.searchsorted(groups, number), np.searchsorted(groups, number, side="right")
+        for low, high, sub in zip(*bounds, parts, strict=True):
             if low == high:
                 continue
             own = rows[low:high]
@@ -131,7 +135,7 @@ class RecallTables:
                 rows=own,
                 withheld=withheld[low:high] != 0,
                 segments=held,
-                sub=np.flatnonzero(use & (group == number)),
+                sub=sub,
             )
 
 

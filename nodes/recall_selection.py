@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from .keys import gathered, rank_within
 from .recall_scope import Bool, Float, Int, RecallTables, Scope, recorded_at
 from .tables import HITS
 
@@ -48,7 +48,7 @@ class Found:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
 
-def best_cells(owner: Int, score: Float, id_key: NDArray[np.uint64], k: Int) -> Int:
+def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
     """Positions of the `k[owner]` best cells of each owner, by score descending, then id; `owner` is sorted.
 
     A histogram of each owner's scores finds the bin that holds its k-th best; only cells at or above it are sorted.
@@ -66,14 +66,14 @@ def best_cells(owner: Int, score: Float, id_key: NDArray[np.uint64], k: Int) -> 
         above = np.cumsum(counts[:, ::-1], axis=1)
         threshold = _BINS - 1 - np.argmax(above >= np.minimum(k, above[:, -1])[:, None], axis=1)
         kept = np.flatnonzero(bin_ >= threshold[owner])
-    order = kept[np.lexsort((id_key[kept], -score[kept], owner[kept]))]
+    order = kept[np.lexsort((id_rank[kept], -score[kept], owner[kept]))]
     return order[rank_within(owner[order]) < k[owner[order]]]
 
 
 def best_found(tables: RecallTables, found: Found) -> Found:
     """The `lane_k` best per sub-query of what several parts found; for few cells."""
     k = tables.sub_queries["lane_k"].to_numpy()
-    order = np.lexsort((tables.row_index.id_key[found.row], -found.score, found.sub))
+    order = np.lexsort((tables.row_index.id_rank[found.row], -found.score, found.sub))
     order = order[rank_within(found.sub[order]) < k[found.sub[order]]]
     return Found(*(getattr(found, name)[order] for name in _COLUMNS))
 
@@ -102,7 +102,7 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
     best = np.full(len(requests) * len(documents), -np.inf)
     np.maximum.at(best, pair[kept], score[kept])
     kept = kept[score[kept] == best[pair[kept]]]
-    ids = index.id_key[scope.rows[local]]
+    ids = index.id_rank[scope.rows[local]]
     kept = kept[np.lexsort((sub[kept], ids[kept], pair[kept]))]
     kept = kept[np.flatnonzero(np.diff(pair[kept], prepend=-1))]
     k = scope.tables.contract_numbers("withheld_k")[requests]
@@ -122,16 +122,10 @@ def _dense(codes: Int) -> tuple[Int, Int]:
     return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[codes - low]
 
 
-def rank_within(owner: Int) -> Int:
-    """Rank from 0 of each element inside its run of equal owners; `owner` is sorted."""
-    change = np.flatnonzero(np.diff(owner, prepend=owner[:1] - 1)) if len(owner) else np.empty(0, dtype=np.int64)
-    return np.arange(len(owner)) - np.repeat(change, np.diff(change, append=len(owner)))
-
-
 def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
     """The hits of a lane in declared order; withheld ones rank after all others of their sub-query."""
     place = sub_query_order(tables.sub_queries)[found.sub]
-    ids = tables.row_index.id_key[found.row]
+    ids = tables.row_index.id_rank[found.row]
     order = np.lexsort((ids, -found.score, found.withheld, place))
     at = pa.array(found.sub[order])
     row = found.row[order]
@@ -141,7 +135,7 @@ def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
             "request_id": tables.sub_queries["request_id"].take(at),
             "sub_query_id": tables.sub_queries["sub_query_id"].take(at),
             "lane": pa.repeat(pa.scalar(lane), len(order)),
-            "evidence_id": tables.evidence["evidence_id"].take(pa.array(row)),
+            "evidence_id": gathered(tables.evidence["evidence_id"], row),
             "row": row,
             "rank": (rank_within(place[order]) + 1).astype(np.int32),
             "score": found.score[order],

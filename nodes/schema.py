@@ -35,8 +35,6 @@ class Column:
     audience: Audience = "audit"
     free_text: bool = False
     digest: bool = True
-    values: tuple[str, ...] = ()
-    unit: str = ""
 
 
 @dataclass(frozen=True)

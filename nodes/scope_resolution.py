@@ -12,7 +12,7 @@ is absent, another's or unknown is refused in the same words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
 from .frames import OPEN_START, expand_ranges, micros
-from .list_columns import collected, combined, contains, flattened, tidied
+from .keys import flat
+from .list_columns import collected, contains, flattened, tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
     CONTRACT_BOUNDS,
@@ -60,7 +61,8 @@ _GROUP_COLUMNS = Table(
     key=("request_id",),
     order=("request_id",),
     persist=False,
-    columns={name: CONTRACTS.columns[name] for name in ("request_id", *_GROUPED, *_INSTANT)},
+    columns={name: CONTRACTS.columns[name] for name in ("request_id", *_GROUPED)}
+    | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
 )
 _DAY = 86_400_000_000
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
@@ -86,7 +88,7 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
         "denied": denied,
         "denied_reason": pc.if_else(
             pa.array(reach.granted),
-            pc.if_else(combined(nothing_allowed), NO_SOURCE_ALLOWED, pa.scalar(None, pa.string())),
+            pc.if_else(flat(nothing_allowed), NO_SOURCE_ALLOWED, pa.scalar(None, pa.string())),
             NOTHING_GRANTED,
         ),
         "groups": reach.groups(),
@@ -104,7 +106,7 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
     columns |= {name: requests[name] for name in _COPIED}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
     table = CONTRACTS.build(columns)
-    ids = combined(table["request_id"])
+    ids = flat(table["request_id"])
     parts = [
         ("contract", digests_by_request(table, CONTRACTS, ids)),
         ("bounds", digests_by_request(_bounds(requests, grants, reach, denied), CONTRACT_BOUNDS, ids)),
@@ -138,7 +140,7 @@ def contract_layers(requests: Requests, grants: Grants, purpose_policies: Purpos
         _names(given, "as_of"),
     ]
     count = requests.num_rows
-    version = combined(policy["version"])
+    version = flat(policy["version"])
     versions = [pa.repeat(table_digest(grants, GRANTS)[:16], count), version, pa.repeat("request", count)]
     by_request = pa.array(np.arange(3 * count).reshape(3, count).T.ravel())
     return CONTRACT_LAYERS.build(
@@ -147,7 +149,7 @@ def contract_layers(requests: Requests, grants: Grants, purpose_policies: Purpos
             "ordinal": np.tile(np.arange(1, 4, dtype=np.int32), count),
             "layer": ["grants", "purpose", "request"] * count,
             "version": pa.concat_arrays(versions).take(by_request),
-            "effect": pa.concat_arrays([combined(effect) for effect in effects]).take(by_request),
+            "effect": pa.concat_arrays([flat(effect) for effect in effects]).take(by_request),
         }
     )
 
@@ -158,7 +160,7 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
     Numbers follow the bounds' digests, not the order of requests. A request that names a work tree shares a group only
     with those of its `as_of` and window, because the texts that shadow committed ones must have been recorded by then.
     """
-    ids = combined(contracts["request_id"])
+    ids = flat(contracts["request_id"])
     rooted = contracts["workspace_root"].is_valid()
     table = contracts.select(list(_GROUP_COLUMNS.columns))
     for name in _INSTANT:
@@ -213,10 +215,10 @@ class _Reach:
 
 def _reach(requests: pa.Table, grants: pa.Table) -> _Reach:
     grants = grants.sort_by([(name, "ascending") for name in ("principal", "project", "rule_id")])
-    encoded = combined(grants["principal"]).dictionary_encode()
+    encoded = flat(grants["principal"]).dictionary_encode()
     ends = np.cumsum(np.bincount(encoded.indices.to_numpy(), minlength=len(encoded.dictionary)))
     starts = np.concatenate(([0], ends))
-    who = pc.index_in(combined(requests["principal"]), encoded.dictionary).fill_null(-1).to_numpy()
+    who = pc.index_in(flat(requests["principal"]), encoded.dictionary).fill_null(-1).to_numpy()
     counts = np.where(who >= 0, starts[who + 1] - starts[who], 0) if len(ends) else np.zeros(len(who), np.int64)
     request = np.repeat(np.arange(len(who), dtype=np.int64), counts)
     grant = expand_ranges(starts[np.maximum(who, 0)].astype(np.int64), counts.astype(np.int64))
@@ -235,8 +237,8 @@ def _bounds(requests: pa.Table, grants: pa.Table, reach: _Reach, denied: NDArray
     keep = ~denied[reach.request]
     request, held = reach.request[keep], reach.grants.take(pa.array(reach.grant[keep]))
     pair, users = flattened(held["users"])
-    principals = combined(held["principal"])
-    everyone = pa.concat_arrays([combined(users), principals])
+    principals = flat(held["principal"])
+    everyone = pa.concat_arrays([flat(users), principals])
     return CONTRACT_BOUNDS.build(
         {
             "request_id": requests["request_id"].take(pa.array(request)),
@@ -283,7 +285,7 @@ def _window(requests: pa.Table) -> tuple[pa.Array, pa.ChunkedArray]:
 
 def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
     """The policy row of each request's purpose."""
-    position = pc.index_in(combined(requests["purpose"]), combined(purpose_policies["purpose"]))
+    position = pc.index_in(flat(requests["purpose"]), flat(purpose_policies["purpose"]))
     if position.null_count:
         unknown = requests["purpose"].filter(position.is_null())[0].as_py()
         raise PolicyError.one_of(purpose_policies["purpose"].to_pylist(), unknown, "requests.purpose")
@@ -292,15 +294,13 @@ def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
 
 def _resolved(name: str, requests: pa.Table, policy: pa.Table) -> pa.ChunkedArray:
     """The request's value, else the purpose's."""
-    value = pc.coalesce(requests[name], combined(policy[name]))
+    value = pc.coalesce(requests[name], flat(policy[name]))
     return pc.max_element_wise(value, pa.scalar(0, pa.int32())) if name in _COUNTS else value
 
 
 def _names(flags: dict[str, pa.ChunkedArray], always: str) -> pa.Array:
     """The names whose flag is set, comma separated, per row."""
-    named: Sequence[pa.Array] = [
-        pc.if_else(combined(f), name, pa.scalar(None, pa.string())) for name, f in flags.items()
-    ]
+    named: Sequence[pa.Array] = [pc.if_else(flat(f), name, pa.scalar(None, pa.string())) for name, f in flags.items()]
     return pc.binary_join_element_wise(pa.repeat(always, len(named[0])), *named, ", ", null_handling="skip")
 
 

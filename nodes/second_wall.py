@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .gates import GATES, NUMBER
-from .list_columns import combined, flattened
+from .keys import flat
+from .list_columns import flattened
 from .vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 
 Mask = NDArray[np.bool_]
@@ -48,7 +49,7 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
         contracts: CONTRACTS.
         contract_bounds: CONTRACT_BOUNDS.
     """
-    owner = pc.index_in(combined(contract_bounds["request_id"]), combined(contracts["request_id"])).to_numpy()
+    owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
     starts = np.searchsorted(owner, np.arange(contracts.num_rows + 1))
     counts = np.diff(starts)[order]
     candidate = np.repeat(np.arange(len(order)), counts)
@@ -114,7 +115,7 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     asked = contracts.select([*_NAMED, "workspace_root", "min_authority"]).take(pa.array(order))
     everyone = np.arange(contracts.num_rows)
     group_of, groups = flattened(contracts["groups"])
-    who = pa.concat_arrays([combined(groups), combined(contracts["principal"])])
+    who = pa.concat_arrays([flat(groups), flat(contracts["principal"])])
     listing, reader = flattened(rows["principals"])
     entitled = np.zeros(len(order), dtype=bool)
     entitled[listing[_belongs(order[listing], reader, np.concatenate([group_of, everyone]), who)]] = True
@@ -146,11 +147,11 @@ def _by_bound(row: pa.Table, bounds: pa.Table) -> list[tuple[str, Mask]]:
     shared = _null(row["owner_user"])
     zones = pa.array(ZONES.values)
     zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
-    highest = pc.index_in(combined(bounds["zone"]), zones).fill_null(-1)
+    highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1)
     state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
     return [
         ("project", ~_equal(row["owner_project"], bounds["project"])),
-        ("owner", ~(shared | _belongs(pair, combined(row["owner_user"]), *flattened(bounds["users"])))),
+        ("owner", ~(shared | _belongs(pair, flat(row["owner_user"]), *flattened(bounds["users"])))),
         ("zone", _true(pc.greater(zone, highest))),
         ("source_allow", ~(_null(bounds["sources"]) | _picked(row, pair, bounds["sources"]))),
         ("lifecycle", ~(_null(bounds["states"]) | _belongs(pair, state, *flattened(bounds["states"])))),
@@ -160,7 +161,7 @@ def _by_bound(row: pa.Table, bounds: pa.Table) -> list[tuple[str, Mask]]:
 def _accepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
     """Whether the contract accepts the row's class of source; a memory only while verified."""
     origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
-    class_of = name.take(pc.index_in(combined(rows["origin_class"]), origin))
+    class_of = name.take(pc.index_in(flat(rows["origin_class"]), origin))
     unverified = _equal(class_of, pa.scalar("verified-memory")) & ~_equal(state, pa.scalar("verified"))
     return _belongs(order, class_of, *flattened(accepted)) & ~unverified
 
@@ -173,10 +174,8 @@ def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
     starts = np.searchsorted(listing, np.arange(len(selectors) + 1))
     counts = np.diff(starts)[order]
     row = np.repeat(np.arange(len(order)), counts)
-    asked = combined(selector).take(
-        pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64)))
-    )
-    source, origin = (combined(rows[name]).take(pa.array(row)) for name in ("source_id", "origin_class"))
+    asked = flat(selector).take(pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))))
+    source, origin = (flat(rows[name]).take(pa.array(row)) for name in ("source_id", "origin_class"))
     encoded = [column.dictionary_encode() for column in (asked, source, origin)]
     words = [column.dictionary.to_pylist() for column in encoded]
     codes = np.stack([column.indices.to_numpy() for column in encoded], axis=1)
@@ -203,7 +202,7 @@ def _selects(selector: str, source_id: str, origin_class: str) -> bool:
 
 def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
     """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in none."""
-    words = pa.concat_arrays([combined(values), combined(set_values)]).dictionary_encode()
+    words = pa.concat_arrays([flat(values), flat(set_values)]).dictionary_encode()
     code = words.indices.fill_null(-1).to_numpy().astype(np.int64)
     width = len(words.dictionary) + 1
     asked, known = code[: len(group)], code[len(group) :]
@@ -212,7 +211,7 @@ def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -
 
 def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
     """The column with `null` in place of nulls and of words that are none of the list."""
-    array = combined(column)
+    array = flat(column)
     return pc.if_else(pc.is_in(array, pa.array(words)), array, null)
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .digests import combined_digests, digests_by_request, table_digest
+from .keys import flat
 from .tables import (
     ADMISSIBLE,
     ANCHORS,
@@ -28,6 +31,7 @@ from .tables import (
     PACKS,
     PROVENANCE,
     RANKED,
+    REQUEST_DIGESTS,
     REQUESTS,
     RERANK_WEIGHTS,
     SCORE_TERMS,
@@ -67,11 +71,44 @@ COVERED = (
 """The tables with a row per request or more that a run stores; a snapshot digest covers each request's rows of them."""
 
 
-def snapshot_digests(tables: Mapping[str, pa.Table], provenance: pa.Table, request_ids: pa.Array) -> list[str]:
+def digests_of_requests(tables: Mapping[str, pa.Table], request_ids: pa.Array) -> pa.Table:
+    """REQUEST_DIGESTS of the given tables of `COVERED`, by table and request; tables that are not given have no rows."""
+    given = sorted((table for table in COVERED if table.name in tables), key=lambda table: table.name)
+    found = [digests_by_request(tables[table.name], table, request_ids) for table in given]
+    count = len(request_ids)
+    return REQUEST_DIGESTS.build(
+        {
+            "table": pa.array([table.name for table in given], pa.string()).take(
+                pa.array(np.repeat(np.arange(len(given)), count))
+            ),
+            "request_id": pa.concat_arrays([flat(request_ids)] * len(given)) if given else [],
+            "digest": [digest.hex() for digests in found for digest in digests],
+        }
+    )
+
+
+def digests_known(digests: pa.Table | None, name: str) -> dict[str, bytes] | None:
+    """The digests of one table by request; None if there are none."""
+    if digests is None:
+        return None
+    own = digests.filter(pc.equal(digests["table"], name))
+    values = map(bytes.fromhex, own["digest"].to_pylist())
+    return dict(zip(own["request_id"].to_pylist(), values, strict=True)) or None
+
+
+def snapshot_digests(
+    tables: Mapping[str, pa.Table], provenance: pa.Table, request_ids: pa.Array, known: pa.Table | None = None
+) -> list[str]:
     """The snapshot digest of each request, 64 hex digits, in the order of `request_ids`.
 
-    `tables` maps the names of `COVERED` to tables of the line or to their stored forms. The envelope (ids of the
-    capture, `asked_at`, frame rows) is in no digest.
+    `tables` maps the names of `COVERED` to tables of the line or to their stored forms; those whose digests are `known`
+    may be left out. The envelope (ids of the capture, `asked_at`, frame rows) is in no digest.
     """
-    parts = [(t.name, digests_by_request(tables[t.name], t, request_ids)) for t in COVERED]
+    parts = []
+    for table in COVERED:
+        own = digests_known(known, table.name)
+        if own is None:
+            parts.append((table.name, digests_by_request(tables[table.name], table, request_ids)))
+        else:
+            parts.append((table.name, [own[name] for name in request_ids.to_pylist()]))
     return combined_digests(parts, table_digest(provenance, PROVENANCE))

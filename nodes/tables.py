@@ -270,12 +270,13 @@ PURPOSE_POLICIES = table(
 
 KIND_POLICIES = table(
     "kind_policies",
-    key=("purpose", "evidence_kind"),
-    order=("purpose", "evidence_kind"),
+    key=("purpose", "evidence_kind", "document_type"),
+    order=("purpose", "evidence_kind", "document_type"),
     persist=True,
     doc="Per purpose, how far a kind of evidence supports the next action and how fast it ages.",
     purpose=string("the purpose"),
     evidence_kind=string("the kind of evidence"),
+    document_type=string("the document type inside that kind; empty = any that has no row of its own"),
     actionability=float64("0 to 1: supports the next action (S0.94)"),
     half_life_days=float64("age at which recency halves; infinite for standards (S0.33)"),
 )
@@ -308,8 +309,11 @@ FAILURES = table(
     order=("request_id",),
     persist=True,
     doc="Requests that were refused at the door or broke on the line: each becomes a snapshot of status failed.",
-    request_id=caller(string("its id, or `row-<n>` where it has none", digest=False)),
+    request_id=caller(string("its id; else `row-<n>`, n its line or row from 1", digest=False)),
     error=caller(string("the message; quotes ids, names and types only")),
+    project=caller(string("the project it named, where that could be read", nullable=True)),
+    purpose=caller(string("its purpose, where that could be read", nullable=True)),
+    question=caller(text("its question, secrets masked, where that could be read", nullable=True)),
 )
 
 CAPTURES = table(
@@ -489,7 +493,9 @@ QUERY_TERMS = table(
     doc="The index keys each sub-query looks up.",
     request_id=string("the request"),
     sub_query_id=string("the sub-query"),
-    field=string("text, definition, reference, path, id or conflict: the index field"),
+    field=string(
+        "text, definition, reference, path or id: the index field; the expansion lane alone asks for conflict"
+    ),
     term=string("the term as indexed"),
     weight=float64("term frequency in the query, times the anchor's weight"),
 )
@@ -515,7 +521,7 @@ REACHABLE = table(
     doc="Frame rows that pass every access gate, per scope group, with the first visibility gate that withholds each.",
     scope_group=int32("the group"),
     row=int64("frame row"),
-    withheld_by=int32("0 = passes every visibility gate, else the gate's number in `boundary_gates.GATES`"),
+    withheld_by=int32("0 = passes every visibility gate, else the gate's number in `gates.GATES`"),
 )
 
 SCOPE_TIMES = table(
@@ -530,7 +536,7 @@ SCOPE_TIMES = table(
     window_end=timestamp("end of the window, exclusive; null = open, sorted last", nullable=True),
     rows=int64("rows that pass every gate"),
     total_length=int64("index terms in those rows"),
-    row_digest=string("SHA-256 over the sorted evidence ids' 8-byte keys, hex"),
+    row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
     stopped=int64s("rows each time gate stopped, in the order of `gates.GATES`"),
 )
 
@@ -546,7 +552,7 @@ ADMISSIBLE = table(
     rows=int64("N, the number of admissible rows"),
     total_length=int64("index terms in those rows; avgdl = total_length / rows"),
     withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
-    row_digest=string("SHA-256 over the sorted evidence ids' 8-byte keys, hex"),
+    row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
 )
 
 GROUP_LADDER = table(
@@ -586,7 +592,7 @@ HITS = table(
     doc="Rows the lanes recalled, best first within a lane.",
     request_id=string("the request", digest=False),
     sub_query_id=string("the sub-query that asked"),
-    lane=string("lexical, semantic, symbol, graph, recent, exact or expansion"),
+    lane=string("lexical, semantic, symbol, recent, exact or expansion; no node gives `graph` yet"),
     evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),
     rank=int32("1 is best, dense within request, sub-query and lane"),
@@ -828,6 +834,8 @@ CITATIONS = table(
     byte_end=caller(int64("end byte, exclusive", nullable=True)),
     section=caller(string("section", nullable=True)),
     version=caller(string("version of the source", nullable=True)),
+    captured_time=timestamp("when the corpus took the text in; envelope", nullable=True, digest=False),
+    source_refs=strings("what the record says it rests on (S0.115)", nullable=True),
     locator=caller(string("`path#line (Section)`")),
     text_sha256=caller(string("SHA-256 of the stored text, hex")),
     visible_sha256=caller(string("SHA-256 of the visible text, hex")),
@@ -900,6 +908,17 @@ CONDITIONS = table(
     message=caller(string("in words; a function of contract and A(r) alone")),
 )
 
+REQUEST_DIGESTS = table(
+    "request_digests",
+    key=("table", "request_id"),
+    order=("table", "request_id"),
+    persist=False,
+    doc="The digest of each request's rows of each table a snapshot digest covers, that of the snapshots apart.",
+    table=string("name of the table"),
+    request_id=string("whose rows"),
+    digest=string("SHA-256 of the rows as a table of their own, 64 hex digits"),
+)
+
 SNAPSHOTS = table(
     "snapshots",
     key=("request_id",),
@@ -965,6 +984,7 @@ Citations = CITATIONS.annotation
 Blocks = BLOCKS.annotation
 Decisions = DECISIONS.annotation
 Conditions = CONDITIONS.annotation
+RequestDigests = REQUEST_DIGESTS.annotation
 Snapshots = SNAPSHOTS.annotation
 ImportRows = IMPORT_ROWS.annotation
 Failures = FAILURES.annotation

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .anchor_hits import anchor_term
 from .frames import OPEN_START, micros
-from .keys import flat, objects, pair_keys, positions, take_or
+from .keys import flat, gathered, objects, pair_keys, positions, take_or
 from .numbers import quantise
 from .tables import (
     RANKED,
@@ -40,6 +40,7 @@ from .vocabulary import SCORE_TERMS as CLASSES
 _MICROS_PER_DAY = 86_400_000_000.0
 _LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
 _GENERATED_FACTOR = 0.5
+_UNSOURCED_FACTOR = 0.8
 _SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
 _RECENT, _AUTHORITATIVE = 0.5, 0.6
 
@@ -62,19 +63,16 @@ def score_terms(
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     names = (
-        "evidence_kind", "origin_class", "path", "symbols", "calls", "text", "authority", "confidence", "lifecycle",
-        "generated", "event_time", "owner_project", "branch", "session_id", "test_suite", "evidence_id", "entity", "uri",
+        "evidence_kind", "document_type", "origin_class", "path", "symbols", "calls", "text", "authority", "confidence", "lifecycle",
+        "generated", "source_refs", "event_time", "owner_project", "branch", "session_id", "test_suite", "evidence_id", "entity", "uri",
     )  # fmt: skip
-    rows = pa.table({name: flat(evidence[name].take(bounded_candidates["row"])) for name in names})
+    rows = pa.table({name: gathered(evidence[name], bounded_candidates["row"]) for name in names})
     asked = contracts.take(pa.array(owner))
     anchors = anchors.filter(pc.is_in(anchors["request_id"], value_set=flat(contracts["request_id"])))
     anchor_owner = positions(anchors["request_id"], contracts["request_id"])
     anchored = anchor_term(owner, rows, anchors, anchor_owner, contracts.num_rows)
-    recorded = flat(placements["recorded_time"].take(bounded_candidates["placement"]))
-    policy = positions(
-        pair_keys(asked["purpose"], rows["evidence_kind"]),
-        pair_keys(kind_policies["purpose"], kind_policies["evidence_kind"]),
-    )
+    recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
+    policy = _kind_policy(asked["purpose"], rows, kind_policies)
     half_life = _floats(take_or(kind_policies["half_life_days"], policy, np.inf))
     recency = _recency(rows["event_time"], recorded, asked["as_of"], half_life)
     authority = _authority(rows)
@@ -142,6 +140,22 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))
 
 
+def _kind_policy(purpose: pa.ChunkedArray, rows: pa.Table, kind_policies: pa.Table) -> Int:
+    """The row of KIND_POLICIES for each candidate: that of its document type, else that of its kind; -1 for neither."""
+    of_row = {"purpose": purpose, "evidence_kind": rows["evidence_kind"], "document_type": rows["document_type"]}
+    places, stated, shape = [], [], []
+    for name, column in of_row.items():
+        values = pc.unique(kind_policies[name])
+        places.append(np.asarray(pc.index_in(flat(column), value_set=values).fill_null(len(values))))
+        stated.append(np.asarray(pc.index_in(flat(kind_policies[name]), value_set=values)))
+        shape.append(len(values) + 1)
+    among = np.full(shape, -1, dtype=np.int64)
+    among[tuple(stated)] = np.arange(kind_policies.num_rows)
+    any_type = pc.index(pc.unique(kind_policies["document_type"]), "").as_py()
+    narrow, wide = among[tuple(places)], among[places[0], places[1], any_type]
+    return np.where(narrow >= 0, narrow, wide)
+
+
 def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
     return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
 
@@ -155,7 +169,8 @@ def _lexical(owner: Int, bm25: Float, requests: int) -> Float:
 
 
 def _authority(rows: pa.Table) -> Float:
-    """Rank / 3, times the factors of lifecycle, confidence (half of it counts) and generated text (S0.32).
+    """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
+    that name no source (S0.115).
 
     A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
     """
@@ -165,7 +180,10 @@ def _authority(rows: pa.Table) -> Float:
     factor = pa.array([_LIFECYCLE_FACTOR[name] for name in names]).take(state)
     confidence = 0.5 + 0.5 * np.clip(_floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
     generated = np.where(np.asarray(flat(rows["generated"]).fill_null(False)), _GENERATED_FACTOR, 1.0)
-    return quantise(np.clip(rank, 0.0, 1.0) * _floats(factor.fill_null(0.0)) * confidence * generated)
+    memory = np.asarray(pc.equal(flat(rows["evidence_kind"]), "memory"))
+    sources = pc.fill_null(pc.list_value_length(flat(rows["source_refs"])), 0)
+    unsourced = np.where(memory & np.asarray(pc.equal(sources, 0)), _UNSOURCED_FACTOR, 1.0)
+    return quantise(np.clip(rank, 0.0, 1.0) * _floats(factor.fill_null(0.0)) * confidence * generated * unsourced)
 
 
 def _recency(event: pa.ChunkedArray, recorded: pa.Array, as_of: pa.ChunkedArray, half_life: Float) -> Float:

@@ -220,6 +220,8 @@ def _in(settings: Settings, project: str) -> Settings:
 def _fresh(folder: Path) -> Path:
     """The folder, emptied of an earlier demo; anything else in it is left alone and refused."""
     folder = folder.expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise InputError.expected("a folder", "a file", f"{folder}")
     if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):
         raise InputError.expected("an empty folder or an earlier demo", "other files", f"{folder}")
     if folder.exists():
@@ -245,7 +247,7 @@ def _git(folder: Path, *args: str) -> str:
 
 
 def _contract(run: Any, snapshot_id: str) -> tuple[Any, Any]:
-    return tuple(run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))  # type: ignore[return-value]
+    return tuple(run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))  # type: ignore[return-value]  # two names, two tables
 
 
 def _frame(settings: Settings, project: str) -> Any:

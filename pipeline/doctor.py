@@ -71,14 +71,13 @@ def _model(settings: Settings) -> Iterator[Check]:
 
 
 def _corpus(settings: Settings) -> Iterator[Check]:
-    from .corpus import Corpus
+    from .service import corpus_facts
 
     folder = settings["corpus"]
     if not folder.exists():
         yield Check("corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one.")
         return
-    info = Corpus.open(folder).info()
-    facts = ", ".join(f"{k} {v}" for k, v in info.items() if isinstance(v, (str, int, float)))
+    facts = ", ".join(f"{k} {v}" for k, v in corpus_facts(settings).items() if isinstance(v, (str, int, float)))
     yield Check("corpus", "ok", facts)
 
 

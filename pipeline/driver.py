@@ -58,7 +58,13 @@ LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PLANNED = ("contracts", "contract_bounds", "contract_layers", "scope_groups", "anchors", "sub_queries", "query_terms")
 """Nodes that need no corpus: they run first, and say which part of it is opened."""
 
-SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]" and index again'
+VECTORS_KEPT = 1 << 15
+"""Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
+
+DIGESTS = "request_digests"
+"""No run stores this table; the digests of its parts follow from it."""
+
+SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
 class Corpus(Protocol):
@@ -81,17 +87,25 @@ class Encoder(Protocol):
 
 @dataclass
 class QueryVectors:
-    """Vectors of query texts, each distinct text encoded once per run, in the driving process."""
+    """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay at hand.
+
+    A text that comes again later is encoded again, to the same vector: no encoder looks at a text's neighbors.
+    """
 
     encoder: Encoder | None
     known: dict[str, NDArray[np.int16]] = field(default_factory=dict)
 
     def of(self, texts: list[str]) -> NDArray[np.int16]:
-        """One row per text."""
+        """One row per text; afterwards `known` has them all."""
         assert self.encoder is not None
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in self.known]
         if new:
             self.known.update(zip(new, self.encoder.encode(new), strict=True))
+        for text in wanted:
+            self.known[text] = self.known.pop(text)  # the latest used stand last
+        for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:
+            del self.known[text]
         return np.stack([self.known[text] for text in texts])
 
 
@@ -228,7 +242,7 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     inputs |= frame.inputs()
     inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
-    wanted: list[Any] = [name for name in outputs() if name not in PLANNED]
+    wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in PLANNED)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
     return {
         "requests": requests,
@@ -241,7 +255,7 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
 def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
     """The tables of requests that failed: nothing was recalled, decided or shown, and a snapshot says so."""
     driver = build_driver()
-    audit = ("conditions", "decisions", "snapshots")
+    audit = ("conditions", "decisions", DIGESTS, "snapshots")
     inputs: dict[str, Any] = {v.name: None for v in driver.list_available_variables() if v.is_external_input}
     inputs |= {name: TABLES[name].empty() for name in inputs if name in TABLES}
     ids = failures["request_id"]

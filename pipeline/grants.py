@@ -48,6 +48,10 @@ HEADER = """\
 # `index --project P` adds P for the local user and rewrites this file: entries stay, comments do not.
 """
 
+_FORM = (
+    "nothing of a grants file that is not what was expected is applied; it has the keys principals, grants and tokens, "
+    "and `index PATH --project P --grants NEWFILE` writes one to start from"
+)
 _TOP = ("principals", "grants", "tokens")
 _PRINCIPAL = ("projects", "groups", "zones", "users", "states", "act_as", "audit")
 _PROJECT = ("project", "sources", "zones", "users", "states", "reason", "expires")
@@ -116,6 +120,14 @@ def write_starter_grants(path: str | Path, principal: str, project: str, *, audi
 
 
 def _read(data: bytes, path: Path) -> GrantsFile:
+    try:
+        return _understood(data, path)
+    except PolicyError as error:
+        hint = f"{error.hint}; {_FORM}" if error.hint else _FORM
+        raise PolicyError(error.message, hint=hint) from error
+
+
+def _understood(data: bytes, path: Path) -> GrantsFile:
     content = parse(data, str(path))
     if content.missing:
         content = Item({}, content.file, content.key)

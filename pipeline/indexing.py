@@ -27,6 +27,7 @@ from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
 from .sources.evidence_file import read_evidence
 from .sources.importing import normalise
+from .sources.jsonl import is_unicode
 from .sources.report import SourceReport
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
@@ -100,6 +101,7 @@ class IndexReport:
         lines += [f"defaulted: {column} in {count} rows" for column, count in sorted(self.sources.defaulted.items())]
         if self.masked:
             lines.append(f"masked: a secret in {self.masked} rows")
+        lines += [f"note: {note}" for note in self.sources.notes]
         lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
         return "\n".join(lines) + "\n"
 
@@ -132,6 +134,10 @@ def index_into(
         raise InputError.expected(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
+    named = [path for kind in ("paths", "evidence", *RECORDS) for path in getattr(request, kind)]
+    for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
+        if not is_unicode(name):
+            raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
     report = IndexReport(project, settings["corpus"])
     rows = _read(settings, request, now, report, progress)
     encoder = _encoder(settings, request, rows, report)

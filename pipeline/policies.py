@@ -7,6 +7,7 @@ comes from the package. A file that is not what was expected is an error, and no
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -18,6 +19,7 @@ import pyarrow as pa
 from ..nodes.errors import PolicyError
 from ..nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ..nodes.vocabulary import (
+    AUTHORITY,
     EVIDENCE_KINDS,
     INTENTS,
     LANES,
@@ -38,6 +40,8 @@ PARTS = Vocabulary("part", ("question", "context", "failing_test", "error", "sta
 
 _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",
            "max_chunk_tokens", "withheld_k")  # fmt: skip
+_LANES_TO_COME = ("graph",)
+"""Lanes that the vocabulary knows and no node recalls for yet: a plan that counted on one would find nothing."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
 _TOP = (
     "purpose",
@@ -50,6 +54,7 @@ _TOP = (
     "kinds",
     "plan",
 )
+_KIND = ("actionability", "half_life_days")
 _RULE = (
     "intent",
     "question",
@@ -62,6 +67,12 @@ _RULE = (
     "max_age_days",
     "requires",
 )
+_RULE_ALIASES = {
+    "topK": "lane_k", "top_k": "lane_k", "minAuthority": "min_authority", "maxAge": "max_age_days",
+    "max_age": "max_age_days",
+}  # fmt: skip
+"""Document 000's names (S0.39)."""
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(d|h)")
 
 
 @dataclass(frozen=True)
@@ -148,13 +159,15 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
 def _kinds(kinds: Item) -> list[dict[str, Any]]:
     rows = []
     for kind, item in kinds.fields(EVIDENCE_KINDS.values, required=EVIDENCE_KINDS.values).items():
-        fields = item.fields(("actionability", "half_life_days"), required=("actionability", "half_life_days"))
+        fields = item.fields((*_KIND, "document_types"), required=_KIND)
         half_life = fields["half_life_days"]
         if (days := half_life.number(0, infinite=True)) == 0:
             raise half_life.wrong("a number above 0, or .inf")
-        rows.append(
-            {"evidence_kind": kind, "actionability": fields["actionability"].number(0, 1), "half_life_days": days}
-        )
+        shares = {"": fields["actionability"]} | dict(fields["document_types"].entries())
+        rows += [
+            {"evidence_kind": kind, "document_type": name, "actionability": share.number(0, 1), "half_life_days": days}
+            for name, share in shares.items()
+        ]
     return rows
 
 
@@ -163,18 +176,18 @@ def _rules(plan: Item) -> list[dict[str, Any]]:
         raise plan.wrong("at least one sub-query")
     rows = []
     for ordinal, item in enumerate(items, start=1):
-        fields = item.fields(_RULE, required=("intent", "question", "parts", "lanes"))
+        fields = item.fields(_RULE, required=("intent", "question", "parts", "lanes"), aliases=_RULE_ALIASES)
         row = {
             "ordinal": ordinal,
             "intent": fields["intent"].word(INTENTS),
             "question": fields["question"].text(),
             "parts": _in_given_order(fields["parts"], PARTS),
-            "lanes": fields["lanes"].words(LANES),
+            "lanes": fields["lanes"].words(LANES, except_=_LANES_TO_COME),
             "sources": sorted(set(fields["sources"].texts())),
             "kinds": fields["kinds"].words(EVIDENCE_KINDS),
             "lane_k": fields["lane_k"].optional(lambda item: item.count(1)),
-            "min_authority": fields["min_authority"].optional(lambda item: item.count(0, 3)) or 0,
-            "max_age_days": fields["max_age_days"].optional(lambda item: item.number(0)),
+            "min_authority": fields["min_authority"].optional(_rank) or 0,
+            "max_age_days": fields["max_age_days"].optional(_days),
             "requires": fields["requires"].words(REQUIRED_EVIDENCE),
         }
         for name in ("parts", "lanes"):
@@ -182,6 +195,19 @@ def _rules(plan: Item) -> list[dict[str, Any]]:
                 raise fields[name].wrong("at least one word")
         rows.append(row)
     return rows
+
+
+def _rank(item: Item) -> int:
+    """A rank of authority, 0 to 3, or its word: `low`, `medium`, `high`, ..."""
+    return AUTHORITY.values.index(item.word(AUTHORITY)) if isinstance(item.value, str) else item.count(0, 3)
+
+
+def _days(item: Item) -> float:
+    """Days as a number, or a duration such as `30d` or `12h`."""
+    match = _DURATION.fullmatch(item.value) if isinstance(item.value, str) else None
+    if isinstance(item.value, str) and match is None:
+        raise item.wrong("days as a number, or a duration such as 30d or 12h")
+    return float(match[1]) / (24 if match[2] == "h" else 1) if match else item.number(0)
 
 
 def _in_given_order(item: Item, vocabulary: Vocabulary) -> list[str]:

@@ -13,6 +13,7 @@ from ..nodes.digests import FORM, named_digest
 from ..nodes.tables import PROVENANCE
 from ..nodes.text_analysis import ANALYZERS
 from ..nodes.token_counting import BASE
+from .redaction import REDACTOR
 
 PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
 """Packages whose versions may move a result; a manifest names them, a digest does not cover them."""
@@ -43,6 +44,7 @@ def provenance(
         "generation": generation,
         "grants": grants,
         "policies": policies,
+        "redactor": REDACTOR,
         "settings": named_digest({name: str(value) for name, value in settings.items()}),
         "tokenizer": BASE,
     }

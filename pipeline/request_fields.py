@@ -10,10 +10,12 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+
+import pyarrow as pa
 
 from ..nodes import vocabulary as v
 from ..nodes.errors import InputError
@@ -58,7 +60,7 @@ def json_text(value: Any, at: str) -> str:
         raise InputError.expected("an object or text", type(value).__name__, at)
     try:
         return text(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False), at)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise InputError.expected("an object of JSON values", type(value).__name__, at) from None
 
 
@@ -210,6 +212,14 @@ FIELDS: dict[str, Converter] = {
 
 LISTS = frozenset(column for column in FIELDS if str(REQUESTS.columns[column].type).startswith("list"))
 TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text)
+NUMBERS = frozenset(
+    column
+    for column in FIELDS
+    if (type_ := REQUESTS.columns[column].type)
+    and (pa.types.is_boolean(type_) or pa.types.is_primitive(type_))
+    and not pa.types.is_temporal(type_)
+)
+"""Columns of numbers and flags."""
 
 ALIASES = {
     "user_id": "principal",
@@ -292,32 +302,46 @@ def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
         InputError: a name is unknown, given twice, or its value is not what was expected.
     """
     found: dict[str, Any] = {}
-    _collect(row, "", at, found, KIND if row.get("kind") == KIND else "")
+    for column, value, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
+        if isinstance(column, InputError):
+            raise column
+        if column in found:
+            raise InputError(f"Expected {column} once, got it twice - at {where}")
+        found[column] = FIELDS[column](value, where)
     return found
 
 
-def _collect(row: Mapping[str, Any], prefix: str, at: str, found: dict[str, Any], kind: str) -> None:
+def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be read of a row that `columns_of` refuses; a column whose value cannot be read is None."""
+    found: dict[str, Any] = {}
+    for column, value, where in _columns(row, "", "", KIND if row.get("kind") == KIND else ""):
+        if isinstance(column, str) and column not in found:
+            try:
+                found[column] = FIELDS[column](value, where)
+            except InputError:
+                found[column] = None
+    return found
+
+
+def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterator[tuple[str | InputError, Any, str]]:
+    """Column, value and place of each field of a row, nested ones included; the error in place of an unknown column."""
     for key, value in row.items():
         if value is None:
             continue
         if not isinstance(key, str):
-            raise InputError.expected("field names as text", type(key).__name__, at)
+            yield InputError.expected("field names as text", type(key).__name__, at), value, at
+            continue
         path, where = f"{prefix}{key}", f"{at}.{prefix}{key}"
         if path == "kind":
             if value != KIND:
-                raise InputError.expected(KIND, value, where)
+                yield InputError.expected(KIND, value, where), value, where
             continue
-        if path == "id":
-            column: str | None = "intent_id" if kind else "request_id"
+        column = ("intent_id" if kind else "request_id") if path == "id" else column_of(path)
+        if column is not None:
+            yield column, value, where
+        elif not is_group(path):
+            yield unknown_field(path, where), value, where
+        elif not isinstance(value, Mapping):
+            yield InputError.expected("an object", type(value).__name__, where), value, where
         else:
-            column = column_of(path)
-        if column is None and is_group(path):
-            if not isinstance(value, Mapping):
-                raise InputError.expected("an object", type(value).__name__, where)
-            _collect(value, f"{path}.", at, found, kind)
-            continue
-        if column is None:
-            raise unknown_field(path, where)
-        if column in found:
-            raise InputError(f"Expected {column} once, got it twice - at {where}")
-        found[column] = FIELDS[column](value, where)
+            yield from _columns(value, f"{path}.", at, kind)

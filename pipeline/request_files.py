@@ -1,7 +1,8 @@
 """Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
 
-Reads: a path. Gives: rows as dictionaries, in file order. A line of JSON that cannot be read becomes an `Unreadable`
-row, so that the others go on; a file that cannot be read as a whole is an error.
+Reads: a path. Gives: rows as dictionaries, in file order, each of which knows its place: `file:n`, where n is its line in
+JSONL and CSV and its row in Parquet and JSON, from 1. A line of JSON that cannot be read becomes an `Unreadable` row, so
+that the others go on; a file that cannot be read as a whole is an error.
 """
 
 from __future__ import annotations
@@ -18,18 +19,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..nodes.errors import InputError
-from .request_fields import LISTS, TEXTS, column_of
+from .request_fields import LISTS, NUMBERS, TEXTS, column_of
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
 LIST_SEPARATOR = ";"
 """Between the items of a list in a CSV cell; a cell that starts with `[` is read as JSON."""
 
 
+class FileRow(dict[str, Any]):
+    """A row and where it stands: `file` and `number`, its line or row from 1."""
+
+    def __init__(self, fields: Mapping[str, Any], file: str, number: int) -> None:
+        super().__init__(fields)
+        self.file, self.number = file, number
+
+    @property
+    def at(self) -> str:
+        """Its place, for messages."""
+        return f"{self.file}:{self.number}"
+
+
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A row that could not be parsed, with the reason."""
+    """A row that could not be parsed, with the reason and its line or row from 1."""
 
     reason: str
+    number: int
 
 
 Row = Mapping[str, Any] | Unreadable
@@ -46,9 +61,9 @@ def read_requests(path: str | Path) -> list[Row]:
     if suffix not in SUFFIXES:
         raise InputError.one_of(SUFFIXES, suffix or "no suffix", path.name)
     if not path.is_file():
-        raise InputError.expected("a file of requests", "no such file", str(path))
+        raise InputError.expected("a file of requests", "a folder" if path.is_dir() else "no such file", str(path))
     if suffix == ".parquet":
-        rows: list[Row] = list(_parquet(path))
+        rows: list[Row] = [FileRow(row, path.name, n) for n, row in enumerate(_parquet(path), start=1)]
     else:
         text = _text(path)
         rows = {".json": _json, ".csv": _csv}.get(suffix, _json_lines)(text, path.name)
@@ -58,11 +73,12 @@ def read_requests(path: str | Path) -> list[Row]:
 
 
 def _text(path: Path) -> str:
-    data = path.read_bytes()
     try:
-        return data.decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from None
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise InputError(f"Expected UTF-8 text, got another encoding - at {path.name}:{line}") from None
 
 
@@ -70,25 +86,27 @@ def _json_lines(text: str, file: str) -> list[Row]:
     rows: list[Row] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            rows.append(_object(line, f"{file}:{number}"))
+            rows.append(_object(line, file, number))
     return rows
 
 
-def _object(line: str, at: str) -> Row:
+def _object(line: str, file: str, number: int) -> Row:
+    at = f"{file}:{number}"
     try:
         value = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         column = error.colno if isinstance(error, json.JSONDecodeError) else 1
-        return Unreadable(f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}")
+        reason = f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}"
+        return Unreadable(reason, number)
     if not isinstance(value, dict):
-        return Unreadable(f"Expected one JSON object a line, got {type(value).__name__} - at {at}")
-    return value
+        return Unreadable(f"Expected one JSON object a line, got {type(value).__name__} - at {at}", number)
+    return FileRow(value, file, number)
 
 
 def _json(text: str, file: str) -> list[Row]:
     try:
         value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise InputError(f"Expected JSON, got text that is no JSON - at {file}:{line}") from None
     if isinstance(value, dict):
@@ -96,33 +114,50 @@ def _json(text: str, file: str) -> list[Row]:
     if not isinstance(value, list):
         raise InputError.expected("a list of requests", type(value).__name__, file)
     return [
-        item
+        FileRow(item, file, number)
         if isinstance(item, dict)
-        else Unreadable(f"Expected an object, got {type(item).__name__} - at {file}[{i}]")
-        for i, item in enumerate(value)
+        else Unreadable(f"Expected an object, got {type(item).__name__} - at {file}:{number}", number)
+        for number, item in enumerate(value, start=1)
     ]
 
 
 def _parquet(path: Path) -> list[dict[str, Any]]:
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"Expected a readable Parquet file, got {type(error).__name__} - at {path.name}") from None
-    return table.to_pylist()
+        with pq.ParquetFile(path) as file:
+            table = file.read(use_threads=False)
+    except (pa.ArrowException, OSError):
+        raise InputError(
+            f"Expected a whole Parquet file, got one that is damaged or cut off - at {path.name}",
+            hint="write the file again",
+        ) from None
+    try:
+        return table.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException):
+        raise InputError(
+            "Expected texts in UTF-8 and times from year 1 to 9999 in microseconds, got a value that is neither "
+            f"- at {path.name}"
+        ) from None
 
 
 def _csv(text: str, file: str) -> list[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    limit = csv.field_size_limit(
+        max(len(text), 1)
+    )  # a question may be long; the module's limit is for all of the process
     rows: list[Row] = []
     header: list[str] = []
+    number = 1
     try:
         for cells in reader:
             if not header:
                 header = _header(cells, file)
             elif any(cells):
-                rows.append(_csv_row(header, cells, f"{file}:{reader.line_num}"))
+                rows.append(_csv_row(header, cells, file, number))
+            number = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"Expected CSV, got text that is not ({error}) - at {file}:{reader.line_num}") from None
+    finally:
+        csv.field_size_limit(limit)
     return rows
 
 
@@ -133,10 +168,11 @@ def _header(cells: list[str], file: str) -> list[str]:
     return names
 
 
-def _csv_row(header: list[str], cells: list[str], at: str) -> Row:
+def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row:
     if len(cells) != len(header):
-        return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {at}")
-    return {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True) if cell != ""}
+        return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {file}:{number}", number)
+    given = {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True) if cell != ""}
+    return FileRow(given, file, number)
 
 
 def _cell(path: str, cell: str) -> Any:
@@ -146,30 +182,13 @@ def _cell(path: str, cell: str) -> Any:
         return cell
     if column in LISTS:
         return _json_or(cell) if cell.lstrip().startswith("[") else [c.strip() for c in cell.split(LIST_SEPARATOR)]
-    if column in _TYPED:
+    if column in NUMBERS:
         return _json_or(cell.strip().lower())
     return cell
-
-
-_TYPED = frozenset(
-    {
-        "allow_stale_memory",
-        "require_citation",
-        "require_snapshot",
-        "max_unverified_items",
-        "lane_k",
-        "pool_k",
-        "max_items",
-        "max_items_per_source",
-        "max_tokens",
-        "max_chars",
-        "max_chunk_tokens",
-    }
-)
 
 
 def _json_or(cell: str) -> Any:
     try:
         return json.loads(cell)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return cell

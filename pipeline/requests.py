@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -23,8 +23,8 @@ import pyarrow as pa
 from ..nodes.errors import InputError, ScopedRetrievalError
 from ..nodes.tables import FAILURES, REQUESTS
 from .redaction import redact_column
-from .request_fields import TEXTS, columns_of, instant, name
-from .request_files import Row, Unreadable, read_requests
+from .request_fields import TEXTS, columns_of, instant, readable_columns
+from .request_files import FileRow, Row, Unreadable, read_requests
 from .tokenizers import load_counter
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
@@ -47,6 +47,8 @@ _ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "st
 _NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
 """Envelope: in no request digest."""
 _REDACTED_LISTS = ("current_files", "anchor_symbols")
+_DEPTH = 8
+"""Levels of a row that a message can name: groups in groups, lists of names."""
 
 
 def resolve_requests(
@@ -70,16 +72,20 @@ def resolve_requests(
         raise InputError.expected("a principal", "none", "credential", hint="nobody may ask without a name")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    parsed = [_parse(row, f"requests[{index}]") for index, row in enumerate(rows)]
+    parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
+
+    def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> dict[str, Any]:
+        return _resolve(given, common, principal, asked_at, corpus, texts, at)
+
     resolved: dict[str, dict[str, Any]] = {}
-    failed: dict[str, str] = {}
-    broken: list[tuple[int, str]] = []
-    for index, row in enumerate(parsed):
+    failed: dict[str, _Failed] = {}
+    nameless: list[_Failed] = []
+    for row in parsed:
         try:
             if row.error:
                 raise row.error
-            request = _resolve(row.given, common, principal, asked_at, corpus, masked, row.at)
+            request = resolve(row.given, masked, row.at)
             if request["request_id"] in resolved or request["request_id"] in failed:
                 raise InputError(
                     f"Expected a request_id of its own, got one that stands before - at {row.at}.request_id"
@@ -88,52 +94,133 @@ def resolve_requests(
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")
             if own and own not in resolved and own not in failed:
-                failed[own] = str(error)
+                failed[own] = _Failed(row, error)
             else:
-                broken.append((index, str(error)))
-    for index, message in broken:
-        failed[_free_id(f"row-{index}", resolved, failed)] = message
+                nameless.append(_Failed(row, error))
+    for failure in nameless:
+        failed[_free_id(f"row-{failure.row.number}", resolved, failed)] = failure
     ordered = [resolved[key] for key in sorted(resolved)]
     requests = REQUESTS.build(
         {name: [request.get(name) for request in ordered] for name in REQUESTS.columns}, rows=len(ordered)
     )
-    failures = FAILURES.build({"request_id": sorted(failed), "error": [failed[key] for key in sorted(failed)]})
-    return requests, failures
+    return requests, _failures(failed, common, masked, redact, resolve)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """One row: its columns, or why it has none (then `given` holds at most its id)."""
+    """One row with its place: its columns, or why it has none; then `given` holds what of it can be read."""
 
+    raw: Row
     at: str
+    number: int
     given: dict[str, Any]
     error: ScopedRetrievalError | None = None
 
 
-def _parse(row: Row, at: str) -> _Parsed:
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    row: _Parsed
+    error: ScopedRetrievalError
+
+
+def _parse(row: Row, index: int) -> _Parsed:
+    number = getattr(row, "number", index + 1)
+    at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
     if isinstance(row, Unreadable):
-        return _Parsed(at, {}, InputError(row.reason))
+        return _Parsed(row, at, number, {}, InputError(row.reason))
     if not isinstance(row, Mapping):
-        return _Parsed(at, {}, InputError.expected("an object", type(row).__name__, at))
+        return _Parsed(row, at, number, {}, InputError.expected("an object", type(row).__name__, at))
     try:
-        return _Parsed(at, columns_of(row, at))
+        return _Parsed(row, at, number, columns_of(row, at))
     except ScopedRetrievalError as error:
-        own = row.get("request_id") or row.get("requestId")
+        return _Parsed(row, at, number, readable_columns(row), error)
+    except RecursionError:
+        return _Parsed(row, at, number, {}, InputError(f"Expected a request, got too deep nesting - at {at}"))
+
+
+def _failures(
+    failed: Mapping[str, _Failed],
+    common: Mapping[str, Any],
+    masked: Mapping[str, str],
+    redact: Callable[[str], str] | None,
+    resolve: Callable[[dict[str, Any], Mapping[str, str], str], object],
+) -> pa.Table:
+    """FAILURES: what could be read of each row, and its message.
+
+    A message quotes the start of a value, and the start of a secret is no secret that a detector knows. So each message
+    comes from the row read once more with all of its texts masked.
+    """
+    mask = _masks({text for failure in failed.values() for text in _texts(failure.row.raw)}, redact)
+    messages = []
+    for row, error in ((failure.row, failure.error) for failure in failed.values()):
         try:
-            return _Parsed(at, {"request_id": name(own, at)}, error)
-        except InputError:
-            return _Parsed(at, {}, error)
+            if isinstance(row.raw, Mapping):
+                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row.at)
+        except RecursionError:
+            pass
+        except ScopedRetrievalError as again:
+            error = again
+        messages.append(str(error))
+    said = _masks(set(messages), redact)
+    rows = []
+    for (request_id, failure), message in zip(failed.items(), messages, strict=True):
+        known = {**common, **failure.row.given}
+        question = known.get("question") or None
+        rows.append(
+            {
+                "request_id": request_id,
+                "error": said[message],
+                "project": known.get("project"),
+                "purpose": known.get("purpose"),
+                "question": masked.get(question, question) if question else None,
+            }
+        )
+    return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in a value down to `_DEPTH`, names of fields included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)) and depth < _DEPTH:
+        for item in [*value, *value.values()] if isinstance(value, Mapping) else value:
+            yield from _texts(item, depth + 1)
+
+
+def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
+    """The value with every text masked, and nothing below `_DEPTH`."""
+    if isinstance(value, str):
+        return mask.get(value, value)
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if depth >= _DEPTH:
+        return type(value)()
+    if isinstance(value, Mapping):
+        return {mask.get(key, key): _replaced(item, mask, depth + 1) for key, item in value.items()}
+    return [_replaced(item, mask, depth + 1) for item in value]
+
+
+def _masks(texts: set[str], redact: Callable[[str], str] | None) -> dict[str, str]:
+    """Every text, and the same text with its secrets masked; one that is no Unicode stays as it is."""
+    known = sorted(text for text in texts if text.isascii() or _encodes(text))
+    if redact is not None:
+        return {text: redact(text) for text in known}
+    column, _ = redact_column(pa.array(known, pa.large_string()))
+    return dict(zip(known, column.to_pylist(), strict=True))
+
+
+def _encodes(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _masked(parsed: Iterable[_Parsed], redact: Callable[[str], str] | None) -> dict[str, str]:
     """Every distinct free text of the rows, and the same text with its secrets masked."""
     found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
     found |= {item for row in parsed for column in _REDACTED_LISTS for item in row.given.get(column) or ()}
-    texts = sorted(found)
-    if redact is not None:
-        return {text: redact(text) for text in texts}
-    column, _ = redact_column(pa.array(texts, pa.large_string()))
-    return dict(zip(texts, column.to_pylist(), strict=True))
+    return _masks(found, redact)
 
 
 def _resolve(
@@ -164,7 +251,7 @@ def _resolve(
         raise InputError.expected("a question or an anchor", "neither", f"{at}.question")
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
-    request["as_of"] = _as_of(request.get("as_of", asked_at), request["project"], corpus, f"{at}.as_of")
+    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, f"{at}.as_of")
     _check_tokenizer(request["tokenizer"])
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
@@ -178,11 +265,11 @@ def _check_tokenizer(tokenizer: str) -> None:
     load_counter(tokenizer)
 
 
-def _as_of(value: datetime | str, project: str, corpus: object | None, at: str) -> datetime:
+def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | None, at: str) -> datetime:
     if isinstance(value, datetime):
         return value
     commit_time = getattr(corpus, "commit_time", None)
-    found = commit_time(value.removeprefix("commit:"), project) if commit_time else None
+    found = commit_time(value.removeprefix("commit:"), request) if commit_time else None
     if found is None:
         raise InputError.expected("a commit that this project's corpus knows", value, at, hint="name a time instead")
     return instant(found, at)

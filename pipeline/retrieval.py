@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..nodes.digests import EMPTY_SHA256
 from ..nodes.tables import TABLES
 from ..nodes.vocabulary import ACTIONS
+from .views import harness_forms
 
 
 @dataclass(frozen=True)
@@ -32,40 +33,28 @@ class Retrieval:
     @property
     def citation_map(self) -> dict[str, dict[str, Any]]:
         """The citation map of S0.101: label to snapshot item, source, visible hash, authority and kind."""
-        return {
-            c["label"]: {
-                "snapshotItemId": c["evidence_id"],
-                "sourceRef": c["locator"],
-                "visibleTextHash": c["visible_sha256"],
-                "authority": c["authority"],
-                "evidenceKind": c["evidence_kind"],
-            }
-            for c in self.citations
-        }
+        return harness_forms.citation_map(self.citations)
 
     @property
     def observation(self) -> dict[str, Any]:
         """The observation of S0.84, for the harness to hand on."""
-        return {
-            "type": "retrieval.observation",
-            "snapshotId": self.snapshot_id,
-            "blockRef": self.block_ref,
-            "contextBlock": self.block,
-            "citationMap": self.citation_map,
-        }
+        return harness_forms.observation(self._snapshot, self.block, self.citations)
 
     @property
     def event(self) -> dict[str, Any]:
         """The event of S0.83, for the event log: ids, a count and a hash, no text."""
-        row = self.tables["snapshots"].to_pylist()[0]
-        return {
-            "type": "retrieval.snapshot.created",
-            "snapshotId": self.snapshot_id,
-            "intentId": self.intent_id,
-            "selectedCount": row["selected"] if self.citations else 0,
-            "visibleTextHash": row["visible_sha256"] if self.block else EMPTY_SHA256,
-            "blockRef": self.block_ref,
-        }
+        return harness_forms.event(self._snapshot, len(self.citations), self.intent_id)
+
+    @property
+    def context_block(self) -> dict[str, Any]:
+        """The block of S0.69 as values, for a harness that renders it itself."""
+        return harness_forms.context_block(self._snapshot, self.tables["trimmed"], self.citations)
+
+    @property
+    def _snapshot(self) -> dict[str, Any]:
+        """What the forms above name; nothing of a block that did not leave."""
+        hashed = self.tables["snapshots"]["visible_sha256"][0].as_py() if self.block else EMPTY_SHA256
+        return {"snapshot_id": self.snapshot_id, "block_ref": self.block_ref, "visible_sha256": hashed}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
 from .corpus import Corpus
 from .driver import LANES, SEMANTIC_HINT, Line, QueryVectors, build_driver, lanes_known, run_line
+from .encoder import encoder_available
 from .grants import GrantsFile, load_grants
 from .policies import Policies, load_policies
 from .provenance import difference, package_versions, provenance
@@ -160,8 +162,8 @@ class Retriever:
             self._live = LiveRun(self.runs, now=now, inputs=self._inputs(), lineage=self._lineage())
         name = self._live.next_id() if self._live else snapshot_id(new_run_id(now), 1)
         captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
-        line = self._with_counters(requests)
-        tables = run_line(requests, failures, captures, line)
+        self._line = _with_counters(self._line, requests)
+        tables = run_line(requests, failures, captures, self._line)
         found = retrieval_of(tables)
         required = requests["require_snapshot"][0].as_py()
         if self._live is None:
@@ -169,7 +171,9 @@ class Retriever:
         try:
             self._live.write(tables, self._line.vectors.known)
         except (ScopedRetrievalError, OSError) as error:
-            reason = error.message if isinstance(error, ScopedRetrievalError) else type(error).__name__
+            reason = (
+                error.message if isinstance(error, ScopedRetrievalError) else error.strerror or "an error of the disk"
+            )
             return without_snapshot(found, required=required, reason=reason)
         self._asked.add(found.request_id)
         return found
@@ -188,9 +192,9 @@ class Retriever:
         if self.runs is None:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
-        staged = self._resumed(resume) if resume else self._staged(requests)
+        staged, line = self._resumed(resume) if resume else (self._staged(requests), self._line)
         with staged.lock():
-            run = self._finish(staged, progress)
+            run = self._finish(staged, line, progress)
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
 
     def close(self, *, compacted: bool = True) -> None:
@@ -228,32 +232,29 @@ class Retriever:
             requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage()
         )
 
-    def _resumed(self, run_id: str) -> StagedRun:
+    def _resumed(self, run_id: str) -> tuple[StagedRun, Line]:
+        """An interrupted run, and the line at the generation that it pinned; this retriever stays at its own."""
         assert self.runs is not None
         staged = self.runs.resume(run_id)
         settings = staged.plan["settings"]
         if settings["principal"] != self.principal:
             raise AccessError(f"Expected a run that you started, got none - at {run_id}")
+        line = self._line
         if settings["generation"] != self.corpus.generation:
-            self.corpus = Corpus.open(self.corpus.path, settings["generation"])
-            self._line = Line(**{**vars(self._line), "corpus": self.corpus, "provenance": self._provenance_at(staged)})
-        if part := difference(staged.provenance, self._line.provenance):
+            pinned = Corpus.open(self.corpus.path, settings["generation"])
+            line = replace(line, corpus=pinned, provenance=_pinned(line.provenance, pinned.generation))
+        if part := difference(staged.provenance, line.provenance):
             raise StoreError(
                 f"Expected the {part} that the run began with, got another - at {run_id}",
                 hint="resume with the same policies, grants, settings and code, or start a new run",
             )
-        return staged
+        return staged, line
 
-    def _provenance_at(self, staged: StagedRun) -> pa.Table:
-        """The line's provenance with the generation that a staged run pinned."""
-        parts = self._line.provenance
-        here = pc.equal(parts["part"], "generation")
-        value = pc.if_else(here, pa.scalar(staged.plan["settings"]["generation"]), parts["value"])
-        return parts.set_column(1, parts.schema.field("value"), value)
-
-    def _finish(self, staged: StagedRun, progress: bool) -> Run:
-        numbers = {request_id: n for n, request_id in enumerate(staged.request_ids, start=1)}
+    def _finish(self, staged: StagedRun, line: Line, progress: bool) -> Run:
         pending = staged.pending()
+        if not pending:
+            return staged.finish()
+        numbers = {request_id: n for n, request_id in enumerate(staged.request_ids, start=1)}
         for shard in _progress(pending, progress):
             requests, failures = staged.shard(shard)
             ids = sorted([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
@@ -264,17 +265,10 @@ class Retriever:
                     "created_at": [self._clock()] * len(ids),
                 }
             )
-            tables = run_line(requests, failures, captures, self._with_counters(requests))
-            staged.write(shard, tables, self._line.vectors.known)
+            line = _with_counters(line, requests)
+            tables = run_line(requests, failures, captures, line)
+            staged.write(shard, tables, line.vectors.known)
         return staged.finish()
-
-    def _with_counters(self, requests: pa.Table) -> Line:
-        names = pc.unique(requests["tokenizer"]).to_pylist()
-        missing = [name for name in names if name not in self._line.counters.names()]
-        if missing:
-            known = [*self._line.counters.names(), *missing]
-            self._line = Line(**{**vars(self._line), "counters": load_counters(known)})
-        return self._line
 
     def _unasked(self, requests: pa.Table, *, explicit: bool) -> pa.Table:
         """The request under an id that this session has not used: asking again is a snapshot of its own."""
@@ -291,7 +285,7 @@ class Retriever:
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def _commits(self) -> Commits:
-        return Commits(self.corpus, self.principal, frozenset(self.grants.projects(self.principal)))
+        return Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
 
     def _inputs(self) -> dict[str, pa.Table]:
         return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}
@@ -300,6 +294,19 @@ class Retriever:
         from .views.lineage import lineage_of
 
         return lineage_of(build_driver())
+
+
+def _pinned(provenance: pa.Table, generation: str) -> pa.Table:
+    """The provenance with another generation."""
+    value = pc.if_else(pc.equal(provenance["part"], "generation"), pa.scalar(generation), provenance["value"])
+    return provenance.set_column(1, provenance.schema.field("value"), value)
+
+
+def _with_counters(line: Line, requests: pa.Table) -> Line:
+    """The line with the token counters that the requests name."""
+    names = pc.unique(requests["tokenizer"]).to_pylist()
+    missing = [name for name in names if name not in line.counters.names()]
+    return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
 
 
 def _shards(requests: pa.Table, size: int) -> pa.Array:
@@ -315,9 +322,14 @@ def _lanes_off(lanes: Collection[str], corpus: Corpus, encoder: Any) -> dict[str
     off = {}
     if "semantic" in lanes:
         if corpus.encoder_profile is None:
-            off["semantic"] = f"the corpus has no vectors; {SEMANTIC_HINT}"
-        elif encoder is None:
+            again = (
+                "index again without --no-semantic" if encoder_available()[0] else f"{SEMANTIC_HINT} and index again"
+            )
+            off["semantic"] = f"the corpus was indexed without vectors; {again}"
+        elif encoder is None and not encoder_available()[0]:
             off["semantic"] = f"no encoder is installed; {SEMANTIC_HINT}"
+        elif encoder is None:
+            off["semantic"] = "the caller opened the retriever without an encoder"
         elif encoder.profile != corpus.encoder_profile:
             off["semantic"] = "the encoder is not the one that the corpus was indexed with; index again"
     if "graph" in lanes:

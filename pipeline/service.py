@@ -16,14 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes.errors import AccessError, StoreError
-from ..nodes.tables import CONTRACT_BOUNDS, REQUESTS, SNAPSHOTS
+from ..nodes.tables import BLOCKS, CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
 from .settings import Settings
+from .views.harness_forms import event
 from .views.xray import TABLES_READ
 
 __all__ = [
     "Audience",
     "audience_of",
     "audited_projects",
+    "corpus_facts",
+    "events_of",
     "open_retriever",
     "open_run",
     "readable_snapshots",
@@ -31,6 +34,7 @@ __all__ = [
 ]
 
 Audience = Literal["audit", "caller"]
+_ASKED = ("request_id", "principal", "project", "purpose", "as_of", "question")
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
@@ -78,10 +82,13 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
         AccessError: the principal neither asked for the snapshot nor audits its project; absent and foreign read alike.
     """
     try:
-        asked, bounds = (run.table(t.name, snapshot_id=snapshot_id).to_pylist() for t in (REQUESTS, CONTRACT_BOUNDS))
+        asked, failed, bounds = (
+            run.table(table.name, snapshot_id=snapshot_id).to_pylist()
+            for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
+        )
     except StoreError as error:
         raise _unknown(snapshot_id) from error
-    asked_by = asked[0] if asked else _refused_at_the_door(run)
+    asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
     audience = _audience(settings.principal, audited_projects(settings, run), asked_by, {b["project"] for b in bounds})
     if audience is None:
         raise _unknown(snapshot_id)
@@ -97,26 +104,66 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
     path = settings.grants_path
     grants = load_grants(path).table if path.exists() else run.stored("grants")
+    mine = _in_force(grants, settings.principal)
+    return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def _in_force(grants: pa.Table, principal: str) -> pa.Table:
+    """The grants of a principal that have not expired."""
     in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(datetime.now(UTC))), True)
-    own = pc.and_(pc.equal(grants["principal"], settings.principal), grants["audit"])
-    return frozenset(grants["project"].filter(pc.and_(own, in_force)).to_pylist())
+    return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
 
 
-def readable_snapshots(settings: Settings, run: Any) -> list[dict[str, Any]]:
-    """The snapshots of a run that the principal may read, with project, purpose and `as_of` of their requests."""
-    requests = {row["request_id"]: row for row in run.stored(REQUESTS.name).to_pylist()}
+def corpus_facts(settings: Settings) -> dict[str, Any]:
+    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project."""
+    from .corpus import Corpus
+    from .grants import load_grants
+
+    found = Corpus.open(settings["corpus"]).info()
+    table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
+    mine = _in_force(table, settings.principal)
+    if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
+        return found
+    granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
+    shown = {name: found[name] for name in ("path", "generation", "created", "encoder_profile", "analyzers")}
+    return shown | {"projects": [project for project in found["projects"] if project in granted]}
+
+
+def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) -> list[dict[str, Any]]:
+    """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
+
+    Of a row that was refused at the door, what of it could be read. Without `questions`, no text is read.
+    """
+    failures, asked_rows = (
+        run.table(table.name, texts=questions).select([n for n in _ASKED if n in table.columns]).to_pylist()
+        for table in (FAILURES, REQUESTS)
+    )
+    requests = {row["request_id"]: _refused_at_the_door(run, row) for row in failures}
+    requests |= {row["request_id"]: row for row in asked_rows}
     reached: dict[str, set[str]] = {}
     for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
         reached.setdefault(bound["request_id"], set()).add(bound["project"])
     audited = audited_projects(settings, run)
     rows = []
     for row in run.snapshots.to_pylist():
-        asked = requests.get(row["request_id"], _refused_at_the_door(run))
-        row |= {name: asked.get(name) for name in ("project", "purpose", "as_of")}
+        asked = requests.get(row["request_id"], _refused_at_the_door(run, {}))
+        row |= {name: asked.get(name) for name in ("project", "purpose", "as_of", "question")}
         audience = _audience(settings.principal, audited, asked, reached.get(row["request_id"], set()))
         if audience:
             rows.append(row if audience == "audit" else {k: v for k, v in row.items() if k not in _AUDIT_ONLY})
     return rows
+
+
+def events_of(run: Any, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The events of S0.83 of some snapshots of a run, in their order."""
+    intents = _by_request(run, REQUESTS.name, "intent_id")
+    items = _by_request(run, BLOCKS.name, "items")
+    return [event(row, items.get(row["request_id"], 0), intents.get(row["request_id"])) for row in snapshots]
+
+
+def _by_request(run: Any, table: str, column: str) -> dict[str, Any]:
+    stored = run.stored(table)
+    return dict(zip(stored["request_id"].to_pylist(), stored[column].to_pylist(), strict=True))
 
 
 def _audience(
@@ -128,9 +175,9 @@ def _audience(
     return "caller" if asked.get("principal") == principal else None
 
 
-def _refused_at_the_door(run: Any) -> Mapping[str, Any]:
+def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
     """Stands for a request that never became one: it belongs to whoever started the run."""
-    return {"principal": run.manifest.get("settings", {}).get("principal")}
+    return {**failure, "principal": run.manifest.get("settings", {}).get("principal")}
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Any:

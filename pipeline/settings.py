@@ -11,6 +11,7 @@ identity belongs to the person, and a repository must not choose it.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Val
 
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
 PROJECT_FILE = "scoped-retrieval.toml"
+_TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
@@ -171,11 +173,18 @@ def load_settings(
 
 def _from_file(file: Path, kind: str) -> dict[str, Value]:
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError.expected("TOML in UTF-8", type(error).__name__, f"{file}", hint=str(error)) from error
+        content = tomllib.loads(file.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"Expected TOML in UTF-8, got another encoding - at {file}:{line}") from error
+    except RecursionError as error:
+        raise InputError(f"Expected TOML in UTF-8, got too deep nesting - at {file}") from error
+    except ValueError as error:
+        found = _TOML_PLACE.fullmatch(str(error))
+        problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
+        raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
     except OSError as error:
-        raise InputError.expected("a readable file", type(error).__name__, f"{file}") from error
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
     values = {}
     for name, given in content.items():
         at = f"{file}: {name}"

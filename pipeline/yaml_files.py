@@ -7,7 +7,8 @@ error is a `PolicyError` naming file and key, what was expected and what came.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -49,6 +50,21 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
+SURROGATE = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""An escape of half a character, which no UTF-8 text can hold; YAML joins no two of them."""
+_CERTAINLY_SHALLOW = 10_000
+"""Characters up to which nesting ends in an error at worst; libyaml's loader overruns its stack in larger texts."""
+_DEEPEST = 100
+
+
+def _check_depth(text: str, file: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise PolicyError(f"Expected YAML, got too deep nesting - at {file}:{event.start_mark.line + 1}")
+
+
 class _MisplacedError(Exception):
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
@@ -62,16 +78,30 @@ def parse(data: bytes, file: str) -> Item:
         PolicyError: the bytes are not UTF-8 or not YAML, a key repeats, or a key is not text.
     """
     try:
-        return Item(yaml.load(data.decode("utf-8"), _Loader), file, "")
+        text = data.decode("utf-8")
+        if SURROGATE.search(text):
+            raise PolicyError(f"Expected Unicode text, got a lone surrogate - at {file}")
+        if len(text) > _CERTAINLY_SHALLOW:
+            _check_depth(text, file)
+        return Item(yaml.load(text, _Loader), file, "")
     except UnicodeDecodeError as error:
-        raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not - at {file}") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not - at {file}:{line}") from error
+    except RecursionError as error:
+        raise PolicyError(f"Expected YAML, got too deep nesting - at {file}") from error
     except _MisplacedError as error:
         raise PolicyError(f"Expected {error.what} - at {file}:{error.line}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         breaks = data.count(b"\n")  # what ends too early is reported behind the last line
         where = f"{file}:{min(mark.line, breaks) + 1}" if mark else file
-        raise PolicyError(f"Expected YAML, got {getattr(error, 'problem', None) or 'none'} - at {where}") from error
+        raise PolicyError(
+            f"Expected YAML, got {getattr(error, 'problem', None) or getattr(error, 'reason', 'text that is not')} - at {where}"
+        ) from error
+    except PolicyError:
+        raise
+    except ValueError as error:
+        raise PolicyError(f"Expected YAML, got a number of too many digits - at {file}") from error
 
 
 @dataclass(frozen=True)
@@ -101,15 +131,25 @@ class Item:
             return PolicyError(f"Expected {expected}, got nothing - at {self.at}", hint=hint)
         return PolicyError(PolicyError.expected(expected, got, self.at).message, hint=hint)
 
-    def fields(self, known: Iterable[str], required: Iterable[str] = ()) -> dict[str, Item]:
-        """The values of a mapping by key, each of `known`; those that are not there are missing items."""
-        known = list(known)
+    def fields(
+        self, known: Iterable[str], required: Iterable[str] = (), aliases: Mapping[str, str] | None = None
+    ) -> dict[str, Item]:
+        """The values of a mapping by key, each of `known` or an alias; those that are not there are missing items."""
+        known, aliases = list(known), aliases or {}
         if not isinstance(self.value, dict):
             raise self.wrong(f"a mapping with the keys {', '.join(known)}")
+        spelled: dict[str, str] = {}
         for key in self.value:
-            if key not in known:
+            name = aliases.get(key, key)
+            if name not in known:
                 raise Item(key, self.file, self._below(key)).wrong(f"one of the keys {', '.join(known)}")
-        found = {key: Item(self.value.get(key), self.file, self._below(key)) for key in known}
+            if name in spelled:
+                raise Item(key, self.file, self._below(key)).wrong(f"{name} once, not as {spelled[name]} as well")
+            spelled[name] = key
+        found = {
+            name: Item(self.value.get(spelled.get(name, name)), self.file, self._below(spelled.get(name, name)))
+            for name in known
+        }
         for key in required:
             if found[key].missing:
                 raise found[key].wrong("a value")

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from scoped_retrieval.nodes import decision_rules
+from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.nodes.vocabulary import OUTCOMES, REASON_CODES, STAGES
 
 Tables = dict[str, pa.Table]
 
@@ -188,3 +191,11 @@ def test_the_envelope_is_in_no_digest(line_tables, judged):
         set_where(other, name, "", row=99)
     assert judged(other)["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
     assert not other["snapshots"]["snapshot_id"].equals(tables["snapshots"]["snapshot_id"])
+
+
+def test_every_word_of_a_decision_is_one_of_its_closed_list():
+    stages = {"gate", "rank", "select", "pack", "trim", "cite", "project", *decision_rules.PACK_STAGES.values()}
+    reasons = {"selected", *(gate.reason_code for gate in GATES), *decision_rules.WORDS, *decision_rules.LIMITS}
+    assert stages <= set(STAGES.values)
+    assert reasons | set(decision_rules.BUDGET_REASONS.values()) <= set(REASON_CODES.values)
+    assert OUTCOMES.values == ("selected", "hidden", "rejected")

@@ -96,7 +96,7 @@ def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int
     )
     reach = REACHABLE.check(boundary_gates.reachable(gated))
     ladder = GROUP_LADDER.check(boundary_gates.group_ladder(gated, groups))
-    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, groups, reach, frame.row_index))
+    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, groups, reach, frame.evidence, frame.row_index))
     return SimpleNamespace(
         frame=frame, contracts=resolved, bounds=bounds, groups=groups, gated=gated, reachable=reach, times=times,
         admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, times, reach, frame.segments)),
@@ -227,9 +227,16 @@ def test_admissible_counts_each_request_at_its_own_instant():
     table = walled.admissible.to_pydict()
     assert (table["rows"], table["total_length"], table["withheld"]) == ([2, 1, 0], [8, 5, 0], [1, 2, 0])
     assert (table["scope_group"], table["segments"]) == ([0, 0, -1], [["s('shop', None)"], ["s('shop', None)"], []])
-    keys = walled.frame.row_index.id_key
-    expected = [np.sort(keys[chosen]).astype(">u8").tobytes() for chosen in ([0, 1], [1], [])]
-    assert table["row_digest"] == [hashlib.sha256(each).hexdigest() for each in expected]
+    ids = walled.frame.evidence["evidence_id"].to_pylist()
+    expected = ["".join(f"{each}\n" for each in sorted(ids[n] for n in chosen)) for chosen in ([0, 1], [1], [])]
+    assert table["row_digest"] == [hashlib.sha256(each.encode()).hexdigest() for each in expected]
+
+
+def test_a_digest_of_rows_tells_ids_apart_that_begin_alike():
+    first, second = ("0" * 25 + last for last in "12")
+    one, other = (wall([{"evidence_id": each}], [{}], [{}]) for each in (first, second))
+    assert one.admissible["rows"].to_pylist() == other.admissible["rows"].to_pylist() == [1]
+    assert one.admissible["row_digest"] != other.admissible["row_digest"]
 
 
 def test_the_ladder_counts_gate_by_gate_and_time_by_instant():

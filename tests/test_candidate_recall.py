@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from recall_world import LANES, NOW, day, evidence_id, frame, line, names, rules, vectors
+from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 
@@ -101,6 +102,29 @@ def test_ties_are_ordered_by_evidence_id_and_cut_there() -> None:
     out = line(world, [{"question": "session", "lane_k": 4}], "lexical_hits")["lexical_hits"]
     assert names(world, out) == [name for _, name in ids[:4]]
     assert out["rank"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_a_score_never_grows_beyond_what_adds_up_exactly() -> None:
+    rows = [{"name": "loud", "text": "session token " * 5000}, {"name": "a", "text": "session"}, {"text": "other"}]
+    out = line(frame(rows), [{"question": "session token"}], "lexical_hits", bm25=Bm25("bm25l", k1=1e9))
+    scores = dict(zip(out["lexical_hits"]["row"].to_pylist(), out["lexical_hits"]["score"].to_pylist(), strict=True))
+    assert scores[0] == 2.0**22, "each of two terms adds its half at most"
+    assert 0 < scores[1] < 3
+
+
+@pytest.mark.parametrize("lane", ["lexical_hits", "recent_hits", "symbol_hits"])
+def test_ids_that_begin_alike_are_ordered_by_their_ends(lane: str) -> None:
+    alike = "0123456789ab" + "0" * 13
+    rows = [
+        {"name": end, "evidence_id": alike + end, "text": "session", "symbols": ["session_of"]}
+        for end in ("3", "1", "4", "2")
+    ]
+    plan = rules({"lanes": ["lexical", "recent", "symbol"]})
+    for order in (rows, rows[::-1]):
+        world = frame(order)
+        out = line(world, [{"question": "`session_of` session", "lane_k": 3}], lane, "candidates", plan=plan)
+        assert names(world, out[lane]) == ["1", "2", "3"]
+        assert names(world, out["candidates"]) == ["1", "2", "3"]
 
 
 def test_the_best_of_many_rows_are_the_best_of_all() -> None:

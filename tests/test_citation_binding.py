@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from selection_line import line
+from selection_line import AS_OF, line
 
 LABEL = re.compile(r"^\[([a-z-]+#\d+)\] (.*)$", re.MULTILINE)
 
@@ -34,6 +34,12 @@ def test_hashes_are_those_of_the_stored_and_of_the_visible_text() -> None:
     (row,) = line([{"text": "alpha\n"}]).run()["citations"].to_pylist()
     assert row["text_sha256"] == hashlib.sha256(b"alpha\n").hexdigest()
     assert row["visible_sha256"] == hashlib.sha256(b"alpha").hexdigest()
+
+
+def test_a_citation_says_when_its_text_was_taken_in_and_what_it_rests_on() -> None:
+    taken = {"captured_time": AS_OF, "source_refs": ["sessions/s-1"]}
+    (row,) = line([{"text": "alpha"} | taken]).run()["citations"].to_pylist()
+    assert {name: row[name] for name in taken} == taken
 
 
 def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
-from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error, to_json, write_table
 
 COMMANDS = [
@@ -26,48 +26,6 @@ COMMANDS = [
     "doctor",
     "demo",
 ]
-SHOP = {
-    "README.md": "# shop\n\nSessions and roles.\n",
-    "src/session.ts": "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n",
-    "docs/roles.md": "# Roles\n\nThere is no default role. Tests declare the role they are about.\n",
-}
-
-
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory):
-    """A small work tree and its corpus, indexed once for the local user `ana`."""
-    folder = tmp_path_factory.mktemp("indexed")
-    for name, text in SHOP.items():
-        (folder / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "shop" / name).write_text(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-        assert main(["index", "shop", "--project", "shop", "--no-semantic"]) == 0
-    return folder
-
-
-@pytest.fixture
-def shop(indexed, tmp_path, monkeypatch):
-    """A copy of it as the working folder; ana asks."""
-    shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path
-
-
-def run(*args: str, capsys) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(list(args))
-    return code, *capsys.readouterr()
-
-
-def ask(*args: str, capsys) -> tuple[str, str]:
-    """The block and the snapshot id of a question."""
-    code, out, err = run("ask", "default role createSession", "--project", "shop", *args, capsys=capsys)
-    assert code == 0, err
-    return out, err.split("snapshot: ")[1].split()[0]
 
 
 def test_help_loads_nothing_of_the_data_stack():
@@ -241,6 +199,30 @@ def test_run_takes_a_table_and_reports_statuses(shop, capsys):
     assert [r["request_id"] for r in json.loads(out)] == ["a"]
 
 
+def test_the_event_and_the_observation_are_the_same_at_every_door(shop, capsys):
+    _, out, _ = run("ask", "Which role does a new user get?", "--json", capsys=capsys)
+    asked = json.loads(out)
+    _, out, _ = run("replay", asked["snapshot_id"], "--json", capsys=capsys)
+    replayed = json.loads(out)
+    forms = ("event", "observation", "context_block")
+    assert {name: replayed[name] for name in forms} == {name: asked[name] for name in forms}
+    assert asked["event"]["selectedCount"] == len(asked["citations"]) == len(asked["context_block"]["items"]) > 0
+    assert {item["trust"] for item in asked["context_block"]["items"]} <= {
+        "instruction",
+        "evidence",
+        "untrusted-observation",
+    }
+    _, out, _ = run("snapshots", "--events", capsys=capsys)
+    assert [json.loads(line) for line in out.splitlines()] == [asked["event"]]
+
+
+def test_help_says_in_which_form_a_time_is_given(capsys):
+    _, out, _ = run("ask", "--help", capsys=capsys)
+    text = " ".join(out.split())
+    assert "ISO 8601 with an offset (2025-06-01T12:00:00Z" in text
+    assert "commit:SHA, 7 to 64 hex digits" in text
+
+
 def test_verify_names_the_part_that_was_changed(shop, capsys):
     ask(capsys=capsys)
     assert run("verify", capsys=capsys)[0] == 0
@@ -311,34 +293,27 @@ def test_corpus_info_and_gc(shop, capsys):
     code, out, _ = run("corpus", "info", "--json", capsys=capsys)
     assert code == 0
     assert "shop" in json.dumps(json.loads(out))
-    assert run("corpus", "gc", "--keep", "1", capsys=capsys)[0] == 0
+    code, out, _ = run("corpus", "gc", "--keep", "1", capsys=capsys)
+    assert code == 0
+    removed, kept = out.splitlines()
+    assert removed == "removed: 1 generation, 0 packs, 0 files, 0 bytes"
+    assert kept.startswith("kept: 1 generation; the current one, ")
     ask(capsys=capsys)
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "message"),
-    [
-        (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
-        (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
-        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "as_of"),
-        (["ask", "", "--project", "shop"], 2, "question"),
-        (["run", "nowhere.jsonl"], 2, "nowhere.jsonl"),
-        (["replay", "retr-snap-0"], 7, "runs"),
-        (["index", "nowhere", "--project", "shop"], 2, "nowhere"),
-        (["index", "shop"], 2, "project"),
-        (["lineage", "--format", "bmp"], 2, "json, dot, svg, png"),
-        (["xray", " "], 2, "question"),
-    ],
-)
-def test_bad_input_gives_a_message_and_a_code(shop, capsys, args, code, message):
-    found, _, err = run(*args, capsys=capsys)
-    assert (found, message in err, "Traceback" in err) == (code, True, False), err
 
 
 def test_tables_have_no_escape_codes_in_a_pipe():
     text = write_table("title", ("a", "b"), [("1", None), ("x" * 200, "2")])
     assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_tables_are_neither_folded_nor_cut_in_a_pipe():
+    text = write_table("", ("a", "b"), [("x" * 200, "y" * 200), ("two\nlines", "z")])
+    assert "x" * 200 + "  " + "y" * 200 in text
+    assert "two lines" in text
+
+
+def test_json_keeps_half_a_character_as_an_escape():
+    assert json.loads(to_json({"path": "\udcff"}).encode()) == {"path": "\udcff"}
 
 
 def test_json_writes_times_in_utc():
@@ -355,26 +330,6 @@ def test_python_and_the_command_line_give_one_answer(shop, capsys):
     request = {"question": "default role createSession", "project": "shop", "time": {"as_of": "2100-01-01T00:00:00Z"}}
     with Retriever.open(".scoped-retrieval/corpus", principal="ana") as retriever:
         assert retriever.retrieve(request).block == block
-
-
-@pytest.mark.parametrize(
-    ("flag", "line", "where"),
-    [
-        ("--memory", '{"id": "m1", "status": "verified"}', "memory.jsonl"),
-        ("--sessions", '{"id": "e1", "createdAt": "2026-05-20T09:00:00", "text": "x"}', "createdAt"),
-        ("--evidence", '{"source_id": "s:x"}', "text"),
-        ("--evidence", "not json", "evidence.jsonl"),
-    ],
-)
-def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, capsys, flag, line, where):
-    file = Path(f"{flag.removeprefix('--')}.jsonl")
-    file.write_text(line + "\n")
-    before = run("corpus", "info", "--json", capsys=capsys)[1]
-    code, _, err = run("index", flag, str(file), "--project", "shop", "--no-semantic", capsys=capsys)
-    assert code == 2
-    assert where in err
-    assert "Traceback" not in err
-    assert run("corpus", "info", "--json", capsys=capsys)[1] == before
 
 
 def test_indexing_again_what_did_not_change_keeps_the_generation(shop, capsys):

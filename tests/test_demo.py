@@ -32,6 +32,14 @@ def test_every_purpose_is_answered_and_the_foreign_project_is_denied(demo):
     assert purposes == {"fix-test", "explain-code", "review-risk", "answer-question"}
 
 
+def test_the_results_count_items_as_the_xray_lists_them_and_rows_beside_them(demo):
+    for result in demo.as_dict()["results"]:
+        rows = demo.rows[result["request"]]
+        assert result["items"] == len(rows["citations"])
+        assert result["rows shown"] == rows["snapshots"][0]["selected"]
+    assert demo.xray.count(" — served-by=") == len(demo.rows["1-fix-test"]["citations"])
+
+
 def test_the_failing_test_gets_error_code_rule_and_memory(demo):
     kinds = {c["evidence_kind"] for c in demo.rows["1-fix-test"]["citations"]}
     assert {"test-log", "code", "memory"} <= kinds

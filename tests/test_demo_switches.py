@@ -211,10 +211,10 @@ def test_each_output_shape_reads_in_its_own_way(ask, shape: str, texts: bool, he
 @pytest.mark.parametrize(
     ("purpose", "first"),
     [
-        ("fix-test", ["rule", "code", "test-log"]),
+        ("fix-test", ["rule", "test-log", "code"]),
         ("explain-code", ["code", "rule", "doc"]),
         ("review-risk", ["rule", "decision-record", "code"]),
-        ("answer-question", ["rule", "code", "doc"]),
+        ("answer-question", ["rule", "doc", "code"]),
     ],
 )
 def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: str, first: list[str]):

@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.digests import digests_by_request, named_digest, stored_form, table_digest, text_sha256
+from scoped_retrieval.nodes.digests import (
+    LONG,
+    digests_by_request,
+    named_digest,
+    part_digest,
+    stored_form,
+    table_digest,
+    text_sha256,
+)
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.schema import SPAN, Table, float64, int32, spans, string, strings, table, text
 
@@ -40,7 +48,7 @@ def rows_table() -> pa.Table:
     return TABLE.from_rows(ROWS)
 
 
-def test_the_form_of_version_2_keeps_its_golden_values():
+def test_the_form_of_version_3_keeps_its_golden_values():
     assert table_digest(rows_table(), TABLE) == GOLDEN_TABLE
     assert [d.hex() for d in digests_by_request(rows_table(), TABLE, pa.array(["a", "b"]))] == GOLDEN_REQUESTS
     assert named_digest({"b": "2", "a": "1"}) == GOLDEN_NAMED
@@ -76,6 +84,32 @@ def test_null_empty_and_zero_differ():
     assert digest([[None]], pa.list_(pa.string())) != digest([[""]], pa.list_(pa.string()))
     assert digest([0.0], pa.float64()) != digest([-0.0], pa.float64())
     assert digest(["1"], pa.string()) != digest([1], pa.int64())
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary()])
+def test_a_long_value_counts_to_its_last_byte(type_: pa.DataType):
+    def digest(value: str) -> str:
+        return table_digest(pa.table({"v": pa.array([value, "x"], pa.string()).cast(type_)}))
+
+    for length in (LONG - 1, LONG, LONG + 1, 5 * LONG):
+        assert len({digest("a" * length), digest("a" * (length - 1) + "b"), digest("a" * (length + 1))}) == 3
+    assert digest("a" * 300) != digest(hashlib.sha256(b"a" * 300).digest().hex())
+
+
+def test_nulls_where_none_may_be_have_no_digest():
+    table = rows_table().set_column(3, pa.field("score", pa.float64()), pa.array([0.5, None, 0.0]))
+    with pytest.raises(SchemaError, match=r"Expected a value in every row, got nulls - at things\.score"):
+        table_digest(table, TABLE)
+
+
+def test_the_digest_of_a_part_follows_from_those_of_its_requests_and_binds_their_ids():
+    rows = rows_table()
+    known = dict(zip("ab", digests_by_request(rows, TABLE, pa.array(["a", "b"])), strict=True))
+    assert part_digest(rows, TABLE, known) == part_digest(rows, TABLE) == part_digest(rows.take([2, 0, 1]), TABLE)
+    assert part_digest(rows, TABLE, known | {"nobody": bytes(32)}) == part_digest(rows, TABLE)
+    renamed = TABLE.from_rows([row | {"request_id": "z"} for row in ROWS])
+    assert part_digest(renamed, TABLE) != part_digest(rows, TABLE)
+    assert part_digest(rows.slice(0, 2), TABLE) != part_digest(rows, TABLE)
 
 
 def test_moving_a_character_between_cells_counts():
@@ -176,10 +210,10 @@ def test_a_declared_table_needs_its_columns():
         table_digest(rows_table().drop_columns(["label"]), only)
 
 
-# Version 2: a request is digested as a table of its rows, lengths take four bytes, the number of rows follows the heading.
-GOLDEN_TABLE = "bbcd899c10a297964c9a11439d85772f3f2615b67a02a5c882c1bf3a7fc8ad60"
+# Version 3: what has a fixed width stands row by row, long values enter by their SHA-256, lengths take one byte.
+GOLDEN_TABLE = "b9353d39200b27ffb3cc3f0a8a143b2df135837990af335ad3f3d77b220f3c16"
 GOLDEN_REQUESTS = [
-    "6cb5977134a2396911afda1962587bbb6e17e8458a1e662b7b2e8a16a00ae971",
-    "f7460888c8f00b3fa6ccd94ff76ea89854307256ec3dca25c42e7998d89a7810",
+    "41a1b3b1ab51c1bfaa2b06e9aa0cf36c629e364d37353150f00e9bf6b7a90cd7",
+    "def2637d981ee111e55c1d4d0d1051c395f2cabdcd2419700caa4a92b4551247",
 ]
-GOLDEN_NAMED = "927ecd7ed48617983a07db82846028c20335785ec61a070d7167ee1e43071478"
+GOLDEN_NAMED = "57e685bbc7a1d0bd7aa57a4ab9eb8c57a7f8c4c64f2c2817bcd1c7eb1b08d6c8"

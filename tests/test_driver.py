@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, SNAPSHOTS, TABLES
 from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline import driver
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import (
     Line,
@@ -98,7 +100,7 @@ def test_an_output_that_is_not_the_declared_table_is_refused():
 
 def test_every_output_is_the_declared_table(line: Line):
     tables = run_line(*(requests := asked("default role", "what is role_3?"))[:1], FAILURES.empty(), requests[1], line)
-    assert set(tables) == {*outputs(), "requests", "failures"}
+    assert set(tables) == {*outputs(), "requests", "failures", "request_digests"}
     for name, table in tables.items():
         TABLES[name].check(table)
     assert statuses(tables) == {"r0": "ok", "r1": "ok"}
@@ -154,7 +156,7 @@ def test_a_request_that_breaks_the_line_becomes_a_failed_snapshot_and_the_others
 
 @dataclass(frozen=True)
 class Broken(Bm25):
-    def idf(self, *_: object, **__: object) -> None:  # type: ignore[override]
+    def idf(self, *_: object, **__: object) -> None:  # type: ignore[override]  # a planted fault
         raise RuntimeError("no weights today")
 
 
@@ -218,3 +220,19 @@ def test_frozen_tables_run_again_from_the_middle(line: Line):
     again = found(["ranked"], overrides={"score_terms": tables["score_terms"], "rerank_weights": heavier})["ranked"]
     assert again.num_rows == tables["ranked"].num_rows
     assert not again["lexical"].equals(tables["ranked"]["lexical"])
+
+
+def test_query_vectors_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):
+    class Lengths:
+        profile = "lengths/1"
+
+        def encode(self, texts: Any) -> np.ndarray:
+            return np.array([[len(text)] for text in texts], np.int16)
+
+    monkeypatch.setattr(driver, "VECTORS_KEPT", 2)
+    vectors = driver.QueryVectors(Lengths())
+    assert vectors.of(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
+    assert vectors.of(["ccc", "a"]).tolist() == [[3], [1]]
+    assert set(vectors.known) == {"ccc", "a"}, "the one that was used longest ago is gone"
+    assert vectors.of(["bb", "ccc", "a"]).tolist() == [[2], [3], [1]]
+    assert len(vectors.known) == 3, "those asked for last are all at hand, for the run to store"

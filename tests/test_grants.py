@@ -139,6 +139,26 @@ def test_a_starter_entry_keeps_everything_that_stands(tmp_path):
     assert (path.stat().st_mode & 0o777) == 0o640
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "Expected YAML, got "),
+        ("principals: 3", "Expected a mapping, got 3"),
+        ("a: " + "[" * 3000 + "]" * 3000, "Expected YAML, got too deep nesting"),
+        ("a: " + "{b: " * 50_000, "Expected YAML, got too deep nesting"),
+        ("a: " + "9" * 6000, "Expected YAML, got a number of too many digits"),
+        ("a: \0", "Expected YAML, got control characters are not allowed"),
+    ],
+)
+def test_an_error_names_what_is_wrong_and_says_what_a_grants_file_is(tmp_path, text, message):
+    path = tmp_path / "grants.yaml"
+    path.write_text(text)
+    for read in (load_grants, lambda path: write_starter_grants(path, "ana", "shop")):
+        with pytest.raises(PolicyError, match=message) as caught:
+            read(path)
+        assert "it has the keys principals, grants and tokens" in caught.value.hint
+
+
 @pytest.mark.parametrize("text", ["principals: [x]", "nonsense: 1", "a: ["])
 def test_a_file_that_is_not_understood_is_left_alone(tmp_path, text):
     path = tmp_path / "grants.yaml"

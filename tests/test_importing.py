@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
 from scoped_retrieval.pipeline.sources.importing import normalise
@@ -326,18 +326,55 @@ def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | 
 
 def test_wrong_types_of_a_stored_table_are_named_by_file_row_and_column(tmp_path) -> None:
     pq.write_table(pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, 3]}), tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=r"Expected string, got 'int64' - at .*r.parquet, row 1.zone"):
+    with pytest.raises(InputError, match=r"Expected string, got 'int64' - at .*r.parquet:2.zone"):
         read_evidence(tmp_path / "r.parquet")
 
 
 @pytest.mark.parametrize("name", ["r.parquet", "r.arrow"])
-def test_a_file_that_is_cut_off_is_a_store_error(tmp_path, name: str) -> None:
+def test_a_file_that_is_cut_off_is_an_input_error(tmp_path, name: str) -> None:
     pq.write_table(pa.table({"source_id": ["a:b"], "text": ["x"]}), tmp_path / "whole.parquet")
     (tmp_path / name).write_bytes((tmp_path / "whole.parquet").read_bytes()[:-20])
     with pytest.raises(
-        StoreError, match=r"Expected a whole (Parquet|Arrow) file, got one that is damaged or cut off - at "
+        InputError, match=r"Expected a whole (Parquet|Arrow) file, got one that is damaged or cut off - at "
     ):
         read_evidence(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            '{"source_id": "a:b", "text": "x", "line_start": NaN}',
+            "Expected a whole number, got 'float' - at .*:1.line_start",
+        ),
+        (
+            '{"source_id": "a:b", "text": "x", "confidence": 1e999}',
+            "Expected a finite number, got inf - at .*:1.confidence",
+        ),
+        ('{"source_id": "a:b", "text": "x", "confidence": 1' + "0" * 400 + "}", "Expected a finite number, got 1000"),
+        (
+            '{"source_id": "a:b", "text": "x", "event_time": "0001-01-01T00:00:00+14:00"}',
+            "from year 1 to 9999 in UTC, got ",
+        ),
+        ('{"source_id": "a:b", "text": "\\ud800"}', "Expected Unicode text, got a lone surrogate - at .*:1"),
+        ('{"source_id": "a:b", "text": "x", "line_start": ' + "9" * 5000 + "}", "a number of too many digits"),
+    ],
+)
+def test_values_that_no_column_can_hold_are_named(tmp_path, line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_evidence(jsonl(tmp_path, line))
+
+
+def test_a_parquet_file_with_text_that_is_not_utf8_or_a_number_that_is_none_is_named(tmp_path) -> None:
+    damaged = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff\xfe"]).buffers()[1:]])
+    pq.write_table(pa.table({"source_id": ["a:b"], "text": damaged}), tmp_path / "text.parquet")
+    with pytest.raises(InputError, match=r"got text that is not in UTF-8 - at .*text.parquet: text"):
+        read_evidence(tmp_path / "text.parquet")
+    pq.write_table(
+        pa.table({"source_id": ["a:b"], "text": ["x"], "confidence": [float("nan")]}), tmp_path / "n.parquet"
+    )
+    with pytest.raises(InputError, match=r"Expected a finite number, got nan - at .*n.parquet:1.confidence"):
+        read_evidence(tmp_path / "n.parquet")
 
 
 def test_an_empty_file_has_no_rows_and_a_missing_one_is_an_error(tmp_path) -> None:

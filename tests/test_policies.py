@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from importlib import resources
 
+import pyarrow.compute as pc
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import PolicyError
@@ -48,7 +49,8 @@ def test_the_bundled_policies_hold_every_purpose_kind_and_weight():
         assert math.isclose(sum(row[f"weight_{term}"] for term in SCORE_TERMS), 1.0)
         assert "revoked" not in row["include_states"]
     kinds = KIND_POLICIES.check(policies.kind_policies)
-    assert kinds.num_rows == len(PURPOSES.values) * len(EVIDENCE_KINDS.values)
+    wide = kinds.filter(pc.equal(kinds["document_type"], ""))
+    assert wide.num_rows == len(PURPOSES.values) * len(EVIDENCE_KINDS.values)
     rules = PLAN_RULES.check(policies.plan_rules).to_pylist()
     for purpose in PURPOSES.values:
         mine = [rule for rule in rules if rule["purpose"] == purpose]
@@ -75,6 +77,17 @@ def test_fix_test_asks_its_six_questions_and_prefers_logs_and_code_to_documents(
     assert kinds["fix-test", "test-log"]["half_life_days"] < kinds["fix-test", "code"]["half_life_days"]
     assert kinds["review-risk", "rule"]["actionability"] > kinds["review-risk", "code"]["actionability"]
     assert {kinds[p, k]["half_life_days"] for p in PURPOSES.values for k in ("rule", "decision-record")} == {math.inf}
+
+
+def test_a_plan_may_use_the_names_and_words_of_document_000(folder):
+    rule = {"intent": "find-error", "question": "?", "parts": ["question"], "lanes": ["lexical"]}
+    write(folder, changed(plan=[rule | {"topK": 7, "minAuthority": "medium", "maxAge": "36h"}]))
+    plan = load_policies(folder).plan_rules
+    mine = [row for row in plan.to_pylist() if row["purpose"] == "fix-test"]
+    assert [(row["lane_k"], row["min_authority"], row["max_age_days"]) for row in mine] == [(7, 1, 1.5)]
+    write(folder, changed(plan=[rule | {"topK": 7, "lane_k": 8}]))
+    with pytest.raises(PolicyError, match="lane_k once"):
+        load_policies(folder)
 
 
 def test_a_file_of_the_users_folder_replaces_one_purpose_whole(folder):
@@ -116,9 +129,17 @@ def test_an_empty_folder_changes_nothing(folder):
             {"kinds__code__actionability": 1.5},
             r"Expected a number from 0 to 1, got 1.5 - at .*: kinds.code.actionability",
         ),
+        (
+            {"kinds__code__document_types": {"test": 2}},
+            r"Expected a number from 0 to 1, got 2 - at .*: kinds.code.document_types.test",
+        ),
         ({"kinds__code__half_life_days": 0}, r"Expected a number above 0, or .inf, got 0 - at"),
         ({"plan": []}, r"Expected at least one sub-query, got a list of 0 - at .*: plan"),
         ({"plan__0__lanes": ["bm25"]}, r"Expected one of lexical, .*, got 'bm25' - at .*: plan\[0\].lanes\[0\]"),
+        (
+            {"plan__0__lanes": ["lexical", "graph"]},
+            r"Expected one of lexical, semantic, symbol, recent, exact, expansion, got 'graph' - at .*lanes\[1\]",
+        ),
         ({"plan__0__parts": []}, r"Expected at least one word, got a list of 0 - at .*: plan\[0\].parts"),
         ({"plan__0__min_authority": 4}, r"Expected a whole number from 0 to 3, got 4 - at"),
         ({"plan__0__max_age_days": math.inf}, r"Expected a finite number, got inf - at"),

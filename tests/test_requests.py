@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
+from scoped_retrieval.pipeline.request_fields import NUMBERS
 from scoped_retrieval.pipeline.requests import read_requests, resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -21,7 +22,7 @@ def resolved(*rows: Any, **how: Any) -> tuple[list[dict[str, Any]], dict[str, st
     requests, failures = resolve_requests(rows, principal="ana", asked_at=NOW, **how)
     REQUESTS.check(requests)
     FAILURES.check(failures)
-    return requests.to_pylist(), dict(zip(*failures.to_pydict().values(), strict=True))
+    return requests.to_pylist(), {row["request_id"]: row["error"] for row in failures.to_pylist()}
 
 
 def the_only(**fields: Any) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def test_what_is_not_expected_is_named(fields: dict[str, Any], message: str):
 def test_one_bad_row_fails_alone():
     rows = [ROW | {"request_id": "good"}, {"request_id": "bad", **ROW, "purpose": "?"}, 7, ROW]
     requests, failures = resolved(*rows)
-    assert sorted(failures) == ["bad", "row-2"]
+    assert sorted(failures) == ["bad", "row-3"]
     assert len(requests) == 2
 
 
@@ -126,10 +127,10 @@ def test_ids_are_the_digest_of_what_is_asked():
 
 
 def test_the_second_of_two_equal_ids_fails_under_another():
-    requests, failures = resolved(ROW, ROW, {"request_id": "row-1", **ROW})
+    requests, failures = resolved(ROW, ROW, {"request_id": "row-2", **ROW})
     assert len(requests) == 2
     assert failures == {
-        "row-1-2": "Expected a request_id of its own, got one that stands before - at requests[1].request_id"
+        "row-2-2": "Expected a request_id of its own, got one that stands before - at requests[1].request_id"
     }
 
 
@@ -140,8 +141,8 @@ def test_nobody_asks_without_a_name():
 
 def test_a_commit_resolves_in_its_own_project_only():
     class Commits:
-        def commit_time(self, sha: str, project: str) -> datetime | None:
-            return NOW if (sha, project) == ("abc1234", "shop") else None
+        def commit_time(self, sha: str, request: dict[str, Any]) -> datetime | None:
+            return NOW if (sha, request["project"], request["asked_at"]) == ("abc1234", "shop", NOW) else None
 
     (request,), _ = resolved(ROW | {"as_of": "commit:ABC1234"}, corpus=Commits())
     assert request["as_of"] == NOW
@@ -196,9 +197,98 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
     assert len(requests) == 1
     assert failures == {
-        "row-1": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
-        "row-2": "Expected one JSON object a line, got list - at r.jsonl:3",
+        "row-2": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
+        "row-3": "Expected one JSON object a line, got list - at r.jsonl:3",
     }
+
+
+def test_a_failed_row_keeps_what_of_it_can_be_read():
+    secret = "AKIA" + "Q3EGRIF5WX7YNPKS"
+    _, failures = resolve_requests(
+        [
+            ROW | {"request_id": "a", "question": f"is {secret} valid?", "budget": {"max_tokens": 0}},
+            {"request_id": "b", "project": 7, "purpose": "fix_tests", "question": "why?"},
+            {"kind": "retrieval.request", "projectId": "shop", "role": ""},
+        ],
+        principal="ana", asked_at=NOW, defaults={"project": "pay", "purpose": "review-risk"},
+    )  # fmt: skip
+    kept = failures.drop_columns(["error"]).to_pylist()
+    assert secret not in kept[0].pop("question")
+    assert kept == [
+        {"request_id": "a", "project": "shop", "purpose": "fix-test"},
+        {"request_id": "b", "project": None, "purpose": None, "question": "why?"},
+        {"request_id": "row-3", "project": "shop", "purpose": "review-risk", "question": None},
+    ]
+
+
+def test_a_row_of_a_file_is_named_by_its_line_or_row(tmp_path: Path):
+    row = '{"project": "shop", "purpose": "?", "question": "x"}'
+    (tmp_path / "r.jsonl").write_text(f"\n{row}\n")
+    (tmp_path / "r.json").write_text(f"[{row.replace('?', 'fix-test')}, {row}]")
+    (tmp_path / "r.csv").write_text('project,purpose,question\nshop,fix-test,"two\nlines"\nshop,?,x\n')
+    pq.write_table(
+        pa.table({"project": ["shop"] * 2, "purpose": ["fix-test", "?"], "question": ["x"] * 2}), tmp_path / "r.parquet"
+    )
+    for name, number in (("r.jsonl", 2), ("r.json", 2), ("r.csv", 4), ("r.parquet", 2)):
+        _, failures = resolved(*read_requests(tmp_path / name))
+        ((request_id, error),) = failures.items()
+        assert request_id == f"row-{number}"
+        assert error.endswith(f" - at {name}:{number}.purpose")
+
+
+def test_a_cell_of_csv_is_typed_like_its_column(tmp_path: Path):
+    from scoped_retrieval.pipeline.request_fields import FIELDS
+
+    given = {
+        "time.window_days": 1.5, "min_authority": 2, "evidence_policy.max_unverified_items": 0,
+        "time.allow_stale_memory": True, "budget.max_chars": 900, "budget.lane_k": 7,
+    }  # fmt: skip
+    (tmp_path / "r.csv").write_text(
+        ",".join(["project", "purpose", "question", *given])
+        + "\n"
+        + ",".join(["shop", "fix-test", "x", *(str(value).lower() for value in given.values())])
+    )
+    (row,) = read_requests(tmp_path / "r.csv")
+    assert {name: row[name] for name in given} == given
+    (request,), _ = resolved(row)
+    assert request["window_days"] == 1.5
+    numbers = {c for c in FIELDS if not pa.types.is_string(t := REQUESTS.columns[c].type) and pa.types.is_primitive(t)}
+    assert {"window_days", "min_authority", "pool_k"} < numbers
+    assert numbers - {"as_of", "include_after", "exclude_after"} == NUMBERS
+
+
+def test_a_message_quotes_no_part_of_a_secret():
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    long = "x" * 50 + " " + secret
+    rows = [
+        ROW | {"purpose": secret},
+        ROW | {"principal": long},
+        ROW | {secret: 1},
+        ROW | {"budget": {"max_tokens": long}},
+    ]
+    for row in rows:
+        assert secret[:8] not in refusal(row)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"state": ' + '{"a":' * 900 + "1" + "}" * 900 + "}",
+        '{"max_tokens": ' + "9" * 5000 + "}",
+        '{"x": ' + "[" * 900 + "]" * 900 + "}",
+    ],
+)
+def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
+    (tmp_path / "r.jsonl").write_text(line + "\n" + '{"project": "p", "purpose": "fix-test", "question": "x"}')
+    requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
+    assert len(requests) == 1
+    assert list(failures) == ["row-1"]
+
+
+def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
+    (tmp_path / "r.csv").write_text("project,purpose,question\nshop,fix-test," + "x" * 1_000_000)
+    (request,), _ = resolved(*read_requests(tmp_path / "r.csv"))
+    assert len(request["question"]) == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -207,7 +297,11 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
         ("r.jsonl", b"", "Expected at least one request, got 'none' - at r.jsonl"),
         ("r.jsonl", b'{"question": "\xff"}', "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
         ("r.json", b"{oops", "Expected JSON, got text that is no JSON - at r.json:1"),
-        ("r.parquet", b"PAR1oops", "Expected a readable Parquet file, got ArrowInvalid - at r.parquet"),
+        (
+            "r.parquet",
+            b"PAR1oops",
+            "Expected a whole Parquet file, got one that is damaged or cut off - at r.parquet\n\nHint: write the file again",
+        ),
         ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
         ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
     ],

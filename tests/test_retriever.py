@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
+from scoped_retrieval.pipeline import retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
@@ -145,7 +146,11 @@ def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
     corpus.publish(normal, now=NOON)
     late = datetime(2025, 7, 1, tzinfo=UTC)
     with opened(Corpus.open(tmp_path / "corpus"), runs=store, clock=lambda: late) as retriever:
+        before = retriever.retrieve("what does role_15 return?")
         summary = retriever.run(resume=staged.run_id)
+        after = retriever.retrieve("what does role_15 return?")
+    assert "guest15" in before.block, "only the new generation has role_15"
+    assert after.tables["snapshots"]["snapshot_digest"].equals(before.tables["snapshots"]["snapshot_digest"])
     assert summary.run_id == staged.run_id
     assert digests(store, staged.run_id) == whole
     assert verify(store, staged.run_id).ok
@@ -201,9 +206,25 @@ def test_as_of_a_commit_is_resolved_for_those_who_may_ask(corpus: Corpus):
             opened(corpus).retrieve("default role", as_of=f"commit:{sha}", project=project)
 
 
-def test_the_semantic_lane_says_why_it_is_off(corpus: Corpus):
-    found = opened(corpus, lanes=None).retrieve("default role")
+INSTALL = 'pip install "scoped-retrieval[semantic]"'
+
+
+@pytest.mark.parametrize(
+    ("vectors", "installed", "message"),
+    [
+        (False, True, "the corpus was indexed without vectors; index again without --no-semantic"),
+        (False, False, f"the corpus was indexed without vectors; {INSTALL} and index again"),
+        (True, False, f"no encoder is installed; {INSTALL}"),
+        (True, True, "the caller opened the retriever without an encoder"),
+    ],
+)
+def test_the_semantic_lane_says_why_it_is_off(
+    corpus: Corpus, monkeypatch, vectors: bool, installed: bool, message: str
+):
+    monkeypatch.setattr(retriever, "encoder_available", lambda: (installed, ""))
+    if vectors:
+        monkeypatch.setattr(Corpus, "encoder_profile", "minilm/1")
+    found = opened(corpus, lanes=None, encoder=None).retrieve("default role")
     (off,) = (c for c in found.conditions if c["condition"] == "lane_off")
-    assert off["subject"] == "semantic"
-    assert 'pip install "scoped-retrieval[semantic]"' in off["message"]
+    assert (off["subject"], off["message"]) == ("semantic", message)
     assert found.status == "ok"

@@ -114,7 +114,9 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ("progress = 3", "Expected true or false, got 3"),
         ("bm25_b = true", "Expected a number, got True"),
         ("corpus = 3", "Expected a value of kind path, got 3"),
-        ("corpus = ", "Expected TOML in UTF-8"),
+        ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
+        ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
+        ("a = " + "[" * 3000, "Expected TOML in UTF-8, got too deep nesting"),
     ],
 )
 def test_a_value_of_the_wrong_kind_names_file_and_setting(place, text, message):
@@ -122,6 +124,12 @@ def test_a_value_of_the_wrong_kind_names_file_and_setting(place, text, message):
     with pytest.raises(InputError, match=message) as caught:
         place.load()
     assert str(place.project) in caught.value.message
+
+
+def test_a_file_in_another_encoding_is_named(place):
+    place.project.write_bytes(b'project = "a"\ncorpus = "\xff"\n')
+    with pytest.raises(InputError, match=r"Expected TOML in UTF-8, got another encoding - at .*:2"):
+        place.load()
 
 
 def test_lanes_keep_their_declared_order(place):

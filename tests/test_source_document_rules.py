@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
+from scoped_retrieval.pipeline.policies import load_policies
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Row, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart
@@ -105,6 +107,53 @@ def test_what_is_only_similar_does_not_rank_first(tmp_path: Path, weakness: Row,
     similar = {t["evidence_id"]: t["semantic"] for t in found.tables["score_terms"].to_pylist()}
     fixture = similar.pop(decided(found, FIXTURE)["evidence_id"])
     assert all(value > 2 * fixture for value in similar.values())
+
+
+@pytest.mark.parametrize("wanted", ["a", "b"])
+@pytest.mark.parametrize(
+    ("signal", "anchors"),
+    [
+        ("identifier", {"symbols": ["load_{}"]}),
+        ("path", {"current_files": ["src/{}.py"]}),
+        ("call chain", {"symbols": ["start"]}),
+        ("test name", {"failing_test": "tests/test_{}.py::test_{}"}),
+        ("recent edit", {}),
+        ("stack trace", {"stack_trace": 'Traceback\n  File "src/{}.py", line 1, in load_{}\nValueError'}),
+    ],
+)
+def test_each_signal_of_code_decides_between_two_equal_files(story: Story, signal: str, anchors: dict, wanted: str):
+    """S0.98: identifiers, paths, calls of what is named, test names, recent edits and stack traces."""
+    for name in "ab":
+        edited = 1 if (signal, name) == ("recent edit", wanted) else 90
+        text = f"def load_{name}(value):\n    return value  # seen by tests/test_{name}.py::test_{name}\n"
+        calls = ["start"] if (signal, name) == ("call chain", wanted) else []
+        story.tell(row("code", f"src/{name}.py", text, days=edited, symbols=[f"load_{name}"], calls=calls))
+    named = {
+        key: [value.format(wanted) for value in values] if isinstance(values, list) else values.format(wanted, wanted)
+        for key, values in anchors.items()
+    }
+    found = story.ask("Which value is returned?", purpose="fix-test", anchors=named)
+    best, other = found.tables["ranked"].to_pylist()
+    assert places(found)[0] == f"src/{wanted}.py"
+    term = "recency" if signal == "recent edit" else "anchor"
+    assert best[term] > other[term]
+
+
+@pytest.mark.parametrize("policy", load_policies().purpose_policies.to_pylist(), ids=lambda policy: policy["purpose"])
+def test_the_default_weights_are_those_of_the_documents_formula(policy: dict[str, Any]):
+    """S0.95: its lexical match with anchors is two terms here; closeness inside the scope is there to be raised."""
+    weights = {name: policy[f"weight_{name}"] for name in SCORE_TERMS}
+    assert weights.pop("lexical") + weights.pop("anchor") == 0.20
+    assert weights == {
+        "semantic": 0.20, "authority": 0.20, "recency": 0.15, "actionability": 0.15, "diversity": 0.10, "scope": 0.0,
+    }  # fmt: skip
+
+
+def test_what_names_the_failing_test_says_so(story: Story):
+    """S0.60, S0.66: the reason is short and stands in the record beside the item."""
+    story.tell(row("test-log", "logs/run.log", "FAIL tests/test_role.py::test_default\nAssertionError"))
+    found = story.ask("Why?", purpose="fix-test", anchors={"failing_test": "tests/test_role.py::test_default"})
+    assert found.tables["ranked"]["selected_reason"].to_pylist() == ["matched failing test name"]
 
 
 # --- memory

@@ -88,7 +88,7 @@ def read(
 ) -> pa.Table:
     extra = {"branch": branch} if branch else {}
     tables = list(
-        reader(repo, project="shop", now=NOW, report=report or SourceReport(), options=options, **extra)  # type: ignore[call-overload]
+        reader(repo, project="shop", now=NOW, report=report or SourceReport(), options=options, **extra)  # type: ignore[call-overload]  # readers share these
     )
     return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
 

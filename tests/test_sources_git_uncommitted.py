@@ -40,7 +40,7 @@ def commit(repo: Path, files: dict[str, str]) -> None:
 
 
 def read(repo: Path, reader: Callable[..., object] = read_uncommitted) -> pa.Table:
-    tables = list(reader(repo, project="shop", now=NOW, report=SourceReport()))  # type: ignore[call-overload]
+    tables = list(reader(repo, project="shop", now=NOW, report=SourceReport()))  # type: ignore[call-overload]  # readers share these
     return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
 
 

@@ -178,3 +178,21 @@ def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -
     now = datetime(2026, 1, 1, tzinfo=UTC)
     tables = list(read_work_tree(tmp_path, project="p", now=now, report=SourceReport()))
     assert {path for table in tables for path in table["path"].to_pylist()} == {"a.md"}
+
+
+@pytest.mark.parametrize(
+    ("path", "document_type"),
+    [
+        ("src/app.py", None),
+        ("tests/app.py", "test"),
+        ("src/test_app.py", "test"),
+        ("src/app.test.ts", "test"),
+        ("src/contest.py", None),
+        ("app.toml", "config"),
+        ("tests/data.json", "test"),
+        ("tests/README.md", None),
+        ("requirements-dev.txt", "config"),
+    ],
+)
+def test_tests_and_configuration_are_document_types_of_code(path: str, document_type: str | None) -> None:
+    assert file_kind(path).document_type == document_type

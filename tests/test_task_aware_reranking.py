@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.tables import KIND_POLICIES, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.task_aware_reranking import ranked
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from selection_line import AS_OF, WEIGHTS, line
@@ -44,6 +44,25 @@ def test_a_hit_on_the_failing_tests_file_outranks_a_similar_but_generic_document
     assert order([GENERIC, fixture], anchors=anchors) == [fixture["text"], GENERIC["text"]]
     reasons = line([GENERIC, fixture], anchors=anchors).run()["ranked"]["selected_reason"].to_pylist()
     assert reasons[0] == "matched failing test file"
+
+
+def test_a_memory_that_names_no_source_is_believed_less_than_one_that_does() -> None:
+    memory = {"text": "x", "evidence_kind": "memory", "origin_class": "memory"}
+    with_source, without = (term("authority", memory | {"source_refs": refs}) for refs in (["sessions/s-1"], None))
+    assert 0 < without < with_source
+    assert term("authority", {"text": "x", "source_refs": None}) == with_source  # a file is its own source
+
+
+@pytest.mark.parametrize(("document_type", "counts"), [("test", 0.25), ("config", 1.0), (None, 1.0)])
+def test_a_document_type_counts_as_the_policy_of_its_kind_says(document_type: str | None, counts: float) -> None:
+    of_code = {"purpose": "fix-test", "evidence_kind": "code", "half_life_days": 30.0}
+    policies = [
+        of_code | {"document_type": "", "actionability": 1.0},
+        of_code | {"document_type": "test", "actionability": 0.25},
+    ]
+    asked = line([{"text": "x", "document_type": document_type}])
+    found = asked.run("score_terms", kind_policies=KIND_POLICIES.from_rows(policies))
+    assert found["score_terms"]["actionability"].to_pylist() == [counts]
 
 
 def test_a_decision_not_to_edit_generated_files_beats_the_current_generated_file() -> None:

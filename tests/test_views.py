@@ -137,6 +137,28 @@ def test_a_picture_is_the_same_bytes_each_time():
     assert b"<svg" in view.picture(dot)
 
 
+def test_a_picture_is_drawn_without_a_word_on_standard_error(capfd):
+    pytest.importorskip("pygraphviz")
+    view.picture(view.to_dot(LINEAGE))
+    assert capfd.readouterr().err == ""
+
+
+def test_an_xray_of_a_row_that_was_refused_names_what_could_be_read():
+    failure = {
+        "request_id": "row-2",
+        "error": "Expected X",
+        "project": "shop",
+        "purpose": "fix-test",
+        "question": "why?",
+    }
+    snapshot = {"request_id": "row-2", "snapshot_id": "retr-snap-2", "status": "failed", "action": "block"}
+    for audit in (True, False):
+        text = render_text({"failures": [failure], "snapshots": [snapshot]}, audit=audit)
+        assert "query: why?\nrequest-id: row-2\n" in text
+        assert " project=shop " in text
+        assert "purpose: fix-test " in text
+
+
 def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pygraphviz", None)
     with pytest.raises(InputError, match="pygraphviz") as caught:

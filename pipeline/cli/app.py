@@ -6,6 +6,7 @@ carries (`nodes/errors.py`).
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 import typer
 
 from . import corpus_commands, retrieval_commands, run_commands, system_commands
-from .output import note, print_error
+from .output import EXIT, note, print_error
 
 __all__ = ["app", "main"]
 
@@ -47,8 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell."""
     args = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in args
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(encoding="utf-8")  # a block is the same bytes wherever it is printed
     try:
-        return int(app(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
+        code = int(app(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
+        # Typer answers Ctrl-C with this code and an empty line.
+        return print_error(KeyboardInterrupt(), as_json=as_json) if code == EXIT["interrupted"] else code
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else 1
     except BrokenPipeError:

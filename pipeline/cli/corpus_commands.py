@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
-from .output import emit, note, shows_progress, write_table
+from .output import InterruptedCommandError, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -53,12 +53,12 @@ def index(
     as_json: JsonFlag = False,
 ) -> int:
     """Build or extend a corpus."""
-    from ..indexing import IndexRequest, index_into
-
     settings = settings_of(corpus=corpus, project=project, grants=grants)
-    report = index_into(
-        settings,
-        IndexRequest(
+    before = _current(settings["corpus"])
+    try:
+        from ..indexing import IndexRequest, index_into
+
+        request = IndexRequest(
             paths=tuple(paths or ()),
             git=git,
             sessions=tuple(sessions or ()),
@@ -71,9 +71,11 @@ def index(
             evidence=tuple(evidence or ()),
             source=source,
             semantic=not no_semantic,
-        ),
-        progress=shows_progress(settings["progress"]),
-    )
+        )
+        report = index_into(settings, request, progress=shows_progress(settings["progress"]))
+    except KeyboardInterrupt:
+        state = "is unchanged" if _current(settings["corpus"]) == before else "has a new generation"
+        raise InterruptedCommandError(f"Interrupted: the corpus {state} - at {settings['corpus']}") from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
     for line in report.notes:
         note(line)
@@ -81,11 +83,11 @@ def index(
 
 
 @corpus_app.command("info")
-def info(corpus: CorpusFlag = None, as_json: JsonFlag = False) -> int:
-    """Show generation, projects, segments and sizes of a corpus."""
-    from ..corpus import Corpus
+def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+    """Show generation and projects of a corpus that you may ask in; to an auditor of them all, its sizes, too."""
+    from ..service import corpus_facts
 
-    found = Corpus.open(settings_of(corpus=corpus)["corpus"]).info()
+    found = corpus_facts(settings_of(corpus=corpus, grants=grants))
     emit(found, as_json=as_json, text=_facts(found))
     return 0
 
@@ -99,9 +101,28 @@ def gc(
     """Remove generations, and the segments that only they use."""
     from ..corpus import Corpus
 
-    removed = Corpus.open(settings_of(corpus=corpus)["corpus"]).gc(keep)
-    emit({"removed": removed}, as_json=as_json, text=_facts({"removed": removed}))
+    opened = Corpus.open(settings_of(corpus=corpus)["corpus"])
+    removed = opened.gc(keep)
+    info = opened.info()
+    kept = {"generations": len(info["generations"]), "current": info["generation"]}
+    size = _counted({"packs": info["packs"], "bytes": info["bytes"]})
+    text = f"removed: {_counted(removed)}\nkept: {_counted({'generations': kept['generations']})}; the current one, {kept['current']}, has {size}\n"
+    emit({"removed": removed, "kept": kept}, as_json=as_json, text=text)
     return 0
+
+
+def _counted(found: dict[str, int]) -> str:
+    """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
+    return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
+
+
+def _current(corpus: Path) -> str | None:
+    """The current generation; None where there is no corpus, or a new one that holds nothing yet."""
+    try:
+        first = len(list((corpus / "generations").glob("*.json"))) == 1
+        return None if first else (corpus / "CURRENT").read_text()
+    except OSError:
+        return None
 
 
 def _facts(found: dict) -> str:

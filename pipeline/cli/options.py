@@ -14,11 +14,22 @@ RunsFlag = Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Fo
 GrantsFlag = Annotated[Path | None, typer.Option("--grants", metavar="FILE", help="Grants file.")]
 ProjectFlag = Annotated[str | None, typer.Option("--project", metavar="P", help="The project.")]
 LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
+_WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def settings_of(**flags: Any) -> Any:
-    """The settings under the flags that were given."""
+    """The settings under the flags that a command takes, None where one was not given.
+
+    Raises:
+        InputError: a setting is not what was expected, or the command's corpus or runs are a file.
+    """
+    from ...nodes.errors import InputError
     from ..settings import load_settings
 
-    return load_settings(flags)
+    settings = load_settings(flags)
+    for name in ("corpus", "runs"):
+        if name in flags and settings[name].is_file():
+            hint = f"--{name} names the folder that `{_WRITER[name]}` writes, not a file in it."
+            raise InputError.expected("a folder", "a file", f"{settings.origin(name)}: {settings[name]}", hint=hint)
+    return settings

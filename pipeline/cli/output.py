@@ -20,6 +20,7 @@ from ...nodes.errors import ScopedRetrievalError
 
 __all__ = [
     "EXIT",
+    "InterruptedCommandError",
     "emit",
     "emit_block",
     "exit_code_of",
@@ -42,6 +43,12 @@ EXIT = {
     "interrupted": 130,
 }
 """Exit code by outcome; 2 is a usage or input error."""
+
+
+class InterruptedCommandError(ScopedRetrievalError):
+    """Somebody pressed Ctrl-C, and the command says what it leaves behind."""
+
+    exit_code = EXIT["interrupted"]
 
 
 def exit_code_of(statuses: Mapping[str, int]) -> int:
@@ -72,7 +79,8 @@ def emit_block(block: str, value: Any, *, as_json: bool) -> None:
 
 def to_json(value: Any, *, sort_keys: bool = False) -> str:
     """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, paths as text, bytes as hex."""
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
+    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
+    return text.encode("utf-8", "backslashreplace").decode()  # half a character, as in a file's name, stays an escape
 
 
 def note(text: str) -> None:
@@ -97,12 +105,12 @@ def shows_progress(setting: bool) -> bool:
 
 
 def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as text, as wide as the terminal; `NO_COLOR` and pipes get no escape codes."""
-    from ..views.text_table import text_table
+    """A table as text, as wide as the terminal, elsewhere as wide as its cells; `NO_COLOR` and pipes get no escape codes."""
+    from ..views.text_table import UNFOLDED, text_table
 
     terminal = sys.stdout.isatty()
     color = terminal and not os.environ.get("NO_COLOR")
-    return text_table(title, columns, rows, width=None if terminal else 120, color=color)
+    return text_table(title, columns, rows, width=None if terminal else UNFOLDED, color=color)
 
 
 def _described(error: BaseException) -> tuple[str, str, int]:
@@ -112,7 +120,8 @@ def _described(error: BaseException) -> tuple[str, str, int]:
         return "Interrupted", "", EXIT["interrupted"]
     if isinstance(error, OSError):
         where = f" - at {error.filename}" if error.filename else ""
-        return f"{error.strerror or type(error).__name__}{where}", "", EXIT["unreadable"]
+        got = error.strerror or "an error of the system"
+        return f"Expected a file or folder to read or write, got {got}{where}", "", EXIT["unreadable"]
     where = _last_frame(error)
     return (
         f"Unexpected {type(error).__name__}{where}",

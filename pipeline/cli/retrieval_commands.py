@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from .flag_names import ASK_FLAGS, named_by_flags
 from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, ProjectFlag, RunsFlag, settings_of
-from .output import emit, emit_block, exit_code_of, note, shows_progress, write_table
+from .output import EXIT, emit, emit_block, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -25,7 +26,10 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    requests: Annotated[Path, typer.Argument(metavar="REQUESTS", help="JSONL, Parquet or CSV, one request per row.")],
+    requests: Annotated[
+        Path | None,
+        typer.Argument(metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV, one request per row; not with --resume."),
+    ] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,
@@ -35,7 +39,8 @@ def run(
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Finish this interrupted run.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run a table of requests; the result is a run."""
+    """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
+    from ...nodes.errors import InputError
     from ..request_files import read_requests
     from ..runs import RunStore
     from ..service import open_retriever
@@ -43,11 +48,17 @@ def run(
     settings = settings_of(
         corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests
     )
+    if requests is None and resume is None:
+        raise InputError.expected("a file of requests", "none", "REQUESTS")
+    if resume is not None and (finished := _finished(settings, resume)):
+        emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
+        return EXIT["ok"]
+    rows = read_requests(requests) if requests is not None and resume is None else None
     with open_retriever(settings) as retriever:
-        summary = retriever.run(read_requests(requests), resume=resume, progress=shows_progress(settings["progress"]))
+        summary = retriever.run(rows, resume=resume, progress=shows_progress(settings["progress"]))
     result = summary.as_dict()
-    rows = [(status, count) for status, count in result["statuses"].items()]
-    text = write_table("", ("status", "requests"), rows) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
+    counts = [(status, count) for status, count in result["statuses"].items()]
+    text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
     failed = [row for row in RunStore(summary.path.parent).open(summary.run_id).snapshots.to_pylist() if row["error"]]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
@@ -56,6 +67,20 @@ def run(
     if len(failed) > FAILURES_SHOWN:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
+
+
+def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
+    """What is known of a run of the principal's that is finished; None if it is not finished, or not theirs."""
+    from ..runs import RunStore
+
+    store = RunStore(settings["runs"], create=False)
+    if run_id not in store.run_ids() or run_id in store.unfinished():
+        return None
+    run = store.open(run_id)
+    if run.live or run.manifest["settings"].get("principal") != settings.principal:
+        return None
+    statuses = dict(sorted(run.manifest["statuses"].items()))
+    return {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}
 
 
 def ask(
@@ -67,7 +92,13 @@ def ask(
     lanes: LanesFlag = None,
     purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", metavar="TIME", help="Judge facts then; or commit:SHA.")
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="Judge facts then: ISO 8601 with an offset (2025-06-01T12:00:00Z, 2025-06-01T14:00+02:00), or "
+            "commit:SHA, 7 to 64 hex digits of an indexed history. Default: now.",
+        ),
     ] = None,
     branch: Annotated[str | None, typer.Option(help="Code line.")] = None,
     workspace: Annotated[
@@ -114,10 +145,10 @@ def ask(
         "budget": {"max_tokens": max_tokens, "max_chars": max_chars, "max_items": max_items},
         "output_shape": shape,
     }
-    with open_retriever(settings) as retriever:
+    with open_retriever(settings) as retriever, named_by_flags(ASK_FLAGS, settings):
         found = retriever.retrieve(fields)
     emit_block(found.block, result_of(found), as_json=as_json)
-    note(f"snapshot: {found.snapshot_id} ({found.status})")
+    note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":
             subject = f" {condition['subject']}" if condition["subject"] else ""
@@ -174,5 +205,8 @@ def result_of(found: Any) -> dict[str, Any]:
         "action": found.action,
         "conditions": list(found.conditions),
         "citations": found.citations,
+        "event": found.event,
+        "observation": found.observation,
+        "context_block": found.context_block,
         "block": found.block,
     }

@@ -5,18 +5,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
 from .output import EXIT, emit, emit_block, note, to_json, write_table
 
 __all__ = ["register"]
 
 SNAPSHOT_PREFIX = "retr-snap-"
+QUESTION_SHOWN = 60
+"""Characters of a question in the table of snapshots; `--json` and the x-ray have all of it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -25,30 +31,37 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def runs(runs: RunsFlag = None, as_json: JsonFlag = False) -> int:
-    """List the runs."""
+def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+    """List the runs with snapshots that you may read, counting those."""
     from ..runs import RunStore
+    from ..service import readable_snapshots
 
-    store = RunStore(settings_of(runs=runs)["runs"], create=False)
-    rows = [
-        {
-            "run_id": run.run_id,
-            "created_at": run.manifest["created_at"],
-            "kind": run.manifest.get("kind"),
-            "snapshots": run.manifest["snapshots"],
-            "statuses": run.manifest["statuses"],
-        }
-        for run in store.list()
+    settings = settings_of(runs=runs, grants=grants)
+    store = RunStore(settings["runs"], create=False)
+    rows = []
+    for run, found in _each(store.list(), lambda run: readable_snapshots(settings, run, questions=False)):
+        statuses = Counter(row["status"] for row in found)
+        if statuses:
+            rows.append(
+                {
+                    "run_id": run.run_id,
+                    "created_at": run.manifest["created_at"],
+                    "kind": run.manifest.get("kind"),
+                    "snapshots": statuses.total(),
+                    "statuses": dict(sorted(statuses.items())),
+                }
+            )
+    unfinished = [
+        id_ for id_ in store.unfinished() if store.resume(id_).plan["settings"]["principal"] == settings.principal
     ]
-    unfinished = store.unfinished()
     text = write_table(
         "",
         ("run", "created at", "kind", "snapshots", "statuses"),
-        [(*list(r.values())[:4], ", ".join(f"{k} {v}" for k, v in sorted(r["statuses"].items()))) for r in rows],
+        [(*list(r.values())[:4], ", ".join(f"{k} {v}" for k, v in r["statuses"].items())) for r in rows],
     )
     emit({"runs": rows, "unfinished": unfinished}, as_json=as_json, text=text)
     for run_id in unfinished:
-        note(f"unfinished: {run_id}; `run REQUESTS --resume {run_id}` does the rest")
+        note(f"unfinished: {run_id}; `run --resume {run_id}` does the rest")
     return EXIT["ok"]
 
 
@@ -56,19 +69,39 @@ def snapshots(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every run.")] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
-    status: Annotated[str | None, typer.Option(help="Only this status.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only this status: ok, empty, denied, partial, failed or erased.")
+    ] = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="One event per snapshot as JSONL, for an event log.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> int:
     """List the snapshots that you may read."""
+    from ...nodes.vocabulary import STATUSES
     from ..runs import RunStore
-    from ..service import readable_snapshots
+    from ..service import events_of, readable_snapshots
 
+    if status is not None:
+        STATUSES.canonical(status, "--status")
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
-    opened = [store.open(run)] if run else store.list()
-    rows = [row for one in opened for row in readable_snapshots(settings, one) if status in (None, row["status"])]
+    named = store.open(run) if run else None
+    found = (
+        [(named, readable_snapshots(settings, named))]
+        if named
+        else _each(store.list(), lambda one: readable_snapshots(settings, one))
+    )
+    chosen = [(one, [row for row in rows if status in (None, row["status"])]) for one, rows in found]
+    rows = [row for _, of_run in chosen for row in of_run]
+    if events:
+        told = [event for one, of_run in chosen for event in events_of(one, of_run)]
+        emit(told, as_json=as_json, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in told))
+        return EXIT["ok"]
     columns = ("snapshot_id", "request_id", "status", "project", "purpose", "as_of", "selected", "estimated_tokens")
-    text = write_table("", [c.replace("_", " ") for c in columns], [[r[c] for c in columns] for r in rows])
+    titles = [{"selected": "rows shown"}.get(c, c.replace("_", " ")) for c in (*columns, "question")]
+    shown = [[*(r[c] for c in columns), _shortened(r["question"])] for r in rows]
+    text = write_table("", titles, shown)
     emit(rows, as_json=as_json, text=text)
     return EXIT["ok"]
 
@@ -90,6 +123,9 @@ def replay(
         "block_ref": found.block_ref,
         "citations": found.citations.to_pylist(),
         "conditions": found.conditions.to_pylist(),
+        "event": found.event,
+        "observation": found.observation,
+        "context_block": found.context_block,
         "erased": list(found.erased),
         "block": found.block,
     }
@@ -136,7 +172,7 @@ def xray(
     as_json: JsonFlag = False,
 ) -> int:
     """Show why each item of a snapshot is there, and what was not shown."""
-    from ...nodes.errors import InputError
+    from ...nodes.errors import InputError, StoreError
     from ..service import audience_of, open_retriever, open_run, snapshot_rows
     from ..views.xray import caller_rows, render_text
 
@@ -151,8 +187,12 @@ def xray(
             "namespace": namespace,
             "budget": {"max_chars": budget},
         }
-        with open_retriever(settings) as retriever:
-            subject = retriever.retrieve(fields).snapshot_id
+        with open_retriever(settings) as retriever, named_by_flags(XRAY_FLAGS, settings):
+            found = retriever.retrieve(fields)
+        if found.snapshot_id is None:
+            reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
+            raise StoreError(f"Expected a stored snapshot to look at, got none ({reason}) - at {settings['runs']}")
+        subject = found.snapshot_id
     run = open_run(settings, subject)
     audit = audience_of(settings, run, subject) == "audit"
     rows = snapshot_rows(run, subject)
@@ -181,9 +221,7 @@ def lineage(
     content = {"json": lambda: to_json(found, sort_keys=True) + "\n", "dot": lambda: to_dot(found)}
     data = content[format_]().encode() if format_ in content else picture(to_dot(found), format_)
     if out:
-        out = out.expanduser()
-        out.write_bytes(data)
-        note(f"wrote {out}")
+        _write(out, data)
     else:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -201,16 +239,54 @@ def compact(
 
     store = RunStore(settings_of(runs=runs)["runs"], create=False)
     ids = [store.open(run).run_id] if run else [r.run_id for r in store.list() if r.live]
-    done = [compact_run(store, run_id).run_id for run_id in ids]
-    emit({"compacted": done}, as_json=as_json, text="\n".join(done) if done else "nothing to compact")
+    live = [run_id for run_id in ids if store.open(run_id).live]
+    done = [compact_run(store, run_id) for run_id in ids]
+    said = [
+        f"{one.run_id}: compacted {one.snapshots.num_rows} interactive snapshots into Parquet"
+        if one.run_id in live
+        else f"{one.run_id}: nothing to compact, it is in Parquet already"
+        for one in done
+    ]
+    emit({"compacted": live}, as_json=as_json, text="\n".join(said) if said else "nothing to compact")
     return EXIT["ok"]
 
 
+def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> Iterator[tuple[Any, list[Any]]]:
+    """Each run and what is read of it; one that is damaged is left out and counted on standard error."""
+    from ...nodes.errors import StoreError
+
+    damaged = 0
+    for run in runs:
+        try:
+            yield run, read(run)
+        except StoreError:
+            damaged += 1
+    if damaged:
+        note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
+
+
+def _shortened(question: str | None) -> str | None:
+    """The beginning of a question on one line, for a table."""
+    line = " ".join(question.split()) if question else None
+    return line if line is None or len(line) <= QUESTION_SHOWN else f"{line[: QUESTION_SHOWN - 3]}..."
+
+
 def _deliver(value: Any, text: str, out: Path | None, as_json: bool) -> None:
-    """Print, or write to a file whose path may begin with `~`."""
+    """Print, or write to a file."""
     if out is None:
         emit(value, as_json=as_json, text=text)
         return
+    _write(out, (to_json(value) + "\n" if as_json else text).encode())
+
+
+def _write(out: Path, data: bytes) -> None:
+    """Write a file whose path may begin with `~`."""
+    from ...nodes.errors import InputError
+
     out = out.expanduser()
-    out.write_text(to_json(value) + "\n" if as_json else text, encoding="utf-8")
+    try:
+        out.write_bytes(data)
+    except OSError as error:
+        hint = "--out names a file in a folder that exists and that you may write to."
+        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}", hint=hint) from error
     note(f"wrote {out}")

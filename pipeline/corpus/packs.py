@@ -69,7 +69,8 @@ class Pack:
                 self._maps[name] = pa.memory_map(str(folder / name))
                 size = self._maps[name].size()
             except (OSError, pa.ArrowInvalid) as error:
-                raise StoreError(f"Expected a pack, got {type(error).__name__} - at {folder / name}") from error
+                got = "none" if isinstance(error, FileNotFoundError) else "a damaged one"
+                raise StoreError(f"Expected a pack, got {got} - at {folder / name}") from error
             if size != file["bytes"]:
                 # A mapped file that ends early would end the process when it is read.
                 raise StoreError(f"Expected {file['bytes']} bytes, got {size} - at {folder / name}")

@@ -159,12 +159,13 @@ class Corpus:
                 (self.path / "generations" / f"{name}.json").unlink()
             used = {pack for name in generations(self.path) for pack in Manifest.read(self.path, name).packs}
             unused = [folder for folder in sorted((self.path / "packs").iterdir()) if folder.name not in used]
-            freed = sum(file.stat().st_size for folder in unused for file in folder.iterdir())
+            files = [file for folder in unused for file in folder.iterdir()]
+            freed = sum(file.stat().st_size for file in files)
             for folder in unused:
                 shutil.rmtree(folder)
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
-        return {"generations": len(forgotten), "packs": len(unused), "bytes": freed}
+        return {"generations": len(forgotten), "packs": len(unused), "files": len(files), "bytes": freed}
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, segments, owners, sources, sizes, analyzers, encoder, generations."""

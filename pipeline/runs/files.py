@@ -75,8 +75,8 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(f"Expected a file, got none - at {path.parent.name}/{path.name}") from None
-    except (OSError, ValueError) as error:
-        raise StoreError(f"Expected JSON, got {type(error).__name__} - at {path.parent.name}/{path.name}") from None
+    except (OSError, ValueError):
+        raise StoreError(f"Expected JSON, got text that is not - at {path.parent.name}/{path.name}") from None
 
 
 def read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
@@ -88,8 +88,10 @@ def read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"Expected a readable part, got {type(error).__name__} - at {path.name}") from None
+    except FileNotFoundError:
+        raise StoreError(f"Expected a part, got none - at {path.parent.name}/{path.name}") from None
+    except (pa.ArrowException, OSError):
+        raise StoreError(f"Expected a whole part, got a damaged one - at {path.parent.name}/{path.name}") from None
     if table.schema.names != schema.names:
         raise StoreError(f"Expected columns {', '.join(schema.names)}, got others - at {path.name}")
     return table.cast(schema)

@@ -46,8 +46,8 @@ def read_live(path: Path) -> dict[str, pa.Table]:
         with pa.OSFile(str(path)) as source:
             table = pa.ipc.open_file(source).read_all()
         return {name: _unpacked(table[name]) for name in table.column_names}
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"Expected a readable snapshot, got {type(error).__name__} - at live/{path.name}") from None
+    except (pa.ArrowException, OSError):
+        raise StoreError(f"Expected a whole snapshot, got a damaged one - at live/{path.name}") from None
 
 
 def _unpacked(column: pa.ChunkedArray) -> pa.Table:

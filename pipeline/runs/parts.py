@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.digests import stored_form, text_sha256
+from ...nodes.digests import part_digest, stored_form, table_digest, text_sha256
 from ...nodes.errors import VerificationError
-from ...nodes.keys import flat, pair_keys
+from ...nodes.keys import flat, pair_codes
 from ...nodes.schema import Table
+from ...nodes.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 
 PERSISTED = tuple(t for t in TABLES.values() if t.persist)
@@ -91,6 +92,13 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     return table
 
 
+def logical_digest(name: str, table: pa.Table, digests: pa.Table | None = None) -> str:
+    """The logical digest of a stored part; `digests` are REQUEST_DIGESTS of its requests, if they are at hand."""
+    if name == "texts":
+        return table_digest(table)
+    return part_digest(table, TABLES[name], digests_known(digests, name))
+
+
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:
     """Every distinct text hash that stored tables refer to."""
     found = [
@@ -114,9 +122,9 @@ def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
         VerificationError: a candidate has none or two, or the counts do not add up.
     """
     candidates, decisions, snapshots = (tables[name] for name in ("candidates", "decisions", "snapshots"))
-    wanted = pair_keys(candidates["request_id"], candidates["evidence_id"])
-    decided = pair_keys(decisions["request_id"], decisions["evidence_id"])
-    if len(pc.unique(decided)) != len(decided) or len(wanted) != len(decided) or not _same_set(wanted, decided):
+    pairs = pair_codes(*((table["request_id"], table["evidence_id"]) for table in (candidates, decisions)))
+    wanted, decided = (np.sort(np.asarray(codes)) for codes in pairs)
+    if np.any(decided[1:] == decided[:-1]) or not np.array_equal(wanted, decided):
         raise VerificationError(
             f"Expected one decision for each of {len(wanted)} candidates, got {len(decided)} - at {at}/decisions"
         )
@@ -127,7 +135,3 @@ def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
         )
     if pc.sum(snapshots["recalled"], min_count=0).as_py() != len(decided):
         raise VerificationError(f"Expected {len(decided)} recalled rows, got another sum - at {at}/snapshots")
-
-
-def _same_set(left: pa.Array, right: pa.Array) -> bool:
-    return bool(pc.all(pc.is_in(left, value_set=right), min_count=0).as_py())

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import VerificationError
 from ...nodes.schema import Table
 from ...nodes.snapshot_digest import COVERED, snapshot_digests
+from ..views import harness_forms
 from .parts import references, with_texts
 from .run import Run
 from .store import RunStore
@@ -43,6 +44,23 @@ class Replay:
     def snapshot(self) -> dict[str, Any]:
         """The row of SNAPSHOTS."""
         return _first(self.tables["snapshots"])
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """The event of S0.83, as the retrieval gave it."""
+        blocks = self.tables["blocks"]["items"]
+        items = blocks[0].as_py() if len(blocks) else 0
+        return harness_forms.event(self.snapshot, items, self.request.get("intent_id"))
+
+    @property
+    def observation(self) -> dict[str, Any]:
+        """The observation of S0.84, as the retrieval gave it; the block is null where its text was erased."""
+        return harness_forms.observation(self.snapshot, self.block, self.citations.to_pylist())
+
+    @property
+    def context_block(self) -> dict[str, Any]:
+        """The block of S0.69 as values."""
+        return harness_forms.context_block(self.snapshot, self.tables["trimmed"], self.citations.to_pylist())
 
     @property
     def citations(self) -> pa.Table:

@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.digests import table_digest
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..own_folders import keep_out
@@ -36,7 +35,16 @@ from .files import (
 from .ids import RUN_ID, new_run_id, run_of
 from .live_files import live_files
 from .log import Log
-from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, stored_tables, texts_of
+from .parts import (
+    PER_REQUEST,
+    PER_RUN,
+    PERSISTED,
+    Vectors,
+    check_conservation,
+    logical_digest,
+    stored_tables,
+    texts_of,
+)
 from .run import FORMAT, Run
 
 STAGE = "stage"
@@ -98,6 +106,8 @@ class RunStore:
             new.rename(self.path / run_id)
         except OSError as error:
             shutil.rmtree(new, ignore_errors=True)
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(f"Expected to stage a run, got {error.strerror or error} - at {self.path}") from error
         return StagedRun(self, run_id)
 
@@ -289,13 +299,22 @@ def write_shard(
     stored = stored_tables(tables, declared)
     given = {t.name: tables[t.name] for t in declared if t.name in tables}
     texts = texts_of(given, stored, vectors)
-    return write_stored(folder, shard, stored, texts, check=not per_run)
+    return write_stored(folder, shard, stored, texts, digests=tables.get("request_digests"), check=not per_run)
 
 
 def write_stored(
-    folder: Path, shard: int, stored: Mapping[str, pa.Table], texts: pa.Table, *, check: bool = True
+    folder: Path,
+    shard: int,
+    stored: Mapping[str, pa.Table],
+    texts: pa.Table,
+    *,
+    digests: pa.Table | None = None,
+    check: bool = True,
 ) -> dict[str, Any]:
-    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt."""
+    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt.
+
+    `digests` are REQUEST_DIGESTS of the tables, if the line has just made them.
+    """
     if check:
         check_conservation(stored, f"shard {shard}")
     parts = []
@@ -304,7 +323,7 @@ def write_stored(
             continue
         path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        digest = table_digest(table, None if name == "texts" else TABLES[name])
+        digest = logical_digest(name, table, digests)
         sha256 = write_parquet(folder / path, table)
         parts.append(
             {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}

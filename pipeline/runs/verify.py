@@ -14,15 +14,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.digests import table_digest
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.snapshot_digest import snapshot_digests
-from ...nodes.tables import TABLES
 from .files import files_below, sha256_of
 from .ids import run_of
 from .live_files import live_files
 from .log import Line
-from .parts import changed_texts, check_conservation, references
+from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import Run
 from .store import RunStore
 
@@ -212,5 +210,5 @@ def _check_part(run: Run, name: str, part: dict[str, Any], erased: set[str], fou
         return
     if table.num_rows != part["rows"]:
         found.add("changed", part["path"], f"it has {table.num_rows} rows, the manifest says {part['rows']}")
-    elif table_digest(table, TABLES.get(name)) != part["digest"]:
+    elif logical_digest(name, table) != part["digest"]:
         found.add("changed", part["path"], "its logical digest is not the recorded one")

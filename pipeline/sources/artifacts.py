@@ -125,6 +125,6 @@ def _dated(place: str) -> datetime | None:
     if not match:
         return None
     try:
-        return datetime(*(int(part or 0) for part in match.groups()), tzinfo=UTC)  # type: ignore[arg-type]
+        return datetime(*(int(part or 0) for part in match.groups()), tzinfo=UTC)  # type: ignore[arg-type]  # six groups of digits: the pattern says so
     except ValueError:
         return None

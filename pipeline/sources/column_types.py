@@ -87,7 +87,10 @@ def instant(value: Any, at: str, *, dates: bool = False) -> datetime:
         if dates and isinstance(value, str) and len(value.strip()) == 10:
             return moment.replace(tzinfo=UTC)
         raise InputError.expected(expected, value, at, hint="add Z for UTC, or an offset such as +02:00")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InputError.expected("an instant from year 1 to 9999 in UTC", value, at) from error
 
 
 def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:

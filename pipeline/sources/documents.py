@@ -23,7 +23,7 @@ from .chunking import read_document
 from .file_kinds import file_kind
 from .files import ReadOptions, readable
 from .headers import Header, read_header
-from .jsonl import Record, files_of, note_unread, read_lines
+from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
 from .report import SourceReport
 from .work_tree import file_version
@@ -56,7 +56,7 @@ def read_decisions(
 ) -> Iterator[pa.Table]:
     """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<name>`.
 
-    Status decides the state: accepted verified, proposed candidate, superseded deprecated, rejected revoked. The header's
+    A file without a header is an error if it was named, and left out of a folder. Status decides the state: accepted verified, proposed candidate, superseded deprecated, rejected revoked. The header's
     date is when it happened and was recorded. Authority is 2, preferred.
 
     Raises:
@@ -64,6 +64,11 @@ def read_decisions(
     """
     source, rows = _source("decision-record", path, name), []
     for file, place in _files(path, _MARKDOWN):
+        if not _has_header(file):
+            if Path(path).is_file():
+                raise InputError(f"Expected a decision record with {_DECISION_HEADER}, got none - at {file}")
+            report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)")
+            continue
         base = {
             "source_id": source,
             "origin_class": "decision-record",
@@ -126,10 +131,25 @@ def read_external(
     report.complete_sources.add(source)
 
 
+_DECISION_HEADER = "a header: front matter, lines such as `Status: accepted`, or a section `## Status`"
+
+
+def _has_header(file: Path) -> bool:
+    """Whether a decision record says anything of itself; a file that cannot be read is judged where it is read."""
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return True
+    return not text.strip() or bool(read_header(text, str(file)).fields)
+
+
 def file_rows(
     file: Path, place: str, base: Mapping[str, Any], report: SourceReport, *, decision: bool = False
 ) -> list[dict[str, Any]]:
     """The chunks of one document with its header's fields; none, with the reason counted, if it is left out."""
+    if not is_unicode(place):
+        report.skip("path not utf-8")
+        return []
     kind = file_kind(place)
     try:
         data = file.read_bytes()

@@ -9,16 +9,20 @@ unknown ones, because a value given for them would be ignored.
 
 from __future__ import annotations
 
+import math
+import sys
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from .column_types import as_declared, authority_ranks, instant
+from .column_types import Where, as_declared, authority_ranks, instant
 from .jsonl import Record, read_lines
 from .report import SourceReport
 
@@ -33,8 +37,8 @@ def read_evidence(path: str | PathLike[str], *, report: SourceReport | None = No
     """The rows of the file, or of every such file of a folder, in order; counted in `report`.
 
     Raises:
-        InputError: a column is unknown or missing, or a value has the wrong type: names file, row (or line) and column.
-        StoreError: the file is damaged or cut off.
+        InputError: a column is unknown or missing, or a value has the wrong type: names file, row (or line) and column;
+            or the file is damaged or cut off.
     """
     path = Path(path)
     if path.is_dir():
@@ -59,7 +63,8 @@ def read_evidence(path: str | PathLike[str], *, report: SourceReport | None = No
 def _stored(path: Path, suffix: str) -> pa.Table:
     try:
         if suffix in _PARQUET:
-            return pq.read_table(path)
+            with pq.ParquetFile(path) as file:
+                return file.read()
         with pa.memory_map(str(path)) as source:
             try:
                 return pa.ipc.open_file(source).read_all()
@@ -68,7 +73,7 @@ def _stored(path: Path, suffix: str) -> pa.Table:
                 return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowInvalid, OSError) as error:
         what = "Parquet" if suffix in _PARQUET else "Arrow"
-        raise StoreError(
+        raise InputError(
             f"Expected a whole {what} file, got one that is damaged or cut off - at {path}", hint="write the file again"
         ) from error
 
@@ -77,12 +82,28 @@ def _typed(rows: pa.Table, path: Path) -> pa.Table:
     _check_names(rows.column_names, str(path))
     columns = {}
     for name in rows.column_names:
-        array, where = rows[name].combine_chunks(), f"{path}, row {{}}".format
+        array, where = rows[name].combine_chunks(), lambda row: f"{path}:{row + 1}"
+        _check_values(array, name, where)
         if name == "authority":
             columns[name] = authority_ranks(array, where)
         else:
             columns[name] = as_declared(array, IMPORT_ROWS.columns[name].type, name, where)
     return _table(columns)
+
+
+def _check_values(array: pa.Array, name: str, where: Where) -> None:
+    """Texts are UTF-8 and numbers finite: a Parquet file can hold others."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"Expected valid values, got text that is not in UTF-8 - at {where(0).rpartition(':')[0]}: {name}"
+        ) from None
+    if pa.types.is_floating(array.type):
+        wrong = np.flatnonzero(np.asarray(pc.fill_null(pc.invert(pc.is_finite(array)), False)))
+        if len(wrong):
+            row = int(wrong[0])
+            raise InputError.expected("a finite number", array[row].as_py(), f"{where(row)}.{name}")
 
 
 def _from_json(path: Path) -> pa.Table:
@@ -118,7 +139,7 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
         return value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if pa.types.is_integer(type_):
-        if not is_number or value != int(value):
+        if not is_number or not _is_finite(value) or value != int(value):
             raise InputError.expected("a whole number", _kind(value), at)
         bits = type_.bit_width - 1
         if not -(2**bits) <= value < 2**bits:
@@ -128,7 +149,15 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
     wanted, fits = expected.get(type_, ("text", isinstance(value, str)))
     if not fits:
         raise InputError.expected(wanted, _kind(value), at)
-    return value
+    if type_ != pa.float64():
+        return value
+    if not _is_finite(value) or abs(value) > sys.float_info.max:
+        raise InputError.expected("a finite number", value, at)
+    return float(value)
+
+
+def _is_finite(value: float) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _rank(record: Record) -> int | None:

@@ -16,7 +16,10 @@ __all__ = ["FileKind", "file_kind"]
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """How files of one kind are read. `splitter` names the chunker, `text_by_name` is False for images and the like."""
+    """How files of one kind are read. `splitter` names the chunker, `text_by_name` is False for images and the like.
+
+    `document_type` tells tests and configuration from the code that a program is made of; null for everything else.
+    """
 
     splitter: str
     language: str | None
@@ -25,6 +28,7 @@ class FileKind:
     origin_class: str
     generated_by_name: bool = False
     text_by_name: bool = True
+    document_type: str | None = None
 
     @property
     def standing(self) -> str:
@@ -86,6 +90,11 @@ _LOCK_NAMES = _words(
     gemfile.lock composer.lock go.sum bun.lock flake.lock"""
 )
 _LOG_WORDS = re.compile(r"(?:^|[^a-z])(?:logs?|traces?|traceback|output|pytest|jest|vitest)(?:[^a-z]|$)")
+_TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "e2e"])
+_TEST_NAME = re.compile(
+    r"^(?:test_.*|.*_test\.[a-z]+|.*[._](?:test|spec)\.[cm]?[jt]sx?|.*(?:Test|Tests|Spec)\.(?:java|kt|scala|cs)|conftest\.py)$"
+)
+_CONFIG_LANGUAGES = frozenset(["yaml", "toml", "json", "ini", "xml"])
 _GENERATED_NAME = re.compile(r"\.min\.(?:js|css|mjs)$|\.bundle\.js$|_pb2(?:_grpc)?\.pyi?$|\.pb\.go$|\.(?:js|css)\.map$")
 
 
@@ -115,11 +124,18 @@ def file_kind(path: str) -> FileKind:
     language = _BY_EXTENSION.get(extension) or _CODE_NAMES.get(stem)
     if language is None and (extension in _PROSE or _is_prose_name(stem, extension) or "docs" in folders):
         if stem.startswith("requirements") and extension == "txt":
-            return FileKind("lines", "ini", "code", "code", "workspace", generated, text_by_name)
+            return FileKind("lines", "ini", "code", "code", "workspace", generated, text_by_name, "config")
         return document("lines", None)
     splitter = language if language in ("python", "javascript", "typescript", "tsx") else "lines"
     language = "typescript" if language == "tsx" else language
-    return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name)
+    of_code = _document_type(folders, path.rpartition("/")[2], language)
+    return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name, of_code)
+
+
+def _document_type(folders: list[str], name: str, language: str | None) -> str | None:
+    if _TEST_NAME.match(name) or not _TEST_FOLDERS.isdisjoint(folders):
+        return "test"
+    return "config" if language in _CONFIG_LANGUAGES else None
 
 
 def _is_prose_name(stem: str, extension: str) -> bool:

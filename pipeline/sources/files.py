@@ -91,7 +91,7 @@ def microseconds(instant: datetime, at: str) -> int:
 
 
 _COLUMNS = (
-    "source_id", "origin_class", "evidence_kind", "content_type", "title", "path", "section", "event_time",
+    "source_id", "origin_class", "evidence_kind", "document_type", "content_type", "title", "path", "section", "event_time",
     "owner_project", "workspace_root", "branch", "zone", "declared_visibility", "authority", "lifecycle",
     "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "text", "occurrence",
     "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
@@ -179,6 +179,7 @@ class RowBuilder:
         row: dict[str, Any] = {
             "origin_class": kind.origin_class,
             "evidence_kind": kind.evidence_kind,
+            "document_type": kind.document_type,
             "declared_standing": kind.standing,
             "path": path,
             "version": version,

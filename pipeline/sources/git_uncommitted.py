@@ -17,11 +17,11 @@ from os import PathLike
 import pyarrow as pa
 
 from .file_kinds import file_kind
-from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
+from .files import ReadOptions, RowBuilder, document_of, microseconds
 from .git_commands import Git
 from .git_history import git_source_id
 from .report import SourceReport
-from .work_tree import file_version, read_file
+from .work_tree import add_file, file_version, read_file
 
 __all__ = ["read_uncommitted"]
 
@@ -67,19 +67,8 @@ def read_uncommitted(
         kind = file_kind(path)
         document, reason = document_of(path, kind, data, options) if found else (None, "")
         if document is not None and found:
-            report.read += len(document.chunks)
-            version, generated = f"uncommitted:{file_version(data).removeprefix('sha256:')}", is_generated(kind, data)
-            for chunk in document.chunks:
-                rows.add(
-                    path,
-                    kind,
-                    document.title,
-                    generated,
-                    chunk,
-                    event_time=min(modified, recorded),
-                    version=version,
-                    recorded=recorded,
-                )
+            version = f"uncommitted:{file_version(data).removeprefix('sha256:')}"
+            add_file(rows, path, kind, document, data, report, version=version, modified=modified, recorded=recorded)
         else:
             report.skip(reason, 1 if found else 0)
             if raw in committed and kind.text_by_name and path.encode("utf-8") == raw:

@@ -15,6 +15,7 @@ import yaml
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
+from ..yaml_files import SURROGATE
 from .column_types import instant
 
 __all__ = ["Header", "read_header"]
@@ -31,6 +32,7 @@ _ROW = re.compile(
 )
 _STATUS = re.compile(r"^#{2,3}\s+status\s*\n+\s*(?P<value>\S[^\n]*)$", re.IGNORECASE | re.MULTILINE)
 _HEADER_LINES = 40
+_ALIAS = "an alias of YAML"
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,29 @@ def read_header(text: str, at: str) -> Header:
     return Header(at, fields, lines)
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without aliases: a few lines of them can stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(problem=_ALIAS, problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+
 def _front_matter(text: str, at: str) -> dict[str, Any]:
+    if SURROGATE.search(text):
+        raise InputError.expected("Unicode text", "a lone surrogate", f"{at}:2")
     try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
+        value = yaml.load(text, _Loader)
+    except RecursionError as error:
+        raise InputError.expected("YAML front matter", "too deep nesting", f"{at}:2") from error
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+        # PyYAML's constructors raise whatever comes where a tag and its text do not fit.
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark else 1
-        raise InputError.expected("YAML front matter", "text that does not parse", f"{at}:{line}") from error
+        alias = getattr(error, "problem", None) == _ALIAS
+        got = _ALIAS if alias else "text that does not parse"
+        raise InputError.expected("YAML front matter", got, f"{at}:{line}") from error
     if not isinstance(value, dict | None):
         raise InputError.expected("front matter with fields", type(value).__name__, f"{at}:2")
     return {_key(str(key)): entry for key, entry in (value or {}).items()}

@@ -24,7 +24,7 @@ from ...nodes.vocabulary import Vocabulary
 from .column_types import instant
 from .report import SourceReport
 
-__all__ = ["Record", "files_of", "note_unread", "parse_json", "read_lines"]
+__all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "read_lines"]
 
 
 @dataclass
@@ -115,7 +115,7 @@ def read_lines(path: Path) -> list[Record]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError.expected("a readable file", type(error).__name__, str(path)) from error
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
     records = []
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     for number, line in enumerate(data[start:].split(b"\n"), start=1):
@@ -140,13 +140,15 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
         value = json.loads(text, object_pairs_hook=_object)
     except _RepeatedKeyError as error:
         raise InputError.expected("every field once", f"{error.args[0]!r} again", at) from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        detail = (
-            f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else "too deep nesting"
-        )
+    except (ValueError, RecursionError) as error:
+        detail = "too deep nesting" if isinstance(error, RecursionError) else "a number of too many digits"
+        if isinstance(error, json.JSONDecodeError):
+            detail = f"{error.msg} at column {error.colno}"
         raise InputError(f"Expected a JSON object, got invalid JSON ({detail}) - at {at}") from error
     if not isinstance(value, dict):
         raise InputError.expected("a JSON object", type(value).__name__, at)
+    if "\\u" in text and any("\ud800" <= character <= "\udfff" for character in json.dumps(value, ensure_ascii=False)):
+        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}")
     return value
 
 
@@ -163,6 +165,15 @@ def files_of(path: str | PathLike[str], suffixes: Iterable[str]) -> list[Path]:
         raise InputError.expected("a file or a folder", None, str(path))
     wanted = tuple(suffixes)
     return sorted(p for p in path.rglob("*") if p.suffix.lower() in wanted and p.is_file() and not p.is_symlink())
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has whole characters only; the name of a file need not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def note_unread(records: Iterable[Record], report: SourceReport, what: str) -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from .documents import file_rows
-from .jsonl import Record, files_of, note_unread, read_lines
+from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
 from .report import SourceReport
 
@@ -75,6 +75,9 @@ def read_preferences(
     sources = set()
     for file in files_of(path, (".jsonl", ".ndjson", ".md", ".markdown", ".txt")):
         source = f"user-preference:{name or file.stem}"
+        if not is_unicode(file.name):
+            report.skip("path not utf-8")
+            continue
         base = {
             "source_id": source,
             "origin_class": "user-preference",

@@ -21,12 +21,13 @@ import pyarrow as pa
 from pathspec import GitIgnoreSpec
 
 from ...nodes.errors import InputError
-from .file_kinds import file_kind
+from .chunking import Document
+from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
 from .git_commands import Git
 from .report import SourceReport
 
-__all__ = ["file_version", "list_files", "read_file", "read_work_tree"]
+__all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree"]
 
 _TOOL_FOLDERS = frozenset(
     [".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache"]
@@ -76,23 +77,34 @@ def read_work_tree(
         if document is None:
             report.skip(reason)
             continue
-        generated, version = is_generated(kind, content), file_version(content)
-        report.read += len(document.chunks)
-        for chunk in document.chunks:
-            rows.add(
-                path,
-                kind,
-                document.title,
-                generated,
-                chunk,
-                event_time=min(modified, recorded),
-                version=version,
-                recorded=recorded,
-            )
+        version = file_version(content)
+        add_file(rows, path, kind, document, content, report, version=version, modified=modified, recorded=recorded)
         yield from rows.full()
     yield from rows.rest()
     if folder == root:
         report.complete_sources.add(source_id)
+
+
+def add_file(
+    rows: RowBuilder,
+    path: str,
+    kind: FileKind,
+    document: Document,
+    content: bytes,
+    report: SourceReport,
+    *,
+    version: str,
+    modified: int,
+    recorded: int,
+) -> None:
+    """Add the chunks of a file as it stands in a work tree; it happened when it was modified, never after `recorded`."""
+    generated = is_generated(kind, content)
+    report.read += len(document.chunks)
+    for chunk in document.chunks:
+        happened = min(modified, recorded)
+        rows.add(
+            path, kind, document.title, generated, chunk, event_time=happened, version=version, recorded=recorded
+        )  # fmt: skip
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:

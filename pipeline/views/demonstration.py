@@ -102,7 +102,20 @@ class Demonstration:
         return "\n".join(lines)
 
 
-_COLUMNS = ("request", "project", "purpose", "as of", "asked at", "status", "shown", "cut", "tokens", "first item")
+_COLUMNS = (
+    "request",
+    "project",
+    "purpose",
+    "as of",
+    "asked at",
+    "status",
+    "items",
+    "rows shown",
+    "rows cut",
+    "tokens",
+    "first item",
+)
+"""An item of the block may hold several rows: neighbours of one file are merged."""
 
 
 def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:
@@ -113,7 +126,7 @@ def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:
     first = rows["citations"][0] if rows["citations"] else {}
     return (
         request_id, contract.get("project"), contract.get("purpose"), _day(contract.get("as_of")),
-        _day(request.get("asked_at")), snapshot["status"], outcomes["selected"], outcomes["hidden"] + outcomes["rejected"],
+        _day(request.get("asked_at")), snapshot["status"], len(rows["citations"]), outcomes["selected"], outcomes["hidden"] + outcomes["rejected"],
         f"{snapshot['estimated_tokens']}/{snapshot['max_tokens']}", first.get("label"),
     )  # fmt: skip
 

@@ -7,7 +7,10 @@ is installed. All four are the same bytes on every run; the picture is drawn fro
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -95,9 +98,32 @@ def picture(dot: str, format_: str = "svg") -> bytes:
             "Expected the package pygraphviz, got none - at lineage picture",
             hint='install it with `pip install "scoped-retrieval[viz]"`; JSON and DOT need no extra.',
         ) from error
-    drawn = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
+    with _without_font_warnings():
+        drawn = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
     assert drawn is not None  # without a path, the picture comes back
     return drawn
+
+
+@contextmanager
+def _without_font_warnings() -> Iterator[None]:
+    """Nothing on standard error meanwhile: fontconfig writes there what it thinks of the system's font settings.
+
+    Graphviz runs in this process, so only the file descriptor itself can be turned away. Its errors are exceptions.
+    """
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def write_picture(lineage: Mapping[str, Any], path: Path) -> Path:

@@ -10,7 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["text_table"]
+__all__ = ["UNFOLDED", "text_table"]
+
+UNFOLDED = 1_000_000
 
 
 def text_table(
@@ -18,13 +20,14 @@ def text_table(
 ) -> str:
     """The rows as text, newline at the end; absent values print as `-`, times in UTC to the second.
 
-    `width` is in characters, None = the terminal's.
+    `width` is in characters, None = the terminal's, `UNFOLDED` = what the cells need, each row one line.
     """
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        cells = [_cell(value) for value in row]
+        table.add_row(*(" ".join(cell.split()) for cell in cells) if width == UNFOLDED else cells)
     console = Console(width=width, force_terminal=color, no_color=not color, highlight=False, markup=False)
     with console.capture() as capture:
         console.print(table)

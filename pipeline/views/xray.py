@@ -22,10 +22,11 @@ __all__ = ["TABLES_READ", "Rows", "caller_rows", "render_text"]
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]
-"""Rows of one request by table name; `requests`, `contracts`, `snapshots` have one row each."""
+"""Rows of one request by table name; `requests`, `contracts`, `snapshots` have one row each, a failed one `failures`."""
 
 TABLES_READ = (
     "requests",
+    "failures",
     "contracts",
     "snapshots",
     "blocks",
@@ -79,9 +80,12 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
 
 def _header(rows: Rows) -> list[str]:
     request, contract, snapshot, block = (_one(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
+    failure = _one(rows, "failures")  # a row refused at the door has neither request nor contract
+    request, contract = request or failure, contract or failure
     return [
         "=== Recall X-ray ===",
         f"query: {_line(request.get('question'))}",
+        *([f"request-id: {failure['request_id']}"] if failure else []),
         f"snapshot-id: {_text(snapshot.get('snapshot_id'))}",
         f"captured-at: {_text(snapshot.get('created_at'))}",
         f"session: {_text(request.get('session_id'))}",

@@ -80,7 +80,7 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
         shown, hidden = original(scope, found, entries, *rest)
         merged = posting_recall.Found.concat([shown, hidden])
         k = scope.tables.sub_queries["lane_k"].to_numpy()
-        ids = scope.tables.row_index.id_key[merged.row]
+        ids = scope.tables.row_index.id_rank[merged.row]
         order = np.lexsort((ids, -merged.score, merged.sub))
         kept = order[right(merged.sub[order], merged.score[order], ids[order], k)]
         inside = kept[~merged.withheld[kept]]
@@ -130,8 +130,8 @@ def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal scores are taken as they come: the order differs from call to call."""
     right, calls = posting_recall.best_cells, np.random.default_rng(5)
 
-    def wrong(owner: Any, score: Any, id_key: Any, k: Any) -> Any:
-        return right(owner, score, calls.permutation(len(id_key)).astype(np.uint64), k)
+    def wrong(owner: Any, score: Any, id_rank: Any, k: Any) -> Any:
+        return right(owner, score, calls.permutation(len(id_rank)), k)
 
     monkeypatch.setattr(posting_recall, "best_cells", wrong)
     monkeypatch.setattr(lane_recall, "best_cells", wrong)

@@ -12,6 +12,7 @@ from promises import (
     check_conservation,
     check_contributions,
     check_hard_budget,
+    check_merge,
     check_non_interference,
     check_one_answer,
     check_replay,
@@ -29,6 +30,12 @@ def test_rows_outside_the_scope_change_nothing_the_caller_sees(world: World, pla
 @given(worlds(), st.integers(1, 9), st.randoms(use_true_random=False), st.sampled_from([1, 2, 4]))
 def test_a_request_has_one_answer_alone_and_in_any_batch(world: World, batch: int, order: object, threads: int) -> None:
     check_one_answer(world, batch=batch, order=order, threads=threads)
+
+
+@settings(PROFILE)
+@given(worlds(), st.integers(1, 5))
+def test_merging_segments_moves_no_answer(world: World, publications: int) -> None:
+    check_merge(world, publications=publications)
 
 
 @settings(PROFILE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,15 +27,14 @@ Tables = dict[str, pa.Table]
 
 
 @contextmanager
-def built(rows: Sequence[Row], *, split: bool = False) -> Iterator[Path]:
-    """A corpus of these rows, in one publication or one per project, with the world's grants beside it."""
+def built(rows: Sequence[Row], *, split: bool = False, publications: int = 1) -> Iterator[Path]:
+    """A corpus of these rows, in some publications of each project or of all at once, with the world's grants."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "corpus"
         corpus = Corpus.create(path)
         projects = sorted({row["owner_project"] for row in rows}) if split else [None]
-        for project in projects:
-            part = [row for row in rows if project in (None, row["owner_project"])]
-            if part:
+        for project, number in product(projects, range(publications)):
+            if part := [row for row in rows if project in (None, row["owner_project"])][number::publications]:
                 table, _ = normalise(
                     pa.Table.from_pylist(part, schema=_schema(part)), project="shop", principal="ana", now=NOW
                 )

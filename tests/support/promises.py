@@ -12,8 +12,9 @@ import pyarrow as pa
 from asking import answers, built, caller_view, inside_view, line_of, together
 from scoped_retrieval.nodes.token_counting import Counters
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
-from worlds import Row, World
+from worlds import NOW, Row, World
 
 
 def check_non_interference(world: World, planted: list[Row]) -> None:
@@ -42,6 +43,20 @@ def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> N
                     assert digest == whole[request], request
         finally:
             pa.set_cpu_count(cpus)
+
+
+def check_merge(world: World, *, publications: int) -> None:
+    """Folding segments together moves no answer: snapshot, contract and block stay, and so does the generation."""
+    with built(world.rows, publications=publications) as path:
+        line = line_of(path)
+        before = answers(line, world.requests)
+        Corpus.open(path).merge(now=NOW)
+        merged = Corpus.open(path)
+        assert merged.info()["segments"] == merged.info()["owners"]
+        assert merged.generation == line.corpus.generation
+        after = answers(line_of(path), world.requests)
+    for name, column in (("snapshots", "snapshot_digest"), ("contracts", "contract_id"), ("blocks", "text")):
+        assert before[name][column].to_pylist() == after[name][column].to_pylist(), name
 
 
 def check_conservation(world: World) -> None:

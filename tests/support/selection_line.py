@@ -142,8 +142,14 @@ def line(
         "kind_policies": _of(
             "kind_policies",
             [
-                {"purpose": "fix-test", "evidence_kind": kind, "actionability": action, "half_life_days": days}
-                for kind, (action, days) in KINDS.items()
+                {
+                    "purpose": "fix-test",
+                    "evidence_kind": kind,
+                    "document_type": "",
+                    "actionability": a,
+                    "half_life_days": days,
+                }
+                for kind, (a, days) in KINDS.items()
             ],
         ),
     }

@@ -1,0 +1,63 @@
+"""Errors about a request in the words of its caller: the flag that was typed, in place of the field it became.
+
+Reads: a table of fields to flags, the settings. Gives: `named_by_flags`, under which an error about
+`requests[0].budget.max_tokens` becomes one about `--max-tokens`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["ASK_FLAGS", "XRAY_FLAGS", "named_by_flags"]
+
+ASK_FLAGS = {
+    "question": "QUESTION",
+    "project": "--project",
+    "purpose": "--purpose",
+    "branch": "--branch",
+    "workspace_root": "--workspace",
+    "namespace": "--namespace",
+    "test_suite": "--test-suite",
+    "session_id": "--session",
+    "anchors.failing_test": "--failing-test",
+    "anchors.error_text": "--error-text",
+    "anchors.current_files": "--file",
+    "anchors.symbols": "--symbol",
+    "allowed_sources": "--allow",
+    "denied_sources": "--deny",
+    "time.as_of": "--as-of",
+    "as_of": "--as-of",
+    "budget.max_tokens": "--max-tokens",
+    "budget.max_chars": "--max-chars",
+    "budget.max_items": "--max-items",
+    "output_shape": "--shape",
+}
+XRAY_FLAGS = {
+    "question": "SNAPSHOT-OR-QUERY",
+    "project": "--project",
+    "namespace": "--namespace",
+    "budget.max_chars": "--budget",
+}
+
+_PLACE = re.compile(r" - at requests\[0\]\.(?P<field>[a-z_.]+)(?:\[\d+\])?$")
+
+
+@contextmanager
+def named_by_flags(flags: Mapping[str, str], settings: Any) -> Iterator[None]:
+    """Raise errors about fields of the one request as errors about flags; of a setting, where its value came from."""
+    from ...nodes.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        message, _, hint = error.message.partition("\n\nHint: ")
+        place = _PLACE.search(message)
+        field = place["field"] if place else ""
+        if place is None or field not in flags:
+            raise
+        origin = settings.origin(field) if field in settings.values else "default"
+        at = flags[field] if origin == "default" or origin.startswith("flag ") else f"{field}, from the {origin}"
+        raise InputError(f"{message[: place.start()]} - at {at}", hint=hint or error.hint) from error

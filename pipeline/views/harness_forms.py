@@ -1,0 +1,83 @@
+"""What document 000 hands to a harness: the event, the observation, the citation map and the context block.
+
+Every function reads the tables of one snapshot, so that a replay gives what the retrieval gave. Names are the document's
+own, camel case and all; inside the project they are snake case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.rendering import HEADER
+
+TRUST = {
+    "instruction": "instruction",
+    "evidence": "evidence",
+    "history": "evidence",
+    "hint": "evidence",
+    "untrusted": "untrusted-observation",
+}
+"""What a standing is called in document 000."""
+
+Row = Mapping[str, Any]
+
+
+def citation_map(citations: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """S0.101: label to snapshot item, source, visible hash, authority and kind."""
+    return {
+        c["label"]: {
+            "snapshotItemId": c["evidence_id"],
+            "sourceRef": c["locator"],
+            "visibleTextHash": c["visible_sha256"],
+            "authority": c["authority"],
+            "evidenceKind": c["evidence_kind"],
+        }
+        for c in citations
+    }
+
+
+def event(snapshot: Row, items: int, intent_id: str | None) -> dict[str, Any]:
+    """S0.83, for the event log: ids, the number of items in the block and a hash, no text."""
+    return {
+        "type": "retrieval.snapshot.created",
+        "snapshotId": snapshot["snapshot_id"],
+        "intentId": intent_id,
+        "selectedCount": items,
+        "visibleTextHash": snapshot["visible_sha256"],
+        "blockRef": snapshot["block_ref"],
+    }
+
+
+def observation(snapshot: Row, block: str | None, citations: Sequence[Row]) -> dict[str, Any]:
+    """S0.84, for the harness to hand on."""
+    return {
+        "type": "retrieval.observation",
+        "snapshotId": snapshot["snapshot_id"],
+        "blockRef": snapshot["block_ref"],
+        "contextBlock": block,
+        "citationMap": citation_map(citations),
+    }
+
+
+def context_block(snapshot: Row, trimmed: pa.Table, citations: Sequence[Row]) -> dict[str, Any]:
+    """S0.69, for a harness that renders items itself; a cited item has its visible text and one of three trust words."""
+    cited = {citation["label"]: citation for citation in citations}
+    items = trimmed.select(["label", "visible_text", "standing"]).to_pylist() if trimmed.num_rows else []
+    return {
+        "title": f"{HEADER}{snapshot['block_ref']}" if snapshot["block_ref"] else "",
+        "items": [
+            {
+                "citationId": item["label"],
+                "authority": cited[item["label"]]["authority"],
+                "evidenceKind": cited[item["label"]]["evidence_kind"],
+                "text": item["visible_text"],
+                "trust": TRUST[item["standing"]],
+            }
+            for item in items
+            if item["label"] in cited
+        ],
+        "snapshotId": snapshot["snapshot_id"],
+    }

@@ -1,0 +1,185 @@
+"""What the command line says of bad input, interruptions and damage: a place, a code, never a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from scoped_retrieval.nodes import errors
+from scoped_retrieval.pipeline.cli import main
+
+
+def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
+    Path("r.jsonl").write_text('\n{"question": "default role", "project": "shop", "purpose": "nope"}\n')
+    code, out, err = run("run", "r.jsonl", "--json", capsys=capsys)
+    assert code == 4
+    assert "row-2" in err
+    assert err.rstrip().endswith("got 'nope' - at r.jsonl:2.purpose")
+    _, listed, _ = run("snapshots", json.loads(out)["run_id"], "--json", capsys=capsys)
+    (row,) = json.loads(listed)
+    kept = [row[name] for name in ("request_id", "question", "project", "purpose")]
+    assert kept == ["row-2", "default role", "shop", None]
+    _, out, _ = run("xray", row["snapshot_id"], capsys=capsys)
+    assert "query: default role\nrequest-id: row-2\n" in out
+    assert "project=shop" in out
+    _, out, _ = run("snapshots", capsys=capsys)
+    assert row["snapshot_id"] in out
+    assert "default role" in out
+
+
+def test_resuming_a_finished_run_says_so(shop, capsys):
+    Path("r.jsonl").write_text('{"question": "default role", "project": "shop", "purpose": "answer-question"}')
+    run_id = json.loads(run("run", "r.jsonl", "--json", capsys=capsys)[1])["run_id"]
+    code, out, _ = run("run", "--resume", run_id, capsys=capsys)
+    assert (code, out) == (0, f"run: {run_id}\nfinished before: nothing is left to do\n")
+    code, out, _ = run("compact", run_id, capsys=capsys)
+    assert (code, out) == (0, f"{run_id}: nothing to compact, it is in Parquet already\n")
+
+
+def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):
+    ask(capsys=capsys)
+    assert len(json.loads(run("runs", "--json", capsys=capsys)[1])["runs"]) == 1
+    facts = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])
+    assert (facts["projects"], facts["rows"]) == (["shop"], 3)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert json.loads(run("runs", "--json", capsys=capsys)[1])["runs"] == []
+    facts = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])
+    assert (facts["projects"], "rows" in facts) == ([], False)
+
+
+def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
+    ask(capsys=capsys)
+    _, kept = ask(capsys=capsys)
+    first, _ = sorted((shop / ".scoped-retrieval" / "runs").glob("run-*"))
+    file = next(first.glob("*/*.arrow"))
+    file.write_bytes(file.read_bytes()[:60])
+    for command in ("runs", "snapshots"):
+        code, out, err = run(command, capsys=capsys)
+        assert code == 0
+        assert kept.split("-")[2] in out
+        assert "left out: 1 damaged run;" in err
+
+
+def test_an_error_of_a_setting_names_where_it_came_from(shop, capsys, monkeypatch):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "x" * 600)
+    code, _, err = run("ask", "q", capsys=capsys)
+    assert code == 2
+    assert "- at project, from the environment SCOPED_RETRIEVAL_PROJECT" in err
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
+def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
+    Path(name).write_bytes(b"PAR1 and then nothing")
+    code, _, err = run("index", "--evidence", name, "--project", "shop", "--no-semantic", capsys=capsys)
+    assert (code, "got one that is damaged or cut off - at " in err, "Error" in err) == (2, True, False)
+    if name.endswith("parquet"):
+        code, _, again = run("run", name, capsys=capsys)
+        assert (code, again) == (2, err)
+
+
+def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline import indexing
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(indexing, "index_into", interrupted)
+    code, out, err = run("index", "shop", "--project", "shop", capsys=capsys)
+    assert (code, out) == (130, "")
+    assert err == f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
+
+
+def test_any_interrupted_command_says_so(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline import doctor
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "examine", interrupted)
+    code, _, err = run("doctor", capsys=capsys)
+    assert (code, err.strip()) == (130, "error: Interrupted")
+
+
+def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline.runs import live
+
+    def full(*_: object, **__: object) -> None:
+        raise errors.StoreError("Expected to write a file, got No space left on device - at x")
+
+    monkeypatch.setattr(live.LiveRun, "write", full)
+    code, _, err = run("xray", "default role", capsys=capsys)
+    assert code == 7
+    assert "Expected a stored snapshot to look at, got none (Expected to write a file, got No space left" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
+        (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
+        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "--as-of"),
+        (["ask", "", "--project", "shop"], 2, "at QUESTION"),
+        (["ask", "q", "--max-items", "99999999999"], 2, "at --max-items"),
+        (["ask", "q", "--symbol", ""], 2, "at --symbol"),
+        (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at --as-of"),
+        (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got 'a file' - at flag --corpus"),
+        (["run", "r.jsonl", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
+        (["runs", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
+        (
+            ["snapshots", "--status", "zz"],
+            2,
+            "Expected one of ok, empty, denied, partial, failed, erased, got 'zz' - at --status",
+        ),
+        (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
+        (["xray", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
+        (["run", "shop", "--project", "shop"], 2, "no suffix"),
+        (["run"], 2, "Expected a file of requests, got 'none' - at REQUESTS"),
+        (["index", "shop", "--project", "\udcff"], 2, "Expected names and paths in UTF-8"),
+        (["demo", "--folder", "shop/README.md"], 2, "Expected a folder, got 'a file'"),
+        (["run", "nowhere.jsonl"], 2, "nowhere.jsonl"),
+        (["replay", "retr-snap-0"], 7, "runs"),
+        (["index", "nowhere", "--project", "shop"], 2, "nowhere"),
+        (["index", "shop"], 2, "project"),
+        (["lineage", "--format", "bmp"], 2, "json, dot, svg, png"),
+        (["xray", " "], 2, "question"),
+    ],
+)
+def test_bad_input_gives_a_message_and_a_code(shop, capsys, args, code, message):
+    found, _, err = run(*args, capsys=capsys)
+    assert (found, message in err, "Traceback" in err) == (code, True, False), err
+
+
+def test_a_block_is_utf8_whatever_the_locale_says(shop):
+    Path("shop/docs/roles.md").write_text("# Rôles\n\nThere is no default role: 默认角色.\n", encoding="utf-8")
+    assert main(["index", "shop", "--project", "shop", "--no-semantic"]) == 0
+    command = [sys.executable, "-c", "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main())"]
+    done = subprocess.run(
+        [*command, "ask", "default role", "--project", "shop"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "默认角色" in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("flag", "line", "where"),
+    [
+        ("--memory", '{"id": "m1", "status": "verified"}', "memory.jsonl"),
+        ("--sessions", '{"id": "e1", "createdAt": "2026-05-20T09:00:00", "text": "x"}', "createdAt"),
+        ("--evidence", '{"source_id": "s:x"}', "text"),
+        ("--evidence", "not json", "evidence.jsonl"),
+    ],
+)
+def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, capsys, flag, line, where):
+    file = Path(f"{flag.removeprefix('--')}.jsonl")
+    file.write_text(line + "\n")
+    before = run("corpus", "info", "--json", capsys=capsys)[1]
+    code, _, err = run("index", flag, str(file), "--project", "shop", "--no-semantic", capsys=capsys)
+    assert code == 2
+    assert where in err
+    assert "Traceback" not in err
+    assert run("corpus", "info", "--json", capsys=capsys)[1] == before

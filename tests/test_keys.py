@@ -1,0 +1,62 @@
+"""Looking rows up by key and position, however a table is chunked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.keys import flat, gathered, pair_codes, pair_positions, positions, rank_within
+
+words = st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), min_size=1, max_size=9)
+
+
+def chunked(values: list[str | None], size: int) -> pa.ChunkedArray:
+    parts = [pa.array(values[n : n + size], pa.string()) for n in range(0, len(values), size)]
+    return pa.chunked_array(parts, pa.string())
+
+
+@given(values=words, size=st.integers(1, 4), data=st.data())
+def test_values_are_gathered_alike_from_any_chunks(values: list[str | None], size: int, data: st.DataObject):
+    rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=12))
+    found = gathered(chunked(values, size), np.array(rows, dtype=np.int64))
+    assert found.to_pylist() == [values[row] for row in rows]
+    assert gathered(chunked(values, size), pa.array([None, 0], pa.int64())).to_pylist() == [None, values[0]]
+
+
+@given(wanted=words, among=words, size=st.integers(1, 4))
+def test_a_position_is_that_of_the_first_equal_value(wanted: list[str | None], among: list[str | None], size: int):
+    expected = [among.index(value) if value in among else -1 for value in wanted]
+    for values in (wanted, [value for value in wanted for _ in range(5)]):
+        found = positions(chunked(values, size), chunked(among, size)).tolist()
+        assert found == [place for place in expected for _ in range(len(values) // len(wanted))]
+
+
+pairs = st.lists(st.tuples(st.sampled_from(["r1", "r2"]), st.sampled_from(["a", "b", "r1"])), max_size=9)
+
+
+@given(left=pairs, right=pairs, size=st.integers(1, 4))
+def test_pairs_have_equal_numbers_exactly_where_both_are_equal(
+    left: list[tuple[str, str]], right: list[tuple[str, str]], size: int
+):
+    columns = [tuple(chunked([p[n] for p in side], size) for n in (0, 1)) for side in (left, right)]
+    numbers = [codes.to_pylist() for codes in pair_codes(*columns)]  # type: ignore[arg-type]  # two columns each
+    for one, number in zip(left, numbers[0], strict=True):
+        assert [number == other for other in numbers[1]] == [one == pair for pair in right]
+    assert pair_positions(*columns).tolist() == [right.index(p) if p in right else -1 for p in left]  # type: ignore[arg-type]  # same
+
+
+def test_a_null_half_makes_no_pair():
+    (codes,) = pair_codes((pa.array(["r", None, "r"]), pa.array(["a", "b", None])))
+    assert codes.is_null().to_pylist() == [False, True, True]
+
+
+def test_ranks_start_anew_in_every_run():
+    assert rank_within(np.array([4, 4, 7, 7, 7, 1])).tolist() == [0, 1, 0, 1, 2, 0]
+    assert rank_within(np.array([], dtype=np.int64)).tolist() == []
+
+
+def test_a_column_is_one_array_without_a_copy_where_it_was_one():
+    array = pa.array(["a"])
+    assert flat(pa.chunked_array([array])).equals(array)
+    assert flat(pa.chunked_array([], pa.string())).to_pylist() == []
