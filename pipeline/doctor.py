@@ -71,14 +71,19 @@ def _model(settings: Settings) -> Iterator[Check]:
 
 
 def _corpus(settings: Settings) -> Iterator[Check]:
+    from .redaction import REDACTOR
     from .service import corpus_facts
 
     folder = settings["corpus"]
     if not folder.exists():
         yield Check("corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one.")
         return
-    facts = ", ".join(f"{k} {v}" for k, v in corpus_facts(settings).items() if isinstance(v, (str, int, float)))
+    found = corpus_facts(settings)
+    facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield Check("corpus", "ok", facts)
+    if outdated := sorted(set(found["redactors"]) - {REDACTOR}):
+        hint = "index the sources again: a newer detector may find what an older one let through."
+        yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
 
 
 def _grants(settings: Settings) -> Iterator[Check]:

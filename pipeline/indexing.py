@@ -23,6 +23,7 @@ from ..nodes.errors import InputError
 from .corpus import Corpus
 from .encoder import encoder_available, load_encoder
 from .grants import write_starter_grants
+from .redaction import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
 from .sources.evidence_file import read_evidence
@@ -143,7 +144,12 @@ def index_into(
     encoder = _encoder(settings, request, rows, report)
     corpus = _open(settings["corpus"])
     published = corpus.publish(
-        rows, complete_sources=report.sources.complete_sources, project=project, now=now, encoder=encoder
+        rows,
+        complete_sources=report.sources.complete_sources,
+        project=project,
+        now=now,
+        encoder=encoder,
+        redactor=REDACTOR,
     )
     if grant:
         write_starter_grants(settings.grants_path, settings.principal, project, audit=True)

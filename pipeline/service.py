@@ -125,7 +125,9 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
     if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
         return found
     granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
-    shown = {name: found[name] for name in ("path", "generation", "created", "encoder_profile", "analyzers")}
+    shown = {
+        name: found[name] for name in ("path", "generation", "created", "encoder_profile", "analyzers", "redactors")
+    }
     return shown | {"projects": [project for project in found["projects"] if project in granted]}
 
 

@@ -10,6 +10,7 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error, to_json, write_table
+from scoped_retrieval.pipeline.redaction import REDACTOR
 
 COMMANDS = [
     "index",
@@ -277,6 +278,17 @@ def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, c
     assert code == 0
     assert {c["name"]: c["status"] for c in found["checks"]}["corpus"] == "warn"
     assert {s["origin"] for s in found["settings"]} == {"default"}
+
+
+def test_doctor_names_rows_that_an_older_detector_of_secrets_let_in(shop, capsys):
+    _, out, _ = run("corpus", "info", "--json", capsys=capsys)
+    assert json.loads(out)["redactors"] == [REDACTOR]
+    _, out, _ = run("doctor", "--json", capsys=capsys)
+    assert "secrets" not in [check["name"] for check in json.loads(out)["checks"]]
+    (manifest,) = [f for f in (shop / ".scoped-retrieval/corpus/generations").iterdir() if REDACTOR in f.read_text()]
+    manifest.write_text(manifest.read_text().replace(REDACTOR, "detect-secrets/0+rules/0"))
+    _, out, _ = run("doctor", "--json", capsys=capsys)
+    assert "secrets" in [check["name"] for check in json.loads(out)["checks"]]
 
 
 def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):

@@ -41,6 +41,8 @@ class Manifest:
     """Files of every pack in use: name -> bytes, sha256."""
     changes: str | None = None
     """The pack that holds the changes table."""
+    redactors: Sequence[str] = ()
+    """Every detector of secrets, with its version, that rows of this corpus went through at import; envelope."""
 
     @property
     def generation(self) -> str:
@@ -65,6 +67,7 @@ class Manifest:
             "rows": self.rows,
             "placements": self.placements,
             "changes": self.changes,
+            "redactors": self.redactors,
             "packs": self.packs,
             "segments": self.segments,
         }
@@ -103,6 +106,7 @@ class Manifest:
             segments=[Segment(*row) for row in document["segments"]],
             packs=document["packs"],
             changes=document["changes"],
+            redactors=document.get("redactors", ()),
         )
 
 

@@ -54,6 +54,7 @@ def published(
     projects: Collection[str],
     now: datetime,
     encoder: Encoder | None,
+    redactor: str | None,
 ) -> tuple[PublishReport, Generation]:
     """The generation after an import, and what changed; `base` itself if the import says nothing new."""
     profile = base.manifest.encoder_profile
@@ -76,7 +77,7 @@ def published(
     if encoder is not None:
         again |= {at for at, segment in enumerate(old.segments) if not segment.encoded}
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
-    after = _Next(base, old, again, dropped, diff.changed, encoder).write(fresh, now, added=_added(new, diff))
+    after = _Next(base, old, again, dropped, diff.changed, encoder, redactor).write(fresh, now, added=_added(new, diff))
     touched = np.setdiff1d(diff.changed["row"].to_numpy(), dropped)
     report = PublishReport(
         generation=after.manifest.generation,
@@ -155,6 +156,7 @@ class _Next:
     dropped: NDArray[np.int64]
     changed: pa.Table
     encoder: Encoder | None
+    redactor: str | None = None
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write."""
@@ -193,6 +195,7 @@ class _Next:
             segments=sorted(segments, key=lambda segment: segment.owner),
             packs={name: entry for name, entry in files.items() if name in used},
             changes=changes_pack,
+            redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
         )
         manifest.write(base.path)
         return Generation(base.path, manifest, {name: pack for name, pack in packs.items() if name in used})

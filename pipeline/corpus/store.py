@@ -110,6 +110,7 @@ class Corpus:
         project: str | None = None,
         now: datetime,
         encoder: Encoder | None = None,
+        redactor: str | None = None,
     ) -> PublishReport:
         """Bring the corpus in line with imported rows and make the result the current generation.
 
@@ -119,6 +120,7 @@ class Corpus:
             project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
+            redactor: the detector of secrets, with its version, that `rows` went through; recorded.
 
         Raises:
             BusyError: another writer holds the lock.
@@ -130,7 +132,7 @@ class Corpus:
         with self._writing():
             new = incoming(rows, now)
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
-            report, base = published(self._base, new, complete_sources, projects, now, encoder)
+            report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor)
             self._move_on(base)
         return report
 
@@ -168,7 +170,7 @@ class Corpus:
         return {"generations": len(forgotten), "packs": len(unused), "files": len(files), "bytes": freed}
 
     def info(self) -> dict[str, Any]:
-        """What is stored: rows, placements, segments, owners, sources, sizes, analyzers, encoder, generations."""
+        """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
         manifest = self._base.manifest
         sources = stored_evidence(manifest.segments, self._base.packs).select(["owner_project", "source_id"])
         return {
@@ -187,6 +189,7 @@ class Corpus:
             "bytes": sum(file["bytes"] for files in manifest.packs.values() for file in files.values()),
             "encoder_profile": manifest.encoder_profile,
             "analyzers": list(ANALYZERS),
+            "redactors": list(manifest.redactors),
         }
 
     def verify(self) -> list[str]:
