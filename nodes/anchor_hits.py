@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .item_texts import text_bytes
-from .keys import flat
+from .keys import first_of_runs, flat
 from .list_columns import flattened
 from .numbers import quantise
 
@@ -73,8 +73,7 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     # One row per (candidate, anchor), with the best quality first.
     order = np.lexsort((-quality, anchor, candidate))
     candidate, anchor, quality = candidate[order], anchor[order], quality[order]
-    first = np.ones(len(candidate), bool)
-    first[1:] = (np.diff(candidate) != 0) | (np.diff(anchor) != 0)
+    first = first_of_runs(candidate, anchor)
     candidate, anchor = candidate[first], anchor[first]
     gain = quantise(weight[anchor] * quality[first])
 

@@ -81,7 +81,7 @@ PATTERNS = (
 
 
 @dataclass(frozen=True)
-class Matches:
+class AnchorMatches:
     """Values found: `text[i]` is the position of the text in which `value[i]` of kind KINDS[`kind[i]`] stands."""
 
     text: NDArray[np.int64]
@@ -89,7 +89,7 @@ class Matches:
     value: pa.Array
 
 
-def anchors_in(texts: pa.Array) -> Matches:
+def anchors_in(texts: pa.Array) -> AnchorMatches:
     """Every anchor in an array of texts without nulls, with repetitions.
 
     URLs are not searched: what follows `://` is neither a path nor an identifier of the project.
@@ -107,7 +107,7 @@ def anchors_in(texts: pa.Array) -> Matches:
     path = kind == KINDS.index("path")
     value = pc.if_else(pa.array(path), normalised_paths(value), value)
     kept = np.asarray(pc.greater(pc.binary_length(value), 1)) & ~(_is_file(value) & (kind == KINDS.index("identifier")))
-    return Matches(text[kept], kind[kept], value.filter(pa.array(kept)))
+    return AnchorMatches(text[kept], kind[kept], value.filter(pa.array(kept)))
 
 
 def normalised_paths(values: pa.Array) -> pa.Array:

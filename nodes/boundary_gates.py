@@ -1,7 +1,8 @@
 """Boundary gates, the first wall: decides which rows recall may score, before anything is scored.
 
-Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated_rows`, `reachable` and `group_ladder` per
-scope group, `scope_times` per group and instant, and per request `admissible` and `filter_ladder`.
+Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated_rows` per scope group; `row_groups`, the
+groups again, those that fare alike as one; `reachable` and `group_ladder` per row group, `scope_times` per row group and
+instant, and per request `admissible` and `filter_ladder`.
 
 What one would get wrong: rows outside the segments a contract reaches are never opened, so the ladder starts with the
 rows of those segments and its gates project and owner stop none; a count that depended on what else the frame holds
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from .gate_predicates import COLUMNS, LAST_ACCESS, LAST_VISIBILITY, SegmentColum
 from .gates import GATES, NUMBER
 from .item_texts import text_bytes
 from .keys import flat, gathered
+from .ragged import starts_of
 from .schema import TIMESTAMP
 from .tables import (
     ADMISSIBLE,
@@ -33,6 +35,7 @@ from .tables import (
     GATED_ROWS,
     GROUP_LADDER,
     REACHABLE,
+    SCOPE_GROUPS,
     SCOPE_TIMES,
     Admissible,
     ContractBounds,
@@ -52,6 +55,7 @@ _TIMELESS = [gate.number for gate in GATES if gate.gate_class != "time"]
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _PAIRS_AT_ONCE = 1 << 20
 """(instant, row) pairs judged together: about 60 MB."""
+_NO_ROWS = np.empty(0, dtype=np.int8)
 
 
 def gated_rows(
@@ -62,11 +66,15 @@ def gated_rows(
     segments: Segments,
     row_index: RowIndex,
 ) -> GatedRows:
-    """Every row of the segments each scope group reads, by group and row, with the first gate, time apart, that stops it."""
+    """Every segment each scope group reads, by group and row, with the first gate, time apart, that stops each row.
+
+    Outcomes are compared by SHA-256; of groups that fare alike only the first lists them.
+    """
     columns = evidence.select(list(COLUMNS))
     opened: dict[int, SegmentColumns] = {}
     spans = segments.select(["owner_project", "owner_user", "row_start", "row_end"]).to_pylist()
-    groups, rows, stops = [], [], []
+    first: dict[tuple[Any, ...], int] = {}
+    groups, starts, same, lists = [], [], [], []
     for group, contract, bounds in _leaders(contracts, contract_bounds, scope_groups):
         parts = []
         for position, span in enumerate(spans):
@@ -77,31 +85,59 @@ def gated_rows(
                 opened[position] = SegmentColumns(columns.slice(start, end - start))
             parts.append((start, opened[position], first_stops(opened[position], contract, opening)))
         _shadow(parts, contract, row_index)
-        for start, segment, codes in parts:
-            groups.append(np.full(segment.rows, group, dtype=np.int32))
-            rows.append(np.arange(start, start + segment.rows, dtype=np.int64))
-            stops.append(codes.astype(np.int32))
+        outcome = tuple((start, hashlib.sha256(codes).digest()) for start, _, codes in parts)
+        alike = first.setdefault(outcome, group)
+        for start, codes in [(start, codes) for start, _, codes in parts] or [(0, _NO_ROWS)]:
+            groups.append(group)
+            starts.append(start)
+            same.append(alike)
+            lists.append(codes if alike == group else _NO_ROWS)
+    offsets = pa.array(starts_of(np.array([len(codes) for codes in lists], dtype=np.int64)))
     return GATED_ROWS.build(
         {
-            "scope_group": _joined(groups, np.int32),
-            "row": _joined(rows, np.int64),
-            "stopped_by": _joined(stops, np.int32),
+            "scope_group": np.array(groups, dtype=np.int32),
+            "row_start": np.array(starts, dtype=np.int64),
+            "same_as": np.array(same, dtype=np.int32),
+            "stopped_by": pa.LargeListArray.from_arrays(offsets, pa.array(_joined(lists, np.int8))),
+        }
+    )
+
+
+def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
+    """The scope groups by request id, numbered anew: those that read the same rows with the same outcome are one.
+
+    Branches that no row names, say, divide requests but not rows; what follows is worked out once for all of them.
+    """
+    spoken, number = _row_groups(gated_rows)
+    group = scope_groups["scope_group"].to_numpy()
+    return SCOPE_GROUPS.build(
+        {
+            "request_id": scope_groups["request_id"],
+            "scope_group": np.where(group >= 0, np.append(number, -1)[group], -1).astype(np.int32),
+            "leader": np.asarray(scope_groups["leader"]) & np.isin(group, spoken),
         }
     )
 
 
 def reachable(gated_rows: GatedRows) -> Reachable:
-    """The rows that pass every access gate, by scope group and row, with the visibility gate that withholds each."""
-    stopped = gated_rows["stopped_by"].to_numpy()
-    kept = gated_rows.filter(pa.array((stopped == 0) | (stopped > LAST_ACCESS)))
-    return REACHABLE.build({"scope_group": kept["scope_group"], "row": kept["row"], "withheld_by": kept["stopped_by"]})
+    """The rows that pass every access gate, by row group and row, with the visibility gate that withholds each."""
+    count = int(sum(np.count_nonzero(_passes_access(codes)) for _, _, codes in _listed(gated_rows)))
+    group, row, withheld = (np.empty(count, dtype=dtype) for dtype in (np.int32, np.int64, np.int32))
+    low = 0
+    for number, start, codes in _listed(gated_rows):
+        local = np.flatnonzero(_passes_access(codes))
+        part = slice(low, low + len(local))
+        group[part], row[part], withheld[part] = number, local + start, codes[local]
+        low += len(local)
+    return REACHABLE.build({"scope_group": group, "row": row, "withheld_by": withheld})
 
 
-def group_ladder(gated_rows: GatedRows, scope_groups: ScopeGroups) -> GroupLadder:
-    """Rows considered and admitted by each access and visibility gate, by scope group and gate."""
-    count = _group_count(scope_groups)
-    cell = gated_rows["scope_group"].to_numpy() * (LAST_VISIBILITY + 1) + gated_rows["stopped_by"].to_numpy()
-    stopped = np.bincount(cell, minlength=count * (LAST_VISIBILITY + 1)).reshape(count, LAST_VISIBILITY + 1)
+def group_ladder(gated_rows: GatedRows) -> GroupLadder:
+    """Rows considered and admitted by each access and visibility gate, by row group and gate."""
+    count = len(_row_groups(gated_rows)[0])
+    stopped = np.zeros((count, LAST_VISIBILITY + 1), dtype=np.int64)
+    for number, _, codes in _listed(gated_rows):
+        stopped[number] += np.bincount(codes, minlength=LAST_VISIBILITY + 1)
     admitted = stopped.sum(axis=1, keepdims=True) - np.cumsum(stopped[:, _TIMELESS], axis=1)
     return GROUP_LADDER.build(
         {
@@ -114,22 +150,27 @@ def group_ladder(gated_rows: GatedRows, scope_groups: ScopeGroups) -> GroupLadde
 
 
 def scope_times(
-    contracts: Contracts, scope_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
+    contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
 ) -> ScopeTimes:
-    """Each distinct instant and window of a scope group, by group and instant, with the rows that pass every gate then.
+    """Each distinct instant and window of a row group, by group and instant, with the rows that pass every gate then.
 
     `row_digest` is over the whole ids, each with a line end after it, in order.
     """
-    instants, _ = _instants(contracts, scope_groups)
+    instants, _ = _instants(contracts, row_groups)
     group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
-    row_bounds = np.searchsorted(group, np.arange(_group_count(scope_groups) + 1))
+    row_bounds = np.searchsorted(group, np.arange(_group_count(row_groups) + 1))
+    by_id = np.unique(row[withheld == 0])
+    by_id = by_id[np.argsort(row_index.id_rank[by_id])]
+    lines, own = _lines(gathered(evidence["evidence_id"], by_id)), np.zeros(len(row_index.id_rank), dtype=bool)
     rows, lengths, digests = (np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), [])
     stopped = np.zeros((len(instants), len(_TIME)), dtype=np.int64)
     for number, positions in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
         members = slice(row_bounds[number], row_bounds[number + 1])
-        visible = row[members][withheld[members] == 0]
-        visible = visible[np.argsort(row_index.id_rank[visible])]
-        lines, length = _lines(gathered(evidence["evidence_id"], visible)), row_index.length[visible]
+        own[:] = False
+        own[row[members][withheld[members] == 0]] = True
+        place = np.flatnonzero(own[by_id])
+        visible = by_id[place]
+        length = row_index.length[visible]
         for part in _chunks(list(positions), len(visible)):
             _, as_of, start, end = instants[part].T
             codes = time_grid(row_index, visible, as_of, start, end)
@@ -137,7 +178,7 @@ def scope_times(
                 passed = code == 0
                 rows[position] = np.count_nonzero(passed)
                 lengths[position] = length[passed].sum()
-                digests.append(hashlib.sha256(text_bytes(lines.filter(pa.array(passed)))[1].data).hexdigest())
+                digests.append(hashlib.sha256(text_bytes(lines.take(pa.array(place[passed])))[1].data).hexdigest())
                 stopped[position] = np.bincount(code, minlength=len(GATES) + 1)[_TIME]
     return SCOPE_TIMES.build(
         {
@@ -156,14 +197,15 @@ def scope_times(
 def admissible(
     contracts: Contracts,
     scope_groups: ScopeGroups,
+    row_groups: ScopeGroups,
     scope_times: ScopeTimes,
     reachable: Reachable,
     segments: Segments,
 ) -> Admissible:
     """A(r) of each request as counts and a digest, by request id; a denied request has none."""
-    _, moment = _instants(contracts, scope_groups)
-    group = flat(scope_groups["scope_group"]).to_numpy()
-    sizes = np.bincount(reachable["scope_group"].to_numpy(), minlength=_group_count(scope_groups))
+    _, moment = _instants(contracts, row_groups)
+    group = flat(row_groups["scope_group"]).to_numpy()
+    sizes = np.bincount(reachable["scope_group"].to_numpy(), minlength=_group_count(row_groups))
     judged = pa.array(moment, mask=moment < 0)
     rows = scope_times["rows"].take(judged).fill_null(0).to_numpy()
     within = np.append(sizes, 0)[group]
@@ -172,7 +214,7 @@ def admissible(
     return ADMISSIBLE.build(
         {
             "request_id": contracts["request_id"],
-            "scope_group": group,
+            "scope_group": scope_groups["scope_group"],
             "segments": names.take(pa.array(np.where(group < 0, len(sizes), group))),
             "rows": rows,
             "total_length": scope_times["total_length"].take(judged).fill_null(0),
@@ -183,12 +225,12 @@ def admissible(
 
 
 def filter_ladder(
-    contracts: Contracts, scope_groups: ScopeGroups, scope_times: ScopeTimes, group_ladder: GroupLadder
+    contracts: Contracts, row_groups: ScopeGroups, scope_times: ScopeTimes, group_ladder: GroupLadder
 ) -> FilterLadder:
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
-    _, moment = _instants(contracts, scope_groups)
+    _, moment = _instants(contracts, row_groups)
     open_ = np.flatnonzero(moment >= 0)
-    group = scope_groups["scope_group"].to_numpy()[open_]
+    group = row_groups["scope_group"].to_numpy()[open_]
     timeless = [group_ladder[n].to_numpy().reshape(-1, len(_TIMELESS))[group] for n in ("considered", "admitted")]
     stopped = flat(scope_times["stopped"]).flatten().to_numpy().reshape(-1, len(_TIME))[moment[open_]]
     after = timeless[1][:, -1:] - np.cumsum(stopped, axis=1)
@@ -281,12 +323,38 @@ def _chunks(positions: list[int], rows: int) -> Iterator[list[int]]:
 
 def _segments_read(reachable: pa.Table, segments: pa.Table, groups: int) -> pa.ListArray:
     """Ids of the segments with a reachable row, per group and in frame order; last, an empty list."""
-    segment = np.searchsorted(segments["row_start"].to_numpy(), reachable["row"].to_numpy(), side="right") - 1
-    count = max(segments.num_rows, 1)
-    pair = np.unique(reachable["scope_group"].to_numpy().astype(np.int64) * count + segment)
-    offsets = np.searchsorted(pair, np.arange(groups + 1) * count)
-    offsets = pa.array(np.append(offsets, offsets[-1]).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, flat(segments["segment_id"]).take(pa.array(pair % count)))
+    starts, ends = segments["row_start"].to_numpy(), segments["row_end"].to_numpy()
+    row = reachable["row"].to_numpy()
+    bounds = np.searchsorted(reachable["scope_group"].to_numpy(), np.arange(groups + 1))
+    held = []
+    for low, high in pairwise(bounds):
+        own = row[low:high]
+        held.append(np.flatnonzero(np.searchsorted(own, starts) < np.searchsorted(own, ends)))
+    offsets = starts_of(np.array([*(len(part) for part in held), 0], dtype=np.int64)).astype(np.int32)
+    ids = flat(segments["segment_id"]).take(pa.array(_joined(held, np.int64)))
+    return pa.ListArray.from_arrays(pa.array(offsets), ids)
+
+
+def _row_groups(gated_rows: pa.Table) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The groups that list rows, ascending, and the row group of every scope group: the place of its own among them."""
+    group, same = gated_rows["scope_group"].to_numpy(), gated_rows["same_as"].to_numpy()
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    return np.unique(same[first], return_inverse=True)
+
+
+def _listed(gated_rows: pa.Table) -> Iterator[tuple[int, int, NDArray[np.int8]]]:
+    """Row group, first row and outcome of every segment that is listed."""
+    spoken, _ = _row_groups(gated_rows)
+    group, start = gated_rows["scope_group"].to_numpy(), gated_rows["row_start"].to_numpy()
+    lists = flat(gated_rows["stopped_by"])
+    codes, offsets = lists.values.to_numpy(), lists.offsets.to_numpy()
+    for place in np.flatnonzero(np.diff(offsets)):
+        number = int(np.searchsorted(spoken, group[place]))
+        yield number, int(start[place]), codes[offsets[place] : offsets[place + 1]]
+
+
+def _passes_access(codes: NDArray[np.int8]) -> NDArray[np.bool_]:
+    return (codes == 0) | (codes > LAST_ACCESS)
 
 
 def _group_count(scope_groups: pa.Table) -> int:

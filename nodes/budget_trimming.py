@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .digests import text_sha256
-from .greedy_fit import LIMITS, TOKENS, Budgets, Costs, Fit, fit
+from .greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
-from .keys import flat, gathered, objects, pair_codes, pair_positions, positions, take_or
+from .keys import flat, gathered, objects, pair_codes, pair_positions, positions, rank_within, take_or
 from .recall_scope import codes_of
 from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
@@ -52,7 +52,10 @@ def fits(
     placements: Placements,
     counters: Counters,
 ) -> Fits:
-    """Every item that reached trimming, by request and position: what of its text fits, and which limit bound."""
+    """Every item that reached trimming, by request and position: what of its text fits, and which limit bound.
+
+    `fact_checks` is empty as yet and ignored: see `fact_verification`.
+    """
     kept = packs.filter(packs["kept"])
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
@@ -63,20 +66,23 @@ def fits(
     brief = pa.array(shapes[owner] == "model-brief")
     heading = pc.if_else(brief, group_lines(kinds), pa.scalar("", pa.large_string()))
     shown = fenced(work.shape)
+    # Any member may be the first shown, and then names the section: each is measured, and the longest is reserved.
     # Most requests print the same rows the same way: each way is measured once.
     items = work.worst_case()
+    member = texts.item
     _, one, way = np.unique(
-        codes_of([*items.ways(), pa.array(budgets.which[owner])]), return_index=True, return_inverse=True
+        codes_of([*items.ways(), pa.array(budgets.which[owner[member]])]), return_index=True, return_inverse=True
     )
-    at = pa.array(one)
+    at = pa.array(member[one])
     costs = Costs.of(
         printed(items.take(one), evidence),
         heading.take(at),
         kinds.take(at),
         counters,
         budgets.names,
-        budgets.which[owner[one]],
-    ).take(way)
+        budgets.which[owner[member[one]]],
+    )
+    costs = costs.take(way).most(texts.first)
     result = _counted_whole(fit(owner, texts, costs, budgets, counters), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)
@@ -106,10 +112,10 @@ def fits(
                 pc.add(texts.byte_start, pa.array(np.where(shown, result.end, texts.size))),
                 pa.scalar(None, pa.int64()),
             ),
-            "merged_rows": _shown_rows(texts, result, shown, kept.num_rows),
+            "merged_rows": _shown_rows(texts, _shown(texts, result, shown), kept.num_rows),
             "form": work.forms(result),
             "conflict_note": work.conflict_notes(result.number),
-            "bound_by": pa.array(list(LIMITS)).take(pa.array(result.bound, mask=result.bound < 0)),
+            "bound_by": pa.array(list(BUDGET_LIMITS)).take(pa.array(result.bound, mask=result.bound < 0)),
         }
     )
 
@@ -189,31 +195,37 @@ class _Work:
         self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
 
     def worst_case(self) -> Items:
-        """Every item with the longest label, line number and notes that it may get."""
+        """Every member of every item as the first shown, with the longest label, line number and notes that it may get."""
+        member = self.texts.item
         count = np.bincount(self.owner, minlength=self.requests)
         widest = 10 ** np.char.str_len(count.astype(str)).astype(np.int64) - 1
         form = np.where(self.form == "full", "excerpt", self.form)
-        return self._items(np.arange(len(self.owner)), widest[self.owner], self.texts.line_end, form, self.disputed)
+        line = self.texts.line_end.take(pa.array(member))
+        return self._items(
+            member, self.texts.member_row, widest[self.owner[member]], line, form[member], self.disputed[member]
+        )
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
         """The chosen items as they will stand in their blocks, and their texts."""
         index = np.flatnonzero(result.number)
         index = index[np.lexsort((self.places(result.number)[index], self.owner[index]))]
-        line = pc.add(self.texts.line_start, pa.array(result.lines_before))
+        at = pa.array(index)
+        line = pc.add(self.texts.line_start, pa.array(result.lines_before)).take(at)
         notes = self.conflict_notes(result.number)
+        here = _shown(self.texts, result, fenced(self.shape))
+        first = self.texts.member_row[_first_shown(self.texts, here)]
         items = self._items(
-            index, result.number[index], line.take(pa.array(index)), objects(self.forms(result))[index], notes[index]
+            index, first[index], result.number[index], line, objects(self.forms(result))[index], notes[index]
         )
-        return items, slices(self.texts.text, result.start, result.end).take(pa.array(index))
+        return items, slices(self.texts.text, result.start, result.end).take(at)
 
     def places(self, number: Int) -> Int:
         """Place in the block: order of choice, in a model-brief inside the groups; 0 = dropped."""
         index = np.flatnonzero(number)
         group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
         order = index[np.lexsort((number[index], group, self.owner[index]))]
-        starts = np.flatnonzero(np.diff(self.owner[order], prepend=-1) != 0)
         place = np.zeros(len(number), dtype=np.int64)
-        place[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
+        place[order] = rank_within(self.owner[order]) + 1
         return place
 
     def forms(self, result: Fit) -> pa.Array:
@@ -227,7 +239,13 @@ class _Work:
         return self.disputed & (shown[self.dispute] < 2)
 
     def _items(
-        self, index: Int, number: Int, line: pa.Array, form: NDArray[np.object_], note: NDArray[np.bool_]
+        self,
+        index: Int,
+        first_row: Int,
+        number: Int,
+        line: pa.Array,
+        form: NDArray[np.object_],
+        note: NDArray[np.bool_],
     ) -> Items:
         at = pa.array(index)
         return Items(
@@ -235,6 +253,7 @@ class _Work:
             row=flat(self.kept["row"]).take(at),
             number=number,
             line=line,
+            section=gathered(self.evidence["section"], first_row),
             form=pa.array(form.astype(object), pa.string()),
             standing=flat(self.kept["standing"]).take(at),
             conflict_note=pa.array(note),
@@ -269,12 +288,25 @@ def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:
     return take_or(ranked["selected_reason"], at)
 
 
-def _shown_rows(texts: ItemTexts, result: Fit, fenced: NDArray[np.bool_], count: int) -> pa.ListArray:
-    """Of each item the members of which something is shown; all of them where it is cited whole."""
+def _shown(texts: ItemTexts, result: Fit, fenced: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The members of which something is shown; all those of an item that is cited whole."""
     after = np.append(texts.start[1:], 0)[: len(texts.start)]
     last = np.append(np.diff(texts.item) != 0, True)[: len(texts.item)]
     after = np.where(last, texts.size[texts.item], after)
-    here = ~fenced[texts.item] | ((texts.start < result.end[texts.item]) & (after > result.start[texts.item]))
+    return ~fenced[texts.item] | ((texts.start < result.end[texts.item]) & (after > result.start[texts.item]))
+
+
+def _first_shown(texts: ItemTexts, here: NDArray[np.bool_]) -> Int:
+    """The first member shown of each item; of one of which nothing is, its first."""
+    members = np.arange(len(here))
+    if not len(members):
+        return members
+    first = np.minimum.reduceat(np.where(here, members, len(members)), texts.first)
+    return np.where(first < len(members), first, texts.first)
+
+
+def _shown_rows(texts: ItemTexts, here: NDArray[np.bool_], count: int) -> pa.ListArray:
+    """The ids of the members shown, by item."""
     offsets = np.zeros(count + 1, dtype=np.int32)
     np.cumsum(np.bincount(texts.item[here], minlength=count), out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), texts.member_id.filter(pa.array(here)))

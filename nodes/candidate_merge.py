@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from .keys import gathered, positions, rank_within
+from .keys import first_of_runs, gathered, positions, rank_within
 from .numbers import quantise
 from .recall_scope import Bool, Float, Int, numbers
 from .recall_selection import VIA
@@ -40,8 +40,7 @@ class Fusion:
         """Group hits and add 1 / (60 + rank) over sub-queries and lanes, each share a multiple of 2**-30."""
         order = np.lexsort((row, request))
         request, row = request[order], row[order]
-        new = np.diff(request, prepend=-1).astype(bool) | np.diff(row, prepend=-1).astype(bool)
-        first = np.flatnonzero(new)
+        first = first_of_runs(request, row)
         share = quantise(1.0 / (FUSION_K + rank[order]))
         score = np.add.reduceat(share, first) if len(first) else np.empty(0)
         return cls(order, np.append(first, len(order)), request[first], row[first], score)

@@ -48,113 +48,61 @@ from .vocabulary import INTENTS
 _INTENTS = tuple(sorted(INTENTS.values))
 
 
-def lexical_hits(
-    lanes: tuple,
-    bm25: Bm25,
+def recall_tables(
     contracts: Contracts,
-    scope_groups: ScopeGroups,
+    row_groups: ScopeGroups,
     reachable: Reachable,
     admissible: Admissible,
     segments: Segments,
     evidence: Evidence,
     row_index: RowIndex,
-    postings: PostingIndex,
     sub_queries: SubQueries,
-    query_terms: QueryTerms,
+) -> RecallTables:
+    """What every lane reads, as one value: clocks, groups and statistics are worked out once per shard."""
+    return RecallTables(contracts, row_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+
+
+def lexical_hits(
+    lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
 ) -> Hits:
     """The rows with the best BM25 per sub-query, by sub-query and rank; df, N and avgdl are those of A(r)."""
-    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
-    found = recall_terms(tables, query_terms, postings, "lexical", bm25) if "lexical" in lanes else _nothing()
-    return hit_table(tables, "lexical", found)
+    found = recall_terms(recall_tables, query_terms, postings, "lexical", bm25) if "lexical" in lanes else _nothing()
+    return hit_table(recall_tables, "lexical", found)
 
 
 def exact_hits(
-    lanes: tuple,
-    bm25: Bm25,
-    contracts: Contracts,
-    scope_groups: ScopeGroups,
-    reachable: Reachable,
-    admissible: Admissible,
-    segments: Segments,
-    evidence: Evidence,
-    row_index: RowIndex,
-    postings: PostingIndex,
-    sub_queries: SubQueries,
-    query_terms: QueryTerms,
+    lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
 ) -> Hits:
     """The rows whose id the request names, by sub-query and rank."""
-    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
-    found = recall_terms(tables, query_terms, postings, "exact", bm25) if "exact" in lanes else _nothing()
-    return hit_table(tables, "exact", found)
+    found = recall_terms(recall_tables, query_terms, postings, "exact", bm25) if "exact" in lanes else _nothing()
+    return hit_table(recall_tables, "exact", found)
 
 
-def symbol_hits(
-    lanes: tuple,
-    contracts: Contracts,
-    scope_groups: ScopeGroups,
-    reachable: Reachable,
-    admissible: Admissible,
-    segments: Segments,
-    evidence: Evidence,
-    row_index: RowIndex,
-    postings: PostingIndex,
-    sub_queries: SubQueries,
-    query_terms: QueryTerms,
-) -> Hits:
+def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex, query_terms: QueryTerms) -> Hits:
     """The rows that define, mention or are the file of what the request names, and one hop of calls, by rank."""
-    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
-    found = recall_symbols(tables, query_terms, postings) if "symbol" in lanes else _nothing()
-    return hit_table(tables, "symbol", found)
+    found = recall_symbols(recall_tables, query_terms, postings) if "symbol" in lanes else _nothing()
+    return hit_table(recall_tables, "symbol", found)
 
 
 def semantic_hits(
-    lanes: tuple,
-    contracts: Contracts,
-    scope_groups: ScopeGroups,
-    reachable: Reachable,
-    admissible: Admissible,
-    segments: Segments,
-    evidence: Evidence,
-    row_index: RowIndex,
-    sub_queries: SubQueries,
-    query_vectors: QueryVectors,
-    vectors: VectorIndex | None,
+    lanes: tuple, recall_tables: RecallTables, query_vectors: QueryVectors, vectors: VectorIndex | None
 ) -> Hits:
     """The admissible rows nearest to each sub-query's vector, by sub-query and rank; none without an encoder."""
-    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
     if vectors is None or "semantic" not in lanes:
-        return hit_table(tables, "semantic", _nothing())
-    return hit_table(tables, "semantic", recall_vectors(tables, query_vectors, vectors))
+        return hit_table(recall_tables, "semantic", _nothing())
+    return hit_table(recall_tables, "semantic", recall_vectors(recall_tables, query_vectors, vectors))
 
 
-def recent_hits(
-    lanes: tuple,
-    contracts: Contracts,
-    scope_groups: ScopeGroups,
-    reachable: Reachable,
-    admissible: Admissible,
-    segments: Segments,
-    evidence: Evidence,
-    row_index: RowIndex,
-    sub_queries: SubQueries,
-) -> Hits:
+def recent_hits(lanes: tuple, recall_tables: RecallTables) -> Hits:
     """The newest admissible rows of each sub-query's sources and kinds, by sub-query and rank."""
-    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
-    return hit_table(tables, "recent", recall_newest(tables) if "recent" in lanes else _nothing())
+    return hit_table(recall_tables, "recent", recall_newest(recall_tables) if "recent" in lanes else _nothing())
 
 
 def expansion_hits(
     lanes: tuple,
-    contracts: Contracts,
-    scope_groups: ScopeGroups,
-    reachable: Reachable,
-    admissible: Admissible,
-    segments: Segments,
-    evidence: Evidence,
+    recall_tables: RecallTables,
     placements: Placements,
-    row_index: RowIndex,
     postings: PostingIndex,
-    sub_queries: SubQueries,
     lexical_hits: Hits,
     semantic_hits: Hits,
     symbol_hits: Hits,
@@ -162,12 +110,15 @@ def expansion_hits(
     exact_hits: Hits,
 ) -> Hits:
     """Neighbours, parents, conflict partners and superseding records of the best hits, by sub-query and rank."""
-    tables = RecallTables(contracts, scope_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
     if "expansion" not in lanes:
-        return hit_table(tables, "expansion", _nothing())
-    known, rank = _all_found(sub_queries, [lexical_hits, semantic_hits, symbol_hits, recent_hits, exact_hits])
-    seeds, seed_rank = _seeds(tables, known, rank)
-    return hit_table(tables, "expansion", recall_expansion(tables, seeds, seed_rank, known, postings, placements))
+        return hit_table(recall_tables, "expansion", _nothing())
+    known, rank = _all_found(
+        recall_tables.sub_queries, [lexical_hits, semantic_hits, symbol_hits, recent_hits, exact_hits]
+    )
+    seeds, seed_rank = _seeds(recall_tables, known, rank)
+    return hit_table(
+        recall_tables, "expansion", recall_expansion(recall_tables, seeds, seed_rank, known, postings, placements)
+    )
 
 
 def hits(

@@ -3,22 +3,26 @@
 Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block.
 
 What one would otherwise get wrong: lines and bytes are those of the text *shown*. A cut item starts later or ends
-earlier than its row. `text_sha256` is that of the leading row as stored, `visible_sha256` that of what is visible.
+earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
+leading row as stored, `visible_sha256` that of what is visible.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .item_texts import resolvable
-from .keys import flags_at, flat, gathered, positions
+from .keys import flags_at, flat, gathered, pair_positions, positions
 from .rendering import authority_words, locators
-from .tables import CITATIONS, Citations, Contracts, Evidence, Placements, Trimmed
+from .tables import CITATIONS, Citations, Contracts, Evidence, Packs, Placements, Trimmed
 
 
-def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placements: Placements) -> Citations:
-    """The citation map, by request and place in the block.
+def citations(
+    trimmed: Trimmed, packs: Packs, contracts: Contracts, evidence: Evidence, placements: Placements
+) -> Citations:
+    """The citation map, by request and place in the block. A locator names the first line shown, and its section.
 
     Where the contract requires citations, what does not resolve is left out, and with it its item.
     """
@@ -26,10 +30,11 @@ def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placem
     stored = {
         name: gathered(evidence[name], row)
         for name in (
-            "source_id", "path", "title", "section", "text_sha256", "authority", "evidence_kind", "captured_time",
+            "source_id", "path", "title", "text_sha256", "authority", "evidence_kind", "captured_time",
             "source_refs",
         )
     }  # fmt: skip
+    stored["section"] = gathered(evidence["section"], _first_rows(trimmed, packs))
     version = gathered(placements["version"], placement)
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
     resolves = resolvable(line, byte, version, stored["path"], stored["text_sha256"])
@@ -39,9 +44,7 @@ def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placem
             **{name: trimmed[name] for name in shared},
             **{name: column for name, column in stored.items() if name not in ("title", "authority")},
             "version": version,
-            "locator": pc.cast(
-                locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"]), pa.string()
-            ),
+            "locator": locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"]),
             "visible_sha256": trimmed["visible_sha256"],
             "authority": authority_words(stored["authority"]),
             "standing": trimmed["standing"],
@@ -50,3 +53,15 @@ def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placem
     )
     required = flags_at(contracts["require_citation"], positions(trimmed["request_id"], contracts["request_id"]))
     return table.filter(pc.or_(resolves, pa.array(~required)))
+
+
+def _first_rows(trimmed: pa.Table, packs: pa.Table) -> pa.Array:
+    """The frame row of the first row shown of each item; of an item of which no text is shown, its leading row."""
+    listed = flat(trimmed["merged_rows"])
+    some = np.flatnonzero(np.asarray(pc.list_value_length(listed)))
+    first = pc.list_element(listed.take(pa.array(some)), 0)
+    known = (packs["request_id"], packs["evidence_id"])
+    at = pair_positions((flat(trimmed["request_id"]).take(pa.array(some)), first), known)
+    rows = trimmed["row"].to_numpy().copy()
+    rows[some] = packs["row"].to_numpy()[at]
+    return pa.array(rows)

@@ -44,6 +44,7 @@ def blocks(
         row=flat(shown["row"]),
         number=np.asarray(number),
         line=flat(shown["line_start"]),
+        section=flat(citations["section"]).take(pa.array(cited[cited >= 0])),
         form=flat(shown["form"]),
         standing=flat(shown["standing"]),
         conflict_note=flat(shown["conflict_note"]),

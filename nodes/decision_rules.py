@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 from .gates import GATES, HIDING
 from .keys import flags_at, flat, objects, pair_codes, positions, take_or
 
-LIMITS = {
+PACK_RULES = {
     "unverified_cap": "max_unverified_items",
     "source_cap": "max_items_per_source",
-    "budget_items": "max_items",
-    "budget_tokens": "max_tokens",
-    "budget_part": "max_chunk_tokens",
     "citation_unresolved": "require_citation",
 }
-"""What decided, for reasons that a limit of the contract gives."""
+"""What decided, for reasons of packing that a field of the contract gives."""
 
 BUDGET_REASONS = {
     "max_items": "budget_items",
@@ -32,11 +29,7 @@ BUDGET_REASONS = {
 
 PACK_STAGES = {
     "low_score": "select",
-    "below_overlap_floor": "select",
-    "diversity_cut": "select",
     "unverified_cap": "select",
-    "budget_items": "select",
-    "stale": "select",
     "citation_unresolved": "cite",
 }
 """Stage of a row that packing dropped, by reason; every other reason builds items and is stage `pack`."""
@@ -44,8 +37,6 @@ PACK_STAGES = {
 WORDS = {
     "merged": "shown as part of the item it was merged into",
     "low_score": "ranked below the items that were chosen",
-    "below_overlap_floor": "shares too little with the question",
-    "diversity_cut": "another item already says this kind of thing",
     "duplicate": "the same text stands in another item",
     "near_duplicate": "nearly the same text stands in another item",
     "unverified_cap": "the cap on unverified items was reached",
@@ -53,7 +44,6 @@ WORDS = {
     "budget_items": "the limit on items was reached",
     "budget_tokens": "the limit on the block's size was reached",
     "budget_part": "the limit on one item's size left nothing of it",
-    "conflict_downrank": "a competing claim took its place",
     "citation_unresolved": "its citation does not resolve",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
 }
@@ -82,9 +72,11 @@ def decision_columns(
     )  # fmt: skip
     of_verdicts, of_ranked, of_packs, of_bounded, of_leads, of_members, of_trimmed, of_trims, of_citations = others
     verdict, rank, pack = (positions(keys, codes) for codes in (of_verdicts, of_ranked, of_packs))
-    kept = flags_at(packs["kept"], pack)
-    lead_of_pack = np.where(np.asarray(flat(packs["merged_into"]).is_valid()), positions(of_leads, of_packs), -1)
-    lead = np.where(kept, pack, np.where(pack >= 0, lead_of_pack[pack] if packs.num_rows else -1, -1))
+    # A merged row shares its item's fate, the item's own reason included; a duplicate has a fate of its own.
+    merged = np.asarray(pc.equal(flat(packs["reason_code"]), "merged").fill_null(False))
+    leading = np.where(merged, positions(of_leads, of_packs), np.arange(packs.num_rows))
+    lead = np.where(pack >= 0, leading[pack], -1) if packs.num_rows else pack
+    kept = flags_at(packs["kept"], lead)
     lead_keys = take_or(of_packs, lead)
     item, cut, citation = (positions(lead_keys, codes) for codes in (of_trimmed, of_trims, of_citations))
     shown = positions(keys, of_members) >= 0
@@ -94,7 +86,7 @@ def decision_columns(
     bounded_in = positions(keys, of_bounded) >= 0
     gate = objects(take_or(verdicts["decided_by"], verdict))
     gate_reason = objects(take_or(verdicts["reason_code"], verdict))
-    pack_reason = objects(take_or(packs["reason_code"], pack))
+    pack_reason = objects(take_or(packs["reason_code"], lead))
     pack_reason = np.where(pack_reason == None, "low_score", pack_reason)  # noqa: E711 - element-wise
     bound_by = objects(take_or(trims["bound_by"], cut))
     trim_reason = _mapped(bound_by, BUDGET_REASONS, "budget_tokens")
@@ -104,8 +96,8 @@ def decision_columns(
         (~bounded_in, "rejected", "gate", "walls", "wall_disagreement"),
         (rank < 0, "rejected", "rank", None, "low_score"),
         (pack < 0, "rejected", "select", None, "low_score"),
-        (lead < 0, "rejected", _mapped(pack_reason, PACK_STAGES, "pack"),
-         _mapped(pack_reason, LIMITS, None), pack_reason),
+        (~kept, "rejected", _mapped(pack_reason, PACK_STAGES, "pack"),
+         _mapped(pack_reason, PACK_RULES, None), pack_reason),
         (item < 0, "rejected", "trim", bound_by, trim_reason),
         (~cited, "rejected", "cite", "require_citation", "citation_unresolved"),
         (~own & ~shown, "rejected", "trim", bound_by, trim_reason),

@@ -59,15 +59,30 @@ def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     return hashed.take(encoded.indices)
 
 
+def is_stored(type_: pa.DataType) -> bool:
+    """Whether a free-text column of this type holds hashes, as a run stores it, and not texts."""
+    return pa.types.is_string(type_.value_type if is_list(type_) else type_)
+
+
+def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A free-text column in stored form: SHA-256 of each text, or of each item of each list; null stays null."""
+    array = plain(column)
+    if not is_list(array.type):
+        return text_sha256(array)
+    counts, texts = items(array)
+    ends = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
+    return pa.ListArray.from_arrays(ends, text_sha256(texts), mask=pc.is_null(array))
+
+
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
-    """The table as a run stores it: each free-text column holds SHA-256 hex digits, type string, instead of texts.
+    """The table as a run stores it: free-text columns hold SHA-256 hex digits, type string, in place of texts.
 
     A table that is already in stored form comes back unchanged.
     """
     for index, (name, column) in enumerate(declared.columns.items()):
-        if column.free_text and table.schema.field(name).type != pa.string():
-            field = pa.field(name, pa.string(), column.nullable)
-            table = table.set_column(index, field, text_sha256(table[name]))
+        if column.free_text and not is_stored(table.schema.field(name).type):
+            values = hashed(table[name])
+            table = table.set_column(index, pa.field(name, values.type, column.nullable), values)
     return table
 
 
@@ -156,8 +171,8 @@ def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, _Colu
     found = {}
     for name in covered:
         column, array = declared.columns[name], plain(table[name])
-        if column.free_text and array.type != pa.string():
-            array = text_sha256(array)
+        if column.free_text and not is_stored(array.type):
+            array = hashed(array)
         if array.null_count and not column.nullable:
             raise SchemaError(f"Expected a value in every row, got nulls - at {declared.name}.{name}")
         found[name] = array, column.nullable

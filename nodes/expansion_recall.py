@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from .frames import PostingIndex, posting_keys
 from .index_keys import conflict_keys, id_keys
-from .keys import gathered
+from .keys import first_of_runs, gathered
 from .numbers import quantise
 from .ragged import Ragged, starts_of
-from .recall_scope import Int, RecallTables, Scope, numbers, spread
+from .recall_scope import PAIRS, Int, RecallTables, Scope, numbers, slabs, spread
 from .recall_selection import VIA, Found, best_found
 
 SEEDS = 10
@@ -46,6 +46,8 @@ def recall_expansion(
     """
     request = tables.sub_request
     followed = np.flatnonzero(seed_rank < SEEDS)
+    width = len(tables.row_index.id_rank) + 1
+    taken = np.unique(request[known.sub] * width + known.row)
     parts = []
     for scope in tables.scopes("expansion"):
         own = followed[np.isin(seeds.sub[followed], scope.sub)]
@@ -61,8 +63,7 @@ def recall_expansion(
         clock, of_request = tables.clock
         passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
         passes &= ~scope.withheld[row] & (row != local[seed])
-        taken = np.unique(request[known.sub] * (len(tables.row_index.id_rank) + 1) + known.row)
-        passes &= ~np.isin(request[sub] * (len(tables.row_index.id_rank) + 1) + scope.rows[row], taken)
+        passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
         kept = np.flatnonzero(passes)
         share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
         score = quantise(seeds.score[own[seed[kept]]] * share)
@@ -88,26 +89,53 @@ def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached
 
 
 def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:
-    """The admissible rows before and after each seed in its document, as it stood at the request's as_of."""
+    """The admissible rows before and after each seed in its document, as it stood at the request's as_of.
+
+    Each document is put in order once per clock, however many seeds and requests look into it.
+    """
     tables = scope.tables
     document = scope.document
     by_document = np.argsort(document, kind="stable")
-    starts = starts_of(np.bincount(document))
-    of, at = spread(starts[document[local]], np.diff(starts)[document[local]])
-    member = by_document[at]
-    clock, of_request = tables.clock
+    sizes = np.bincount(document)
+    starts = starts_of(sizes)
+    within = np.empty(len(document), dtype=np.int64)
+    within[by_document] = np.arange(len(document)) - np.repeat(starts[:-1], sizes)
+    _, of_request = tables.clock
+    page, of_seed = np.unique(of_request[tables.sub_request[sub]] * len(sizes) + document[local], return_inverse=True)
+    at_clock, of_document = np.divmod(page, len(sizes))
+    by_page = np.argsort(of_seed, kind="stable")
+    first = np.searchsorted(of_seed[by_page], np.arange(len(page) + 1))
+    seeds, found = [], []
+    for low, high in slabs(sizes[of_document], PAIRS):
+        counts = sizes[of_document[low:high]]
+        of, at = spread(starts[of_document[low:high]], counts)
+        order, member = _in_order(scope, at_clock[low:high][of], by_document[at], of, placements)
+        place = np.full(len(of), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        seed = by_page[first[low] : first[high]]
+        here = place[(np.cumsum(counts) - counts)[of_seed[seed] - low] + within[local[seed]]]
+        for beside in (here - 1, here + 1):
+            inside = (here >= 0) & (beside >= 0) & (beside < len(order))
+            inside[inside] = of[order[beside[inside]]] == of_seed[seed[inside]] - low
+            seeds.append(seed[inside])
+            found.append(member[beside[inside]])
+    return _joined(seeds), _joined(found), "neighbour"
+
+
+def _in_order(scope: Scope, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:
+    """Of cells (a clock, a row of the scope, the page it belongs to) the admissible ones, by page, line and id; and
+    their rows."""
+    tables = scope.tables
     rows = scope.rows[member]
-    open_, placement = clock.judge(tables.row_index, of_request[tables.sub_request[sub[of]]], rows)
+    open_, placement = tables.clock[0].judge(tables.row_index, clock, rows)
     kept = np.flatnonzero(open_ & ~scope.withheld[member])
-    of, member, rows = of[kept], member[kept], rows[kept]
-    lines = gathered(placements["line_start"], placement[kept])
-    line = numbers(lines.fill_null(0))
-    order = np.lexsort((tables.row_index.id_rank[rows], line, of))
-    of, member = of[order], member[order]
-    here = np.flatnonzero(member == local[of])
-    before = here[(here > 0) & (of[np.maximum(here - 1, 0)] == of[here])]
-    after = here[(here + 1 < len(of)) & (of[np.minimum(here + 1, len(of) - 1)] == of[here])]
-    return np.concatenate([of[before], of[after]]), np.concatenate([member[before - 1], member[after + 1]]), "neighbour"
+    line = numbers(gathered(placements["line_start"], placement[kept]).fill_null(0))
+    order = kept[np.lexsort((tables.row_index.id_rank[rows[kept]], line, page[kept]))]
+    return order, member[order]
+
+
+def _joined(parts: list[Int]) -> Int:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
 def _flattened(reached: list[Reached]) -> tuple[Int, Int, Int]:
@@ -120,6 +148,5 @@ def _once(tables: RecallTables, found: Found) -> Found:
     """Each row once per request, by its best link and seed."""
     request = tables.sub_request[found.sub]
     order = np.lexsort((found.sub, found.via, -found.score, found.row, request))
-    new = np.diff(found.row[order], prepend=-1).astype(bool) | np.diff(request[order], prepend=-1).astype(bool)
-    order = order[new]
+    order = order[first_of_runs(found.row[order], request[order])]
     return Found.of(found.sub[order], found.row[order], found.score[order], via=found.via[order])

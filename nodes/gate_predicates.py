@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, NUMBER
-from .keys import flat
+from .keys import flat, truth
 from .list_columns import flattened
 from .selectors import SourcePairs, selected_pairs, source_pairs
 from .vocabulary import LIFECYCLES, ZONES
@@ -78,11 +78,11 @@ class SegmentColumns:
 
     @cached_property
     def hidden(self) -> Mask:
-        return ~_truth(pc.equal(self.column("declared_visibility"), "model-visible"))
+        return ~truth(pc.equal(self.column("declared_visibility"), "model-visible"))
 
     @cached_property
     def blocked(self) -> Mask:
-        return _truth(pc.equal(self.column("declared_safety"), "blocked"))
+        return truth(pc.equal(self.column("declared_safety"), "blocked"))
 
     @cached_property
     def named(self) -> dict[str, tuple[dict[str, int], Codes]]:
@@ -194,7 +194,3 @@ def _unaccepted(segment: SegmentColumns, accepted: Sequence[str]) -> Mask:
     memory = np.array([origin == "memory" for origin in segment.origin_classes], dtype=bool)
     unverified = segment.lifecycle != LIFECYCLES.values.index("verified")
     return stopped[segment.pairs.codes] | (memory[segment.pairs.codes] & unverified)
-
-
-def _truth(mask: pa.Array) -> Mask:
-    return mask.fill_null(False).to_numpy(zero_copy_only=False)

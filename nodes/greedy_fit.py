@@ -28,7 +28,7 @@ from .line_units import Units, focus_units, units_of
 from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
 from .token_counting import Counters
 
-LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
+BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
 """Names of `Fit.bound`'s codes, by position; -1 = none bound."""
 ITEMS, TOKENS, CHARS, CHUNK = range(4)
 
@@ -37,7 +37,7 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
-_STRIDE = 16
+_RANKS_AT_ONCE = 16
 """Ranks whose texts are measured together; later ones only for requests that still have room."""
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
@@ -60,7 +60,7 @@ class Budgets:
     def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
         """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
         encoded = contracts["tokenizer"].combine_chunks().dictionary_encode()
-        limits = {name: contracts[name].to_numpy().astype(np.int64) for name in LIMITS}
+        limits = {name: contracts[name].to_numpy().astype(np.int64) for name in BUDGET_LIMITS}
         limits["max_chunk_tokens"] = np.where(
             shapes == "model-brief", np.minimum(limits["max_chunk_tokens"], BRIEF_TOKENS), limits["max_chunk_tokens"]
         )
@@ -131,6 +131,13 @@ class Costs:
         """The costs of the items at `index`."""
         return Costs(**{name: values[index] for name, values in vars(self).items()})
 
+    def most(self, first: Int) -> Costs:
+        """The greatest cost of each item that may be printed in several ways; those of item `i` begin at `first[i]`."""
+        found = vars(self.take(first))
+        for name in ("tokens", "chars"):
+            found |= {name: np.maximum.reduceat(getattr(self, name), first) if len(first) else found[name]}
+        return Costs(**found)
+
 
 def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
     """What fits; items are sorted by request and place, `owner` is the request of each."""
@@ -142,12 +149,12 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
     done = _Progress(
         frame_tokens[budgets.which], _numbers(pc.utf8_length(frame))[0], int(costs.group.max(initial=0)) + 1, len(owner)
     )
-    for low in range(0, int(items.max(initial=0)), _STRIDE):
+    for low in range(0, int(items.max(initial=0)), _RANKS_AT_ONCE):
         live = np.flatnonzero((items > low) & (_exhausted(done, budgets) < 0))
         stop = np.flatnonzero((items > low) & (_exhausted(done, budgets) >= 0))
         rest = expand_ranges(first[stop] + low, items[stop] - low)
         done.bound[rest] = np.where(done.bound[rest] < 0, _exhausted(done, budgets)[owner[rest]], done.bound[rest])
-        among = expand_ranges(first[live] + low, np.minimum(items[live] - low, _STRIDE))
+        among = expand_ranges(first[live] + low, np.minimum(items[live] - low, _RANKS_AT_ONCE))
         trial = _tried(among, owner, texts, done, costs, budgets, counters)
         left = np.arange(len(among))
         while len(left):

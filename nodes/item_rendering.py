@@ -23,14 +23,15 @@ Int = NDArray[np.int64]
 class Items:
     """Items to be printed, all arrays in item order, sorted by `owner` and place.
 
-    `row` is the frame row of the leading row, `number` the n of its label, `line` the line of its locator, `shape` the
-    output shape of its request.
+    `row` is the frame row of the leading row, `number` the n of its label, `line` and `section` those of the first line
+    shown, which its locator names, `shape` the output shape of its request.
     """
 
     owner: Int
     row: pa.Array
     number: Int
     line: pa.Array
+    section: pa.Array
     form: pa.Array
     standing: pa.Array
     conflict_note: pa.Array
@@ -41,7 +42,8 @@ class Items:
         """Columns that say how an item is printed: equal items read the same, whoever asked."""
         shape = pa.array(self.shape, pa.string())
         return [
-            self.row, pa.array(self.number), self.line, self.form, self.standing, self.conflict_note, self.reason, shape
+            self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
+            self.reason, shape,
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:
@@ -58,11 +60,11 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
     row = items.row
     stored = {
         name: gathered(evidence[name], row)
-        for name in ("evidence_kind", "path", "title", "source_id", "section", "authority", "event_time", "text_sha256")
+        for name in ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
     }
     return pieces(
         label=labels(stored["evidence_kind"], items.number),
-        locator=locators(stored["path"], stored["title"], stored["source_id"], items.line, stored["section"]),
+        locator=locators(stored["path"], stored["title"], stored["source_id"], items.line, items.section),
         authority=authority_words(stored["authority"]),
         standing=items.standing,
         form=items.form,

@@ -34,6 +34,10 @@ class ItemTexts:
     """Item of each member, ascending."""
     member_id: pa.Array
     """Evidence id of each member."""
+    member_row: Int
+    """Frame row of each member."""
+    first: Int
+    """First member of each item."""
     start: Int
     """First byte of each member in its item's text."""
     lead_start: Int
@@ -86,6 +90,8 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         text=text if alone else _joined(text, opening),
         item=item,
         member_id=member_id,
+        member_row=row,
+        first=opening,
         start=start,
         lead_start=start[np.flatnonzero(lead)],
         lead_end=(start + size)[np.flatnonzero(lead)],

@@ -99,6 +99,15 @@ def _run_starts(values: pa.Array) -> NDArray[np.int64]:
     return np.flatnonzero(np.concatenate(([True], np.asarray(changes))))
 
 
+def first_of_runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where an element differs from the one before in some column."""
+    change = np.zeros(len(columns[0]), dtype=bool)
+    change[:1] = True
+    for column in columns:
+        change[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(change)
+
+
 def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rank from 0 of each element inside its run of equal owners; equal owners lie side by side."""
     if not len(owner):
@@ -116,6 +125,11 @@ def take_or(column: Column, index: NDArray[np.int64], default: object = None) ->
 def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
     """A boolean column at `index`; false where the index is -1 or the value null."""
     return np.asarray(take_or(column, index, False)).astype(bool)
+
+
+def truth(mask: Column) -> NDArray[np.bool_]:
+    """A boolean column, false where it is null."""
+    return flat(mask).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def objects(column: Column) -> NDArray[np.object_]:

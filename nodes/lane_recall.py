@@ -18,9 +18,9 @@ from .index_keys import definition_keys
 from .keys import flat, gathered, rank_within
 from .list_columns import flattened
 from .numbers import RESOLUTION, quantise
-from .posting_recall import CELLS, Entries, recall_keys
+from .posting_recall import Entries, recall_keys
 from .ragged import Ragged
-from .recall_scope import Int, RecallTables, Scope, happened_at, numbers, sub_query_of
+from .recall_scope import CELLS, Int, RecallTables, Scope, happened_at, numbers, spread, sub_query_of
 from .recall_selection import Found, best_cells, best_found
 
 FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
@@ -85,25 +85,40 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
 
 
 def recall_newest(tables: RecallTables) -> Found:
-    """The recent lane: the newest admissible rows of the sub-query's sources and kinds; the score is 1 / place."""
-    parts = []
+    """The recent lane: the newest admissible rows of the sub-query's sources and kinds; the score is 1 / place.
+
+    Sub-queries of one filter, clock and greatest age share one list, of which each takes its `lane_k` first.
+    """
+    lane_k = numbers(tables.sub_queries["lane_k"])
     clock, of_request = tables.clock
     index = tables.row_index
+    parts = []
     for scope in tables.scopes("recent"):
         passed, of = scope.filters
+        asked = np.stack([of, of_request[scope.request], scope.oldest])
+        lists, of_list = np.unique(asked, axis=1, return_inverse=True)
+        of_list = of_list.reshape(-1)
+        longest = np.zeros(lists.shape[1], dtype=np.int64)
+        np.maximum.at(longest, of_list, lane_k[scope.sub])
+        by_list = np.argsort(of_list, kind="stable")
+        first = np.searchsorted(of_list[by_list], np.arange(lists.shape[1] + 1))
         for number in range(len(passed)):
             local = np.flatnonzero(passed[number] & ~scope.withheld)
-            for subs in _split(np.flatnonzero(of == number), len(local)):
-                sub, at = np.repeat(subs, len(local)), np.tile(local, len(subs))
+            for some in _split(np.flatnonzero(lists[0] == number), len(local)):
+                place, at = np.repeat(np.arange(len(some)), len(local)), np.tile(local, len(some))
                 rows = scope.rows[at]
-                open_, placement = clock.judge(index, of_request[scope.request[sub]], rows)
+                open_, placement = clock.judge(index, lists[1][some][place], rows)
                 time = happened_at(index, rows, placement)
-                kept = np.flatnonzero(open_ & (time >= scope.oldest[sub]))
-                place = np.repeat(np.arange(len(subs)), len(local))[kept]
-                k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
-                best = best_cells(place, time[kept].astype(np.float64), index.id_rank[rows[kept]], k)
-                score = quantise(1.0 / (rank_within(place[best]) + 1))
-                parts.append(Found.of(scope.sub[sub[kept[best]]], rows[kept[best]], score))
+                kept = np.flatnonzero(open_ & (time >= lists[2][some][place]))
+                ids = index.id_rank[rows[kept]]
+                best = best_cells(place[kept], time[kept].astype(np.float64), ids, longest[some])
+                place, rows = place[kept[best]], rows[kept[best]]
+                starts = np.searchsorted(place, np.arange(len(some) + 1))
+                sub = by_list[expand_ranges(first[some], np.diff(first)[some])]
+                counts = np.minimum(np.diff(starts)[of_list[sub] - some[0]], lane_k[scope.sub[sub]])
+                which, taken = spread(starts[of_list[sub] - some[0]], counts)
+                score = quantise(1.0 / (rank_within(which) + 1))
+                parts.append(Found.of(scope.sub[sub[which]], rows[taken], score))
     return Found.concat(parts)
 
 

@@ -47,6 +47,11 @@ def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
     return result
 
 
+def holds(lists: pa.ChunkedArray | pa.Array, value: str) -> NDArray[np.bool_]:
+    """Whether each list contains one value, as the lanes of a sub-query do the lane that it uses."""
+    return contains(lists, pa.repeat(value, len(lists)))
+
+
 def contains(lists: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
     """Whether list `i` contains value `i`; null contains nothing and is contained nowhere."""
     rows, found = flattened(lists)

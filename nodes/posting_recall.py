@@ -21,13 +21,8 @@ from numpy.typing import NDArray
 from .bm25 import Bm25, raw_okapi_idf
 from .frames import PostingIndex, SegmentPostings, posting_keys
 from .numbers import EXACT_BELOW, RESOLUTION, quantise
-from .recall_scope import Bool, Float, Int, Scope, numbers, spread
+from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope, numbers, slabs, spread
 from .recall_selection import VIA, Found, best_cells, best_withheld
-
-CELLS = 1 << 21
-"""(sub-query, row) pairs held at once: about 120 MiB with all that is asked about them."""
-PAIRS = 1 << 20
-"""(entry, posting) pairs expanded at once: about 60 MiB. Sums of quantised numbers do not depend on either bound."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +181,7 @@ def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:
     counts = found.starts[key + 1] - found.starts[key]
     frequency = np.zeros(len(distinct), dtype=np.int64)
     flat = open_.reshape(-1)
-    for low, high in _slabs(counts):
+    for low, high in slabs(counts, PAIRS):
         of, at = spread(found.starts[key[low:high]], counts[low:high])
         counted = flat[clock[low:high][of] * open_.shape[1] + found.at[at]]
         frequency[low:high] = np.bincount(of[counted], minlength=high - low)
@@ -202,7 +197,7 @@ def _accumulate(
     direct = matched if entries.hop is None else np.zeros(subs * width, dtype=bool)
     counts = found.starts[entries.key + 1] - found.starts[entries.key]
     shares = _shares(entries.sub, subs)
-    for low, high in _slabs(counts):
+    for low, high in slabs(counts, PAIRS):
         of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
         sub = entries.sub[low:high]
         touched = found.at[at]
@@ -272,10 +267,3 @@ def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
 def _with_offsets(segments: list[SegmentPostings]) -> list[tuple[SegmentPostings, int]]:
     sizes = np.array([len(part.rows) for part in segments])
     return list(zip(segments, (np.cumsum(sizes) - sizes).tolist(), strict=True))
-
-
-def _slabs(counts: Int) -> Iterator[tuple[int, int]]:
-    """Ranges of entries with about `PAIRS` postings each, and at least one entry."""
-    slab = (np.cumsum(counts) - counts) // PAIRS
-    cut = np.flatnonzero(np.diff(slab, prepend=-1))
-    yield from zip(cut.tolist(), [*cut[1:].tolist(), len(counts)], strict=True)

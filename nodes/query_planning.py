@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from .anchor_keys import definition_terms, id_terms, path_terms
 from .anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
 from .frames import expand_ranges, micros
-from .keys import flat, positions
-from .list_columns import contains, flattened
+from .keys import first_of_runs, flat, positions
+from .list_columns import flattened, holds
 from .ragged import Ragged, starts_of
 from .schema import TIMESTAMP
 from .tables import (
@@ -66,7 +66,7 @@ def anchors(requests: Requests) -> Anchors:
     kind_place = np.argsort(np.argsort(KINDS))[kind]
     value_place = _places(value)
     order = np.lexsort((origin, value_place, kind_place, request))
-    order = order[_first_of_runs(request[order], kind_place[order], value_place[order])]
+    order = order[first_of_runs(request[order], kind_place[order], value_place[order])]
     return ANCHORS.build(
         {
             "request_id": requests["request_id"].take(pa.array(request[order])),
@@ -131,7 +131,7 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     A text term weighs its count in the query text. An anchor's keys weigh what the anchor weighs, less for the vaguer
     ones; where two anchors share a key the greater weight counts.
     """
-    lanes = {lane: _using(sub_queries, lane) for lane in ("lexical", "symbol", "exact")}
+    lanes = {lane: np.flatnonzero(holds(sub_queries["lanes"], lane)) for lane in ("lexical", "symbol", "exact")}
     texts = flat(sub_queries["query_text"]).dictionary_encode()
     tokens = Ragged.of(query_tokens(texts.dictionary))
     of_text = np.diff(tokens.starts)
@@ -240,7 +240,7 @@ def _query_texts(
     }
     columns = []
     for name, text in parts.items():
-        named_by = np.asarray(contains(plan_rules["parts"], pa.repeat(name, plan_rules.num_rows)))[rule]
+        named_by = holds(plan_rules["parts"], name)[rule]
         text = flat(text).cast(_TEXT)
         empty = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
         columns.append(flat(text).take(pa.array(request, mask=~named_by | np.asarray(empty)[request])))
@@ -256,14 +256,10 @@ def _required(
     """Whether the contract requires evidence that the rule serves."""
     needed = np.zeros(len(request), dtype=bool)
     for value in REQUIRED_EVIDENCE.values:
-        wanted = contains(contracts["required_evidence"], pa.repeat(value, contracts.num_rows))
-        served = contains(plan_rules["requires"], pa.repeat(value, plan_rules.num_rows))
+        wanted = holds(contracts["required_evidence"], value)
+        served = holds(plan_rules["requires"], value)
         needed |= wanted[request] & served[rule]
     return needed
-
-
-def _using(sub_queries: pa.Table, lane: str) -> NDArray[np.int64]:
-    return np.flatnonzero(contains(sub_queries["lanes"], pa.repeat(lane, sub_queries.num_rows)))
 
 
 def _terms_table(
@@ -281,7 +277,7 @@ def _terms_table(
     ).to_numpy()
     sub_place = np.argsort(ordered)
     order = np.lexsort((place, field, sub_place[sub]))
-    first = _first_of_runs(sub[order], field[order], place[order])
+    first = first_of_runs(sub[order], field[order], place[order])
     text = fields.index("text")
     total = np.where(
         field[order][first] == text,
@@ -307,12 +303,3 @@ def _places(values: pa.Array) -> NDArray[np.int64]:
     place = np.empty(len(encoded.dictionary), dtype=np.int64)
     place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
     return place[encoded.indices.to_numpy()]
-
-
-def _first_of_runs(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions where a row differs from the one before in some column."""
-    change = np.zeros(len(columns[0]), dtype=bool)
-    change[:1] = True
-    for column in columns:
-        change[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(change)

@@ -10,7 +10,7 @@ pairs inside the kernels, never once per request and row of the corpus.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .frames import OPEN_END, OPEN_START, RowIndex, expand_ranges, micros
 from .keys import flat, positions
-from .list_columns import contains
+from .list_columns import holds
 from .selectors import selected_pairs, source_pairs
 from .time_gates import time_codes, time_grid
 
@@ -29,6 +29,10 @@ Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
 
 SEPARATOR = "\x1f"
+CELLS = 1 << 21
+"""(sub-query, row) pairs held at once: about 120 MiB with all that is asked about them."""
+PAIRS = 1 << 20
+"""Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class RecallTables:
     """The inputs that every lane reads."""
 
     contracts: pa.Table
-    scope_groups: pa.Table
+    row_groups: pa.Table
     reachable: pa.Table
     admissible: pa.Table
     segments: pa.Table
@@ -72,9 +76,9 @@ class RecallTables:
 
     @cached_property
     def group(self) -> Int:
-        """The scope group of each contract row, -1 where denied."""
-        at = positions(self.contracts["request_id"], self.scope_groups["request_id"])
-        return np.where(at >= 0, numbers(self.scope_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
+        """The row group of each contract row, -1 where denied."""
+        at = positions(self.contracts["request_id"], self.row_groups["request_id"])
+        return np.where(at >= 0, numbers(self.row_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
 
     @cached_property
     def clock(self) -> tuple[Clock, Int]:
@@ -110,7 +114,7 @@ class RecallTables:
 
     def uses(self, lane: str) -> Bool:
         """Which sub-queries use a lane."""
-        return contains(self.sub_queries["lanes"], pa.repeat(lane, self.sub_queries.num_rows))
+        return holds(self.sub_queries["lanes"], lane)
 
     def scopes(self, lane: str) -> Iterator[Scope]:
         """The scope groups with at least one sub-query for this lane, in group order."""
@@ -148,7 +152,6 @@ class Scope:
     withheld: Bool
     segments: Int
     sub: Int
-    _columns: dict[str, pa.Array] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def request(self) -> Int:
@@ -287,6 +290,13 @@ def codes_of(columns: list[pa.ChunkedArray | pa.Array]) -> Int:
 def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
     """For ranges `start, start + count`: the range number and the index of every element."""
     return np.repeat(np.arange(len(counts)), counts), expand_ranges(starts, counts)
+
+
+def slabs(counts: Int, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
+    slab = (np.cumsum(counts) - counts) // most
+    cut = np.flatnonzero(np.diff(slab, prepend=-1))
+    yield from zip(cut.tolist(), [*cut[1:].tolist(), len(counts)], strict=True)
 
 
 def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:

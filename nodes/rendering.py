@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .item_texts import text_bytes
+from .keys import flat
 from .vocabulary import EVIDENCE_KINDS
 
 __all__ = [
@@ -126,7 +127,7 @@ def unquoted(texts: pa.Array) -> pa.Array:
 
 def clean(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Paths, sections and titles on one line: control and invisible characters collapse to a space, forged labels open."""
-    array = _flat(texts).cast(pa.large_string())
+    array = flat(texts).cast(pa.large_string())
     if not np.any(_DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]]):
         return pc.utf8_trim_whitespace(array)
     array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
@@ -291,7 +292,3 @@ def _join(*parts: pa.Array | str) -> pa.Array:
     """Parts side by side, element by element; null where any part is."""
     large = [pa.scalar(p, pa.large_string()) if isinstance(p, str) else p.cast(pa.large_string()) for p in parts]
     return pc.binary_join_element_wise(*large, pa.scalar("", pa.large_string()))
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -133,12 +133,21 @@ def strings(doc: str, **kind: Any) -> Column:
     return Column(pa.list_(pa.string()), doc, **kind)
 
 
+def texts(doc: str, **kind: Any) -> Column:
+    """A list of free texts; a run stores each apart, by SHA-256."""
+    return Column(pa.list_(pa.large_string()), doc, free_text=True, **kind)
+
+
 def int32(doc: str, **kind: Any) -> Column:
     return Column(pa.int32(), doc, **kind)
 
 
 def int64(doc: str, **kind: Any) -> Column:
     return Column(pa.int64(), doc, **kind)
+
+
+def int8s(doc: str, **kind: Any) -> Column:
+    return Column(pa.large_list(pa.int8()), doc, **kind)
 
 
 def int64s(doc: str, **kind: Any) -> Column:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .keys import truth
 from .vocabulary import ORIGIN_CLASSES
 
 _WILD = re.compile(r"\*\*/|\*+|\?")
@@ -59,9 +60,9 @@ def selected_pairs(selectors: Sequence[str] | None, pairs: SourcePairs) -> NDArr
     for selector in sorted(set(selectors)):
         name = ORIGIN_CLASSES.aliases.get(selector, selector)
         if name in ORIGIN_CLASSES:
-            picked |= _truth(pc.equal(pairs.origin_class, name))
+            picked |= truth(pc.equal(pairs.origin_class, name))
         else:
-            picked |= _truth(pc.match_substring_regex(pairs.source_id, glob_regex(selector, names=True)))
+            picked |= truth(pc.match_substring_regex(pairs.source_id, glob_regex(selector, names=True)))
     return picked
 
 
@@ -82,7 +83,7 @@ def glob_mask(values: pa.ChunkedArray | pa.Array, globs: Sequence[str]) -> NDArr
     distinct, codes = _encode(values)
     picked = np.zeros(len(distinct) + 1, dtype=bool)
     for glob in sorted(set(globs)):
-        picked[:-1] |= _truth(pc.match_substring_regex(distinct, glob_regex(glob)))
+        picked[:-1] |= truth(pc.match_substring_regex(distinct, glob_regex(glob)))
     return picked[codes]
 
 
@@ -117,7 +118,3 @@ def _encode(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, NDArray[np.in
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     encoded = column.dictionary_encode()
     return encoded.dictionary, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _truth(mask: pa.Array) -> NDArray[np.bool_]:
-    return mask.fill_null(False).to_numpy(zero_copy_only=False)

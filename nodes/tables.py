@@ -14,6 +14,7 @@ from .schema import (
     boolean,
     caller,
     float64,
+    int8s,
     int32,
     int64,
     int64s,
@@ -22,6 +23,7 @@ from .schema import (
     strings,
     table,
     text,
+    texts,
     timestamp,
 )
 
@@ -177,8 +179,8 @@ REQUESTS = table(
     variables=caller(text("values for path templates as a JSON object", nullable=True)),
     failing_test=caller(text("anchor: the failing test's name or path", nullable=True)),
     error_text=caller(text("anchor: the error as printed", nullable=True)),
-    current_files=caller(strings("anchor: paths being worked on", nullable=True)),
-    anchor_symbols=caller(strings("anchor: identifiers", nullable=True)),
+    current_files=caller(texts("anchor: paths being worked on", nullable=True)),
+    anchor_symbols=caller(texts("anchor: identifiers", nullable=True)),
     stack_trace=caller(text("anchor: the stack trace as printed", nullable=True)),
     required_evidence=caller(
         strings("current-code, test-log, project-rule, verified-memory, decision-record", nullable=True)
@@ -310,9 +312,9 @@ FAILURES = table(
     persist=True,
     doc="Requests that were refused at the door or broke on the line: each becomes a snapshot of status failed.",
     request_id=caller(string("its id; else `row-<n>`, n its line or row from 1", digest=False)),
-    error=caller(string("the message; quotes ids, names and types only")),
+    error=caller(text("the message; quotes ids, names and types only")),
     project=caller(string("the project it named, where that could be read", nullable=True)),
-    purpose=caller(string("its purpose, where that could be read", nullable=True)),
+    purpose=caller(text("its purpose, where that could be read", nullable=True)),
     question=caller(text("its question, secrets masked, where that could be read", nullable=True)),
 )
 
@@ -504,13 +506,14 @@ QUERY_TERMS = table(
 
 GATED_ROWS = table(
     "gated_rows",
-    key=("scope_group", "row"),
-    order=("scope_group", "row"),
+    key=("scope_group", "row_start"),
+    order=("scope_group", "row_start"),
     persist=False,
-    doc="Every row of the segments a scope group reads, with the first access or visibility gate that stops it.",
-    scope_group=int32("the group"),
-    row=int64("frame row"),
-    stopped_by=int32("0 = passes them all, else the gate's number in `gates.GATES`"),
+    doc="Every segment a scope group reads, with the first access or visibility gate that stops each of its rows.",
+    scope_group=int32("the group; one that reads no segment has one row without any"),
+    row_start=int64("first frame row of the segment"),
+    same_as=int32("the first group that reads the same rows with the same outcome; only that one lists it"),
+    stopped_by=int8s("per row of the segment: 0 = passes them all, else the gate's number in `gates.GATES`"),
 )
 
 REACHABLE = table(
@@ -832,11 +835,11 @@ CITATIONS = table(
     line_end=caller(int32("last line shown", nullable=True)),
     byte_start=caller(int64("first byte of the document shown", nullable=True)),
     byte_end=caller(int64("end byte, exclusive", nullable=True)),
-    section=caller(string("section", nullable=True)),
+    section=caller(text("section", nullable=True)),
     version=caller(string("version of the source", nullable=True)),
     captured_time=timestamp("when the corpus took the text in; envelope", nullable=True, digest=False),
     source_refs=strings("what the record says it rests on (S0.115)", nullable=True),
-    locator=caller(string("`path#line (Section)`")),
+    locator=caller(text("`path#line (Section)`")),
     text_sha256=caller(string("SHA-256 of the stored text, hex")),
     visible_sha256=caller(string("SHA-256 of the visible text, hex")),
     authority=caller(string("high, medium or low")),
@@ -905,7 +908,7 @@ CONDITIONS = table(
     condition=caller(string("condition by name")),
     subject=caller(string("what it speaks of: a lane, a limit, a kind; empty if nothing")),
     action=caller(string("continue, warn, degrade or block")),
-    message=caller(string("in words; a function of contract and A(r) alone")),
+    message=caller(text("in words; a function of contract and A(r) alone")),
 )
 
 REQUEST_DIGESTS = table(
@@ -945,7 +948,7 @@ SNAPSHOTS = table(
     bound_by=caller(string("the limit that bound", nullable=True)),
     trimming_policy=caller(string("by name")),
     created_at=caller(timestamp("when the snapshot was written; envelope", digest=False)),
-    error=string("why the request failed; null = it did not", nullable=True),
+    error=text("why the request failed; null = it did not", nullable=True),
 )
 
 TABLES = {t.name: t for t in list(globals().values()) if isinstance(t, Table)}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .anchor_hits import anchor_term
 from .frames import OPEN_START, micros
-from .keys import flat, gathered, objects, pair_keys, positions, take_or
+from .keys import first_of_runs, flat, gathered, objects, pair_keys, positions, rank_within, take_or
 from .numbers import quantise
 from .tables import (
     RANKED,
@@ -121,12 +121,14 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     id_rank = np.empty(len(base), dtype=np.int64)
     id_rank[evidence_order] = np.arange(len(base))
     kind = np.asarray(flat(score_terms["evidence_kind"]).dictionary_encode().indices)
-    first = _first_of_each(np.lexsort((id_rank, -base, kind, weight)), weight, kind)
+    best_first = np.lexsort((id_rank, -base, kind, weight))
+    first = np.zeros(len(base), dtype=bool)
+    first[best_first[first_of_runs(weight[best_first], kind[best_first])]] = True
     diversity = quantise(_floats(take_or(rerank_weights["diversity"], weight))) * first
     contributions["diversity"] = diversity
     final = base + diversity
     order = np.lexsort((id_rank, -final, weight))
-    rank = _rank_within(weight[order])
+    rank = rank_within(weight[order]) + 1
     table = RANKED.build(
         {
             "request_id": score_terms["request_id"],
@@ -252,22 +254,3 @@ def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array
     )
     anchored = pc.if_else(pa.array(contributions["anchor"] > 0), flat(score_terms["anchor_signal"]), None)
     return pc.coalesce(anchored, words)
-
-
-def _first_of_each(order: Int, *groups: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Marks, of each group, the element that comes first in `order`, which sorts by the groups first."""
-    first = np.zeros(len(order), dtype=bool)
-    changed = np.zeros(len(order), dtype=bool)
-    changed[:1] = True
-    for group in groups:
-        changed[1:] |= np.diff(group[order]) != 0
-    first[order[changed]] = True
-    return first
-
-
-def _rank_within(groups: Int) -> Int:
-    """1, 2, ... inside each run of equal values."""
-    start = np.ones(len(groups), dtype=bool)
-    start[1:] = np.diff(groups) != 0
-    at = np.flatnonzero(start)
-    return np.arange(len(groups)) - np.repeat(at, np.diff(np.append(at, len(groups)))) + 1

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes.boundary_gates import gated_rows
+from ..nodes.boundary_gates import gated_rows, reachable, row_groups
 from ..nodes.frames import OPEN_END, OPEN_START, micros
 from ..nodes.keys import flat
 from ..nodes.schema import TIMESTAMP
@@ -87,8 +87,10 @@ class Commits:
         groups = scope_groups(contract, bounds)
         own = bounds.filter(pc.equal(bounds["project"], project))
         gated = gated_rows(contract, own, groups, frame.evidence, frame.segments, frame.row_index)
+        groups = row_groups(groups, gated)
         rows, count = frame.placements["row"].to_numpy()[placed], frame.evidence.num_rows
-        passed = gated.filter(pc.equal(gated["stopped_by"], 0))
+        reached = reachable(gated)
+        passed = reached.filter(pc.equal(reached["withheld_by"], 0))
         cells = passed["scope_group"].to_numpy().astype(np.int64) * count + passed["row"].to_numpy()
         visible = np.isin(groups["scope_group"].to_numpy()[at] * count + rows, cells)
         start, end = micros(contract["window_start"], OPEN_START), micros(contract["window_end"], OPEN_END)

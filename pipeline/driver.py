@@ -33,6 +33,7 @@ from ..nodes.keys import flat
 from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
 from .hooks import TableCheck, declared_table, failed_node
+from .lanes import NO_VECTORS, vector_states
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -63,8 +64,6 @@ VECTORS_KEPT = 1 << 15
 
 DIGESTS = "request_digests"
 """No run stores this table; the digests of its parts follow from it."""
-
-SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
 class Corpus(Protocol):
@@ -111,7 +110,10 @@ class QueryVectors:
 
 @dataclass(frozen=True)
 class Line:
-    """Everything a run holds fixed: what every shard is run with."""
+    """Everything a run holds fixed: what every shard is run with.
+
+    `corpus` is a view of one generation: it must not move when somebody writes.
+    """
 
     corpus: Corpus
     policies: Mapping[str, pa.Table]
@@ -121,7 +123,7 @@ class Line:
     bm25: Bm25 = field(default_factory=Bm25)
     vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
     lanes_off: Mapping[str, str] = field(default_factory=dict)
-    """Lanes that are not available here, and how to turn each on."""
+    """Lanes that are not available, and why: a function of contract and corpus, for it stands in digests."""
     counters: Counters = field(default_factory=Counters)
 
 
@@ -228,18 +230,18 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
         "requests": requests,
         "failures": FAILURES.empty(),
         "grants": line.grants,
-        "lanes": tuple(lane for lane in line.lanes if lane not in line.lanes_off),
+        "lanes": line.lanes,
         "bm25": line.bm25,
         "counters": line.counters,
         "provenance": line.provenance,
         "captures": _captures_of(requests["request_id"], captures),
-        "lane_states": _lane_states(requests["request_id"], line.lanes_off, broken),
     }
     planned = driver.execute(list(PLANNED), inputs=inputs)
     bounds = planned["contract_bounds"]
     users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
     frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
     inputs |= frame.inputs()
+    inputs["lane_states"] = _lane_states(requests["request_id"], line, broken, bounds, frame)
     inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in PLANNED)]
@@ -284,16 +286,24 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
     return CAPTURES.check(mine.sort_by("request_id"))
 
 
-def _lane_states(ids: pa.ChunkedArray, off: Mapping[str, str], broken: Mapping[str, str]) -> pa.Table:
-    """One row per request and lane that did not run."""
-    lanes = [(lane, "off", off[lane]) for lane in off if lane not in broken]
-    lanes += [(lane, "failed", message) for lane, message in broken.items()]
-    lanes.sort()
+def _lane_states(ids: pa.ChunkedArray, line: Line, broken: Mapping[str, str], bounds: pa.Table, frame: Any) -> pa.Table:
+    """One row per request and lane that did not run, or did not reach every row."""
     names = flat(ids)
-    repeated = names.take(pa.array(np.repeat(np.arange(len(names)), len(lanes)), pa.int64()))
-    columns = list(zip(*lanes, strict=True)) if lanes else [(), (), ()]
-    lane, state, message = (list(column) * len(names) for column in columns)
-    return LANE_STATES.build({"request_id": repeated, "lane": lane, "state": state, "message": message})
+    lanes = [(lane, "failed", message) for lane, message in broken.items()]
+    lanes += [(lane, "off", why) for lane, why in line.lanes_off.items() if lane not in broken and lane != "semantic"]
+    rows = [(name, *lane) for name in names.to_pylist() for lane in lanes]
+    if "semantic" in line.lanes and "semantic" not in broken:
+        parts = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
+        states = vector_states(
+            names, bounds, frame.segments, np.array([part is not None for part in parts], dtype=bool)
+        )
+        reached = set(bounds["request_id"].to_pylist())
+        for name, state in zip(names.to_pylist(), states, strict=True):
+            why = state if state == NO_VECTORS else line.lanes_off.get("semantic", state)
+            if why is not None and name in reached:
+                rows.append((name, "semantic", "off", why))
+    columns = list(zip(*sorted(rows), strict=True)) if rows else [(), (), (), ()]
+    return LANE_STATES.build(dict(zip(("request_id", "lane", "state", "message"), map(list, columns), strict=True)))
 
 
 def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table]:

@@ -98,11 +98,16 @@ class IndexReport:
     def text(self) -> str:
         """The report for people: one line per fact."""
         lines = [f"{kind}: {count} rows" for kind, count in self.rows.items()]
-        lines += [f"skipped: {count} {reason}" for reason, count in sorted(self.sources.skipped.items())]
+        for reason, count in sorted(self.sources.skipped.items()):
+            named = self.sources.skipped_at.get(reason, [])
+            shown = ", ".join(named[:3]) + (", ..." if len(named) > 3 else "")
+            lines.append(f"skipped: {count} {reason}" + (f" ({shown})" if shown else ""))
         lines += [f"defaulted: {column} in {count} rows" for column, count in sorted(self.sources.defaulted.items())]
         if self.masked:
             lines.append(f"masked: a secret in {self.masked} rows")
         lines += [f"note: {note}" for note in self.sources.notes]
+        if self.rows.get("uncommitted"):
+            lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
         lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
         return "\n".join(lines) + "\n"
 
@@ -171,6 +176,8 @@ def _read(settings: Settings, request: IndexRequest, now: datetime, report: Inde
                 imported.read = 0  # the reader has counted them
                 report.sources.merge(imported)
                 report.masked += imported.redacted
+                for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
+                    report.sources.note(f"{kind}: rows that say so themselves went to project {other}")
                 report.rows[kind] += rows.num_rows
                 tables.append(rows)
                 bar.update(rows.num_rows)

@@ -211,7 +211,7 @@ FIELDS: dict[str, Converter] = {
 """Column of REQUESTS to its converter. `asked_at` is missing on purpose: the door stamps it."""
 
 LISTS = frozenset(column for column in FIELDS if str(REQUESTS.columns[column].type).startswith("list"))
-TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text)
+TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text and column not in LISTS)
 NUMBERS = frozenset(
     column
     for column in FIELDS

@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ from ..nodes.tables import FAILURES, REQUESTS
 from .redaction import redact_column
 from .request_fields import TEXTS, columns_of, instant, readable_columns
 from .request_files import FileRow, Row, Unreadable, read_requests
-from .tokenizers import load_counter
+from .tokenizers import resolved_name
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
 
@@ -252,17 +251,11 @@ def _resolve(
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
     request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, f"{at}.as_of")
-    _check_tokenizer(request["tokenizer"])
+    request["tokenizer"] = resolved_name(request["tokenizer"])
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
         raise InputError.expected("a window that ends after it starts", "an empty one", f"{at}.exclude_after")
     return request
-
-
-@lru_cache(maxsize=64)
-def _check_tokenizer(tokenizer: str) -> None:
-    """Raises ModelError unless the counter can be loaded here; a failure is not remembered."""
-    load_counter(tokenizer)
 
 
 def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | None, at: str) -> datetime:

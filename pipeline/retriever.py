@@ -5,6 +5,9 @@
 
 Reads the clock once per request (`asked_at`) and nothing else of the world after that. A durable snapshot is written
 before a block leaves; where a request requires one and it could not be written, no block leaves.
+
+What one would otherwise get wrong: a retriever stays at the generation that the corpus had when it was opened, whoever
+writes to the corpus and through which object. To see what was written since, open another one.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
 from .corpus import Corpus
-from .driver import LANES, SEMANTIC_HINT, Line, QueryVectors, build_driver, lanes_known, run_line
-from .encoder import encoder_available
+from .driver import LANES, Line, QueryVectors, build_driver, lanes_known, run_line
 from .grants import GrantsFile, load_grants
+from .lanes import lanes_off
 from .policies import Policies, load_policies
 from .provenance import difference, package_versions, provenance
 from .request_files import Row
@@ -46,7 +49,7 @@ _SHARD_ORDER = ("project", "principal", "namespace", "branch", "workspace_root",
 
 
 class Retriever:
-    """Answers requests of one principal over one generation of a corpus."""
+    """Answers requests of one principal over one generation of a corpus, the one that `corpus` has open now."""
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Retriever:
         shard_requests: int,
         clock: Callable[[], datetime],
     ) -> None:
-        self.corpus = corpus
+        self.corpus = corpus = corpus.view()
         self.principal = principal
         self.grants = grants
         self.policies = policies
@@ -76,7 +79,7 @@ class Retriever:
             "lanes": ",".join(lanes_known(lanes)),
             "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
         }
-        off = _lanes_off(lanes, corpus, encoder)
+        off = lanes_off(lanes, corpus.encoder_profile, encoder)
         self._line = Line(
             corpus=corpus,
             policies=policies.inputs(),
@@ -85,7 +88,7 @@ class Retriever:
                 generation=corpus.generation,
                 policies=policies.digest,
                 grants=grants.digest,
-                encoder=None if "semantic" in off or "semantic" not in lanes else encoder.profile,
+                encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
                 settings=self._settings,
             ),
             lanes=lanes_known(lanes),
@@ -109,7 +112,7 @@ class Retriever:
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
     ) -> Retriever:
-        """A retriever over a corpus folder or an open corpus.
+        """A retriever over a corpus folder or an open corpus, at its generation of this moment.
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
@@ -149,6 +152,8 @@ class Retriever:
         Raises:
             InputError: the request is not what was expected.
         """
+        if not isinstance(request, str | Mapping):
+            raise InputError.expected("a question or a mapping of request fields", type(request).__name__, "request")
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         now = self._clock()
         requests, failures = resolve_requests(
@@ -159,7 +164,9 @@ class Retriever:
             raise InputError(failures["error"][0].as_py())
         requests = self._unasked(requests, explicit="request_id" in row or "requestId" in row)
         if self.runs is not None and self._live is None:
-            self._live = LiveRun(self.runs, now=now, inputs=self._inputs(), lineage=self._lineage())
+            self._live = LiveRun(
+                self.runs, now=now, inputs=self._inputs(), lineage=self._lineage(), settings=self._recorded()
+            )
         name = self._live.next_id() if self._live else snapshot_id(new_run_id(now), 1)
         captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
         self._line = _with_counters(self._line, requests)
@@ -188,6 +195,7 @@ class Retriever:
         Raises:
             InputError: there are no requests, or no folder of runs.
             StoreError: the run to resume does not exist, or rests on another generation, policy or code.
+            ModelError: the file of a tokenizer is not the one that the run began with.
         """
         if self.runs is None:
             raise InputError.expected("a folder of runs", "none", "runs")
@@ -220,13 +228,7 @@ class Retriever:
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
         assert self.runs is not None
-        settings = {
-            **self._settings,
-            "principal": self.principal,
-            "generation": self.corpus.generation,
-            "shard_requests": self._shard_requests,
-            "packages": package_versions(),
-        }
+        settings = self._recorded() | {"shard_requests": self._shard_requests}
         shards = _shards(requests, self._shard_requests)
         return self.runs.stage(
             requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage()
@@ -248,7 +250,7 @@ class Retriever:
                 f"Expected the {part} that the run began with, got another - at {run_id}",
                 hint="resume with the same policies, grants, settings and code, or start a new run",
             )
-        return staged, line
+        return staged, _with_counters(line, staged.requests) if staged.pending() else line
 
     def _finish(self, staged: StagedRun, line: Line, progress: bool) -> Run:
         pending = staged.pending()
@@ -287,6 +289,15 @@ class Retriever:
     def _commits(self) -> Commits:
         return Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
 
+    def _recorded(self) -> dict[str, Any]:
+        """What a manifest says of the settings: enough to resume the run, or to check it."""
+        return {
+            **self._settings,
+            "principal": self.principal,
+            "generation": self.corpus.generation,
+            "packages": package_versions(),
+        }
+
     def _inputs(self) -> dict[str, pa.Table]:
         return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}
 
@@ -315,26 +326,6 @@ def _shards(requests: pa.Table, size: int) -> pa.Array:
     shards = np.empty(requests.num_rows, np.int32)
     shards[order] = np.arange(requests.num_rows) // size
     return pa.array(shards)
-
-
-def _lanes_off(lanes: Collection[str], corpus: Corpus, encoder: Any) -> dict[str, str]:
-    """Lanes that were asked for and cannot run here, each with how to turn it on."""
-    off = {}
-    if "semantic" in lanes:
-        if corpus.encoder_profile is None:
-            again = (
-                "index again without --no-semantic" if encoder_available()[0] else f"{SEMANTIC_HINT} and index again"
-            )
-            off["semantic"] = f"the corpus was indexed without vectors; {again}"
-        elif encoder is None and not encoder_available()[0]:
-            off["semantic"] = f"no encoder is installed; {SEMANTIC_HINT}"
-        elif encoder is None:
-            off["semantic"] = "the caller opened the retriever without an encoder"
-        elif encoder.profile != corpus.encoder_profile:
-            off["semantic"] = "the encoder is not the one that the corpus was indexed with; index again"
-    if "graph" in lanes:
-        off["graph"] = "this version has no graph lane"
-    return off
 
 
 def _encoder_for(corpus: Corpus, lanes: Collection[str]) -> Any:

@@ -1,8 +1,11 @@
 """Token counters from local files: Hugging Face `tokenizers` JSON and tiktoken encodings, never downloaded.
 
-Gives: `load_counters(names)`, the `Counters` that the line receives. A name is `approx-bpe/1` (bundled), the path of a
-`tokenizer.json`, or `tiktoken:<encoding>`. An encoding is read from tiktoken's own cache folder, the one
-`TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
+Gives: `load_counters(names)`, the `Counters` that the line receives, and `resolved_name`. A name is `approx-bpe/1`
+(bundled), the path of a `tokenizer.json`, or `tiktoken:<encoding>`. An encoding is read from tiktoken's own cache folder,
+the one `TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
+
+What one would otherwise get wrong: a path says nothing about the file. At the door a path becomes `PATH@sha256:HEX`, so
+that contract and digest say which file counted; a counter of that name is loaded from that file or not at all.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import ModelError
 from ..nodes.token_counting import BASE, Counter, Counters, EncodedCounter
 
-__all__ = ["load_counter", "load_counters"]
+__all__ = ["load_counter", "load_counters", "resolved_name"]
 
+PINNED = "@sha256:"
 TIKTOKEN_PREFIX = "tiktoken:"
 _TIKTOKEN_FILES = {
     "cl100k_base": (
@@ -42,13 +47,53 @@ def load_counters(names: Iterable[str], environment: Mapping[str, str] | None = 
     return Counters({name: load_counter(name, environment) for name in sorted(set(names) - {BASE})})
 
 
+def resolved_name(name: str) -> str:
+    """The name of a counter that can be loaded here; a file's with its SHA-256: `PATH@sha256:HEX`.
+
+    Raises:
+        ModelError: as `load_counters`, or a file is not the one that its name pins.
+    """
+    path, _, pinned = name.partition(PINNED)
+    if not path.endswith(".json") or name == BASE or name.startswith(TIKTOKEN_PREFIX):
+        _known(name)
+        return name
+    file = Path(path)
+    if not file.is_file():
+        raise ModelError(f"Expected a tokenizer file, got no file - at {file}", hint="nothing is downloaded.")
+    stat = file.stat()
+    sha256 = _loadable(path, stat.st_mtime_ns, stat.st_size)
+    if pinned and pinned != sha256:
+        raise _another(path, pinned, sha256)
+    return f"{path}{PINNED}{sha256}"
+
+
+@lru_cache(maxsize=64)
+def _known(name: str) -> None:
+    """Raises ModelError unless the counter can be loaded here; a failure is not remembered."""
+    load_counter(name)
+
+
+@lru_cache(maxsize=64)
+def _loadable(path: str, modified: int, size: int) -> str:
+    """The SHA-256 of a tokenizer file that can be loaded; read again when it changes."""
+    load_counter(path)
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _another(path: str, pinned: str, sha256: str) -> ModelError:
+    return ModelError(
+        f"Expected the tokenizer file with SHA-256 {pinned}, got {sha256} - at {path}",
+        hint="put the file back that the request was resolved with, or ask again.",
+    )
+
+
 def load_counter(name: str, environment: Mapping[str, str] | None = None) -> Counter:
     """One counter by name; see `load_counters`."""
     if name == BASE:
         return Counters().get(BASE)
     if name.startswith(TIKTOKEN_PREFIX):
         return _tiktoken(name, os.environ if environment is None else environment)
-    if name.endswith(".json"):
+    if name.partition(PINNED)[0].endswith(".json"):
         return _hugging_face(name)
     raise ModelError(
         f"Expected {BASE}, a path that ends in .json or {TIKTOKEN_PREFIX}<encoding>, got {name!r} - at tokenizer",
@@ -63,11 +108,15 @@ def _hugging_face(name: str) -> Counter:
         raise ModelError(
             "Expected the package tokenizers, got none - at tokenizer", hint="pip install tokenizers"
         ) from error
-    path = Path(name)
+    given, _, pinned = name.partition(PINNED)
+    path = Path(given)
     if not path.is_file():
         raise ModelError(f"Expected a tokenizer file, got no file - at {path}", hint="nothing is downloaded.")
+    data = path.read_bytes()
+    if pinned and pinned != (sha256 := hashlib.sha256(data).hexdigest()):
+        raise _another(given, pinned, sha256)
     try:
-        tokenizer: Any = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        tokenizer: Any = Tokenizer.from_str(data.decode())
     except Exception as error:  # the package raises bare Exception
         raise ModelError(f"Expected a tokenizers JSON file, got one that does not parse - at {path}") from error
     tokenizer.no_truncation()

@@ -59,7 +59,7 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
 
     Args:
         frame: a frame of the generation the run was made from; it holds every row the hits name.
-        tables: `contracts`, `sub_queries` (with texts) and `hits` of the run; `scope_groups` and `reachable` too, or
+        tables: `contracts`, `sub_queries` (with texts) and `hits` of the run; `row_groups` and `reachable` too, or
             else `contract_bounds`, from which they are made again.
         bm25: the variant the run used.
     """
@@ -95,14 +95,14 @@ def _scope(frame: Any, tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]
 
     inputs = {name: getattr(frame, name) for name in ("evidence", "segments", "row_index")}
     frozen = {name: tables[name] for name in ("contracts", "contract_bounds")}
-    return build_driver().execute(["scope_groups", "reachable"], inputs=inputs, overrides=frozen)
+    return build_driver().execute(["row_groups", "reachable"], inputs=inputs, overrides=frozen)
 
 
 def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int64]]:
     """The admissible rows of each request, ascending."""
     contracts, reachable = tables["contracts"], tables["reachable"]
-    group = tables["scope_groups"]["scope_group"].to_numpy()[
-        positions(contracts["request_id"], tables["scope_groups"]["request_id"])
+    group = tables["row_groups"]["scope_group"].to_numpy()[
+        positions(contracts["request_id"], tables["row_groups"]["request_id"])
     ]
     bounds = [
         micros(contracts[name], null)

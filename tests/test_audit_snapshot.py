@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from scoped_retrieval.nodes import decision_rules
+from scoped_retrieval.nodes import audit_snapshot, decision_rules
 from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import OUTCOMES, REASON_CODES, STAGES
+from selection_line import line
 
 Tables = dict[str, pa.Table]
 
@@ -80,6 +81,61 @@ def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judg
     assert fate(judged(tables), "dropped") == ("selected", "pack", None, "merged", "full")
     set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001"])
     assert fate(judged(tables), "dropped") == ("rejected", "trim", None, "budget_tokens", "none")
+
+
+def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[object, tuple[object, ...]]:
+    """What became of each row, by `path: text`, where packing itself merged and dropped."""
+    made = line(rows, requests={"r1": contract}).run()
+    made["candidates"] = made["bounded_candidates"]
+    inputs = {table: made[table] for table in audit_snapshot.decisions.__annotations__ if table != "return"}
+    table = TABLES["decisions"].check(audit_snapshot.decisions(**inputs))
+    name = {row["evidence_id"]: f"{row['path']}: {row['text'].strip()}" for row in made["evidence"].to_pylist()}
+    return {
+        name[row["evidence_id"]]: tuple(row[column] for column in ("outcome", "stage", "decided_by", "reason_code"))
+        for row in table.to_pylist()
+    }
+
+
+@pytest.mark.parametrize(("second", "reason"), [("use UTC\n", "duplicate"), ("Use utc!\n", "near_duplicate")])
+def test_a_duplicate_keeps_its_own_reason(second: str, reason: str):
+    rows = [{"text": "use UTC\n", "path": "a.md", "semantic_raw": 0.9}, {"text": second, "path": "b.md"}]
+    assert packed_fates(rows) == {
+        "a.md: use UTC": ("selected", "project", None, "selected"),
+        f"b.md: {second.strip()}": ("rejected", "pack", None, reason),
+    }
+
+
+def test_a_duplicate_of_a_merged_row_keeps_its_own_reason():
+    document = {"path": "a.md", "version": "v1"}
+    rows = [
+        {"text": "alpha beta\n", "line_start": 1, "byte_start": 0, "semantic_raw": 0.9} | document,
+        {"text": "alpha\n", "line_start": 2, "byte_start": 11, "semantic_raw": 0.5} | document,
+        {"text": "Alpha!\n", "path": "b.md", "semantic_raw": 0.1},
+    ]
+    assert packed_fates(rows) == {
+        "a.md: alpha beta": ("selected", "project", None, "selected"),
+        "a.md: alpha": ("selected", "pack", None, "merged"),
+        "b.md: Alpha!": ("rejected", "pack", None, "near_duplicate"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "lifecycle", "expected"),
+    [
+        ("max_items_per_source", "verified", ("rejected", "pack", "max_items_per_source", "source_cap")),
+        ("max_unverified_items", "candidate", ("rejected", "select", "max_unverified_items", "unverified_cap")),
+    ],
+)
+def test_the_members_of_an_item_that_a_cap_dropped_share_its_reason(limit: str, lifecycle: str, expected: object):
+    document = {"path": "a.md", "version": "v1", "lifecycle": lifecycle}
+    rows = [
+        {"text": "best\n", "line_start": 1, "byte_start": 0, "semantic_raw": 0.9} | document,
+        {"text": "lead\n", "line_start": 50, "byte_start": 1000, "semantic_raw": 0.5} | document,
+        {"text": "member\n", "line_start": 51, "byte_start": 1005, "semantic_raw": 0.1} | document,
+    ]
+    fates = packed_fates(rows, **{limit: 1})
+    assert fates["a.md: best"][0] == "selected"
+    assert fates["a.md: lead"] == fates["a.md: member"] == expected
 
 
 def test_trimming_names_the_limit_that_bound(line_tables, filled, judged):
@@ -195,7 +251,7 @@ def test_the_envelope_is_in_no_digest(line_tables, judged):
 
 def test_every_word_of_a_decision_is_one_of_its_closed_list():
     stages = {"gate", "rank", "select", "pack", "trim", "cite", "project", *decision_rules.PACK_STAGES.values()}
-    reasons = {"selected", *(gate.reason_code for gate in GATES), *decision_rules.WORDS, *decision_rules.LIMITS}
+    reasons = {"selected", *(gate.reason_code for gate in GATES), *decision_rules.WORDS, *decision_rules.PACK_RULES}
     assert stages <= set(STAGES.values)
     assert reasons | set(decision_rules.BUDGET_REASONS.values()) <= set(REASON_CODES.values)
     assert OUTCOMES.values == ("selected", "hidden", "rejected")

@@ -35,6 +35,7 @@ from wall_worlds import (
     ROW,
     grant_lists,
     maybe_times,
+    outcomes,
     place_stop,
     request_changes,
     row_changes,
@@ -321,8 +322,7 @@ def test_both_walls_draw_the_same_line(drawn):
     )
     groups = scope_groups(world.contracts, world.bounds)
     index = RowIndex.of(world.evidence, world.placements)
-    gated = gated_rows(world.contracts, world.bounds, groups, world.evidence, segments, index).to_pylist()
-    stopped = {(row["scope_group"], row["row"]): row["stopped_by"] for row in gated}
+    stopped = outcomes(gated_rows(world.contracts, world.bounds, groups, world.evidence, segments, index))
     instants = [
         micros(world.contracts[n], o) for n, o in (("as_of", 0), ("window_start", OPEN_START), ("window_end", OPEN_END))
     ]

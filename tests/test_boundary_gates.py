@@ -24,6 +24,7 @@ from scoped_retrieval.nodes.tables import (
     PLACEMENTS,
     REACHABLE,
     REQUESTS,
+    SCOPE_GROUPS,
     SCOPE_TIMES,
     SEGMENTS,
 )
@@ -36,6 +37,7 @@ from wall_worlds import (
     ROW,
     SELECTORS,
     grant_lists,
+    outcomes,
     place_stop,
     request_changes,
     row_changes,
@@ -94,23 +96,22 @@ def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int
     gated = GATED_ROWS.check(
         boundary_gates.gated_rows(resolved, bounds, groups, frame.evidence, frame.segments, frame.row_index)
     )
+    alike = SCOPE_GROUPS.check(boundary_gates.row_groups(groups, gated))
     reach = REACHABLE.check(boundary_gates.reachable(gated))
-    ladder = GROUP_LADDER.check(boundary_gates.group_ladder(gated, groups))
-    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, groups, reach, frame.evidence, frame.row_index))
+    ladder = GROUP_LADDER.check(boundary_gates.group_ladder(gated))
+    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, alike, reach, frame.evidence, frame.row_index))
     return SimpleNamespace(
-        frame=frame, contracts=resolved, bounds=bounds, groups=groups, gated=gated, reachable=reach, times=times,
-        admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, times, reach, frame.segments)),
-        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, groups, times, ladder)),
+        frame=frame, contracts=resolved, bounds=bounds, groups=groups, alike=alike, gated=gated, reachable=reach, times=times,
+        admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, alike, times, reach, frame.segments)),
+        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, alike, times, ladder)),
     )  # fmt: skip
 
 
 def stops(walled: SimpleNamespace, request: int = 0) -> dict[int, str | None]:
     """Per opened row, by its place in the test's list: the gate that stops it for a request."""
     group = walled.groups["scope_group"][request].as_py()
-    rows = [row for row in walled.gated.to_pylist() if row["scope_group"] == group]
-    return {
-        walled.frame.n[row["row"]]: GATES[row["stopped_by"] - 1].name if row["stopped_by"] else None for row in rows
-    }
+    found = {row: code for (of, row), code in outcomes(walled.gated).items() if of == group}
+    return {walled.frame.n[row]: GATES[code - 1].name if code else None for row, code in found.items()}
 
 
 def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> str | None:
@@ -221,6 +222,40 @@ def test_reachable_leaves_no_trace_of_access_and_keeps_what_visibility_withholds
     }  # fmt: skip
 
 
+def test_groups_whose_rows_fare_alike_are_one_and_their_rows_stand_once():
+    rows = [{}, {"branch": "dev"}, {"declared_safety": "blocked"}]
+    asked = [{"branch": "a"}, {"branch": "dev"}, {"branch": "b"}, {"project": "x"}, {"branch": "c", "project": "pay"}]
+    walled = wall(rows, asked, [{}, {"project": "pay"}])
+    assert len(set(walled.groups["scope_group"].to_pylist())) == 5
+    assert walled.alike.to_pydict() == {
+        "request_id": ["r0", "r1", "r2", "r3", "r4"],
+        "scope_group": [0, 1, 0, -1, 2],
+        "leader": [True, True, False, False, True],
+    }
+    assert walled.reachable.select(["scope_group", "row"]).to_pydict() == {
+        "scope_group": [0, 0, 1, 1, 1], "row": [0, 2, 0, 1, 2],
+    }  # fmt: skip
+    assert [stops(walled, n) for n in (0, 2)] == [{0: None, 1: "branch", 2: "safety"}] * 2
+    admissible = walled.admissible.to_pydict()
+    assert (admissible["scope_group"], admissible["rows"]) == (
+        walled.groups["scope_group"].to_pylist(),
+        [1, 2, 1, 0, 0],
+    )
+    considered = [row["considered"] for row in walled.ladder.to_pylist() if row["gate"] == "project"]
+    assert considered == [3, 3, 3, 0]
+
+
+def test_branches_that_no_row_names_cost_no_row_sets_of_their_own():
+    rows = [{"path": f"{n}.py"} for n in range(500)]
+
+    def sizes(branches: int) -> list[int]:
+        walled = wall(rows, [{"branch": f"task-{n}"} for n in range(branches)], [{}])
+        assert len(set(walled.groups["scope_group"].to_pylist())) == branches
+        return [table.nbytes for table in (walled.gated, walled.reachable, walled.times)]
+
+    assert all(many < 4 * one for one, many in zip(sizes(1), sizes(40), strict=True))
+
+
 def test_admissible_counts_each_request_at_its_own_instant():
     rows = [{}, {"recorded": NOON - 3 * DAY, "length": 5}, {"declared_safety": "blocked"}, {"zone": "private"}]
     walled = wall(rows, [{}, {"as_of": NOON - 2 * DAY}, {"project": "x"}], [{}])
@@ -292,7 +327,7 @@ def test_every_row_is_stopped_by_the_gate_the_reference_names(rows, requests, gr
 
 def admitted(walled: SimpleNamespace, request: int = 0) -> set[int]:
     """A(r), as places in the test's list, through the published tables alone."""
-    frame, group = walled.frame, walled.groups["scope_group"][request].as_py()
+    frame, group = walled.frame, walled.alike["scope_group"][request].as_py()
     as_of = walled.contracts["as_of"][request].as_py()
     table = walled.reachable.filter(pa.compute.equal(walled.reachable["scope_group"], group))
     recorded = frame.row_index.recorded

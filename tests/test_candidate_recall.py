@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -361,6 +362,41 @@ def test_a_withheld_hit_is_not_expanded() -> None:
         {"name": "partner", "text": "other claim", "path": "b.md", "conflict_set": "c1"},
     ]
     assert _expanded(rows) == {}
+
+
+def test_a_neighbour_is_the_next_admissible_row_by_line_and_then_by_id() -> None:
+    path = {"path": "a.log", "recorded_time": day(1)}
+    rows = [
+        {"name": f"n{n}", "text": "session" if n == 4 else f"w{n}", "line_start": (9 - n) // 2, **path}
+        for n in range(9)
+    ]
+    rows[6]["withheld_by"] = 11
+    rows[2]["recorded_time"] = day(20)
+    ids = {row["name"]: evidence_id({"source_id": None, **row}) for row in rows}
+    for as_of, gone in ((day(10), {"n2", "n6"}), (NOW, {"n6"})):
+        order = sorted((row["line_start"], ids[row["name"]], row["name"]) for row in rows if row["name"] not in gone)
+        names_in_order = [name for _, _, name in order]
+        at = names_in_order.index("n4")
+        assert set(_expanded(rows, as_of=as_of)) == {names_in_order[at - 1], names_in_order[at + 1]}
+
+
+def _peak(world: dict[str, Any], node: str, plan: Any, requests: int) -> int:
+    """The most bytes of NumPy arrays that lived at once while a node ran for some requests with one clock."""
+    asked = [{"request_id": f"r{n:02d}", "question": "session", "lane_k": 3} for n in range(requests)]
+    tracemalloc.start()
+    try:
+        line(world, asked, node, plan=plan)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("node", "lanes"), [("expansion_hits", ["lexical", "expansion"]), ("recent_hits", ["recent"])])
+def test_requests_of_one_clock_share_the_look_at_a_document(node: str, lanes: list[str]) -> None:
+    rows = [{"text": "session" if n < 20 else f"w{n % 7}", "path": "a.log", "line_start": n} for n in range(2000)]
+    world, plan = frame(rows), rules({"lanes": lanes})
+    _peak(world, node, plan, 1)
+    assert _peak(world, node, plan, 30) < 2 * _peak(world, node, plan, 1)
 
 
 # --- merging ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import hashlib
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,3 +80,26 @@ def test_labels_in_the_block_and_in_the_map_are_the_same(rows: list[dict[str, An
     assert len({label for label, _ in cited}) == len(cited)
     items = {row["evidence_id"] for row in made["trimmed"].to_pylist()}
     assert {row["evidence_id"] for row in made["citations"].to_pylist()} == items
+
+
+@pytest.mark.parametrize(("limit", "first"), [(400, 0), (12, 1)])
+def test_the_locator_of_a_merged_item_names_the_first_line_shown_and_its_section(limit: int, first: int) -> None:
+    document = {"path": "a.md", "version": "v1"}
+    texts = ["above " * 12 + "\n", "best row\n", "below\n"]
+    rows = [
+        {"text": text, "section": section, "line_start": n + 1, "byte_start": len("".join(texts[:n])), **document}
+        | {"semantic_raw": 0.9 if section == "Best" else 0.1}
+        for n, (text, section) in enumerate(zip(texts, ["Above", "Best", "Below"], strict=True))
+    ]
+    made = line(rows, requests={"r1": {"max_chunk_tokens": 400}}).run("packs")
+    contracts = made["contracts"].set_column(
+        made["contracts"].column_names.index("max_chunk_tokens"), "max_chunk_tokens", pa.array([limit], pa.int32())
+    )
+    made = line(rows).run(contracts=contracts, packs=made["packs"])
+    (cited,) = made["citations"].to_pylist()
+    expected = ("a.md#1 (Above)", "a.md#2 (Best)")[first]
+    assert (cited["locator"], cited["section"]) == (expected, expected[8:-1])
+    assert f"[code#1] {expected}\n" in made["blocks"]["text"][0].as_py()
+    shown = made["trimmed"]["visible_text"][0].as_py()
+    whole = "".join(texts).splitlines()
+    assert shown.splitlines() == whole[cited["line_start"] - 1 : cited["line_end"]]

@@ -215,6 +215,22 @@ def test_rows_without_vectors_are_encoded_when_an_encoder_comes(corpus: Corpus) 
     assert corpus.verify() == []
 
 
+def test_whether_rows_have_vectors_is_for_imports_of_their_own_owner_to_say(corpus: Corpus) -> None:
+    plain, of_bo = {"text": "one"}, {"text": "one", "owner_user": "bo", "source_id": "memory:m", "path": "m"}
+    corpus.publish(import_rows(plain), now=day(1))
+    corpus.publish(import_rows(of_bo), now=day(2), encoder=HashEncoder(), complete_sources=["memory:m"])
+    assert owners_encoded(corpus) == {("shop", None): False, ("shop", "bo"): True}
+    corpus.publish(import_rows(plain, {"text": "two"}), now=day(3), complete_sources=[SOURCE])
+    assert owners_encoded(corpus) == {("shop", None): False, ("shop", "bo"): True}  # bo has the text; that says nothing
+    corpus.publish(import_rows(plain), now=day(4), encoder=HashEncoder())
+    assert owners_encoded(corpus) == {("shop", None): True, ("shop", "bo"): True}
+
+
+def owners_encoded(corpus: Corpus) -> dict[tuple[str, str | None], bool]:
+    """Whether every segment of an owner has vectors."""
+    return {(one.owner_project, one.owner_user): one.encoded for one in corpus._base.manifest.segments}
+
+
 def test_vectors_of_two_encoders_never_meet(corpus: Corpus) -> None:
     corpus.publish(import_rows({"text": "one"}), now=day(1), encoder=HashEncoder("hash/1"))
     with pytest.raises(StoreError, match=r"^Expected encoder hash/1, got hash/2 - at "):

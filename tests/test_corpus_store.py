@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
-from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, manifest, publishing
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 
 
@@ -329,6 +329,64 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
         if not crashed:
             break
     assert step >= 3
+
+
+def crashed_before_current(corpus: Corpus, monkeypatch: pytest.MonkeyPatch, act: Callable[[Corpus], object]) -> None:
+    """Let a writer end between its manifest and the pointer."""
+    real = manifest.write_atomic
+
+    def write(path: Path, data: bytes) -> None:
+        if path.name == "CURRENT":
+            raise _Crash
+        real(path, data)
+
+    with monkeypatch.context() as patched, pytest.raises(_Crash):
+        patched.setattr(manifest, "write_atomic", write)
+        act(corpus)
+
+
+@pytest.mark.parametrize("next_", ["publish", "gc"])
+def test_a_generation_whose_writer_died_never_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, next_: str
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    kept = manifest.generations(tmp_path)
+    crashed_before_current(corpus, monkeypatch, lambda c: c.append(import_rows({"text": "ghost"}), now=day(2)))
+    assert len(list((tmp_path / "generations").glob("*.json"))) == len(kept) + 1
+    again = Corpus.open(tmp_path)
+    if next_ == "publish":
+        again.append(import_rows({"text": "two"}), now=day(2))
+        kept = [*kept, again.generation]
+    else:
+        again.gc(keep=9)
+    assert manifest.generations(tmp_path) == kept
+    assert sorted(path.stem for path in (tmp_path / "generations").glob("*.json")) == sorted(kept)
+
+
+def test_a_merge_that_died_before_its_pointer_leaves_a_corpus_that_can_be_cleaned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    corpus.append(import_rows({"text": "two"}), now=day(1))
+    crashed_before_current(corpus, monkeypatch, lambda c: c.merge(now=day(2)))
+    survivor = Corpus.open(tmp_path)
+    survivor.gc(keep=1)
+    assert manifest.generations(tmp_path) == [survivor.generation]
+    assert sorted(Corpus.open(tmp_path).frame().evidence["text"].to_pylist()) == ["one", "two"]
+
+
+def test_a_view_stays_at_its_generation_and_is_not_written_to(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    view = corpus.view()
+    corpus.append(import_rows({"text": "two"}), now=day(1))
+    corpus.gc(keep=1)
+    assert view.frame().evidence["text"].to_pylist() == ["one"]
+    assert view.generation != corpus.generation and view.view() is view
+    with pytest.raises(StoreError, match="got pinned"):
+        view.append(import_rows({"text": "three"}), now=day(1))
 
 
 KILLED = """

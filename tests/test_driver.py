@@ -30,6 +30,7 @@ from scoped_retrieval.pipeline.driver import (
 )
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.hooks import TableCheck, failed_node
+from scoped_retrieval.pipeline.lanes import NO_VECTORS
 from scoped_retrieval.pipeline.policies import load_policies
 from scoped_retrieval.pipeline.provenance import code_digest, difference, provenance
 from scoped_retrieval.pipeline.requests import resolve_requests
@@ -170,12 +171,15 @@ def test_a_lane_that_breaks_is_left_out_and_the_answer_is_partial(line: Line):
     assert "lexical" not in tables["hits"]["lane"].to_pylist()
 
 
-def test_a_lane_that_is_off_says_how_to_turn_it_on(line: Line):
+def test_a_lane_that_is_off_says_why(line: Line):
     requests, named = asked("default role")
-    tables = run_line(requests, FAILURES.empty(), named, replace(line, lanes_off={"semantic": "install it"}))
+    tables = run_line(requests, FAILURES.empty(), named, replace(line, lanes_off={"graph": "not yet"}))
     assert statuses(tables) == {"r0": "ok"}
-    (off,) = (row for row in tables["conditions"].to_pylist() if row["condition"] == "lane_off")
-    assert (off["subject"], off["action"], off["message"]) == ("semantic", "continue", "install it")
+    off = [row for row in tables["conditions"].to_pylist() if row["condition"] == "lane_off"]
+    assert [(row["subject"], row["action"], row["message"]) for row in off] == [
+        ("graph", "continue", "not yet"),
+        ("semantic", "continue", NO_VECTORS),
+    ]
 
 
 def test_a_request_refused_at_the_door_has_a_snapshot(line: Line):

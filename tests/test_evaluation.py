@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
+from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
 from scoped_retrieval.pipeline.sources.history_check import alive_at, reassemble
+from stand_in_encoder import WordsByTheirStart
 
 ADD = "def add(a, b):\n    return a + b\n"
 ADD_FIXED = "def add(a, b):\n    return int(a) + int(b)\n"
@@ -102,12 +106,37 @@ def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
 
 
 def test_collections_that_stand_in_the_corpus_are_not_read_again(tmp_path: Path, documents: Path) -> None:
+    class Unread(Collection):
+        def rows(self) -> Iterator[pa.Table]:
+            raise AssertionError("read again")
+
     collection = open_collection(documents)
     first = evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
-    pq_file = documents / "corpus.parquet"
-    pd.read_parquet(pq_file).head(0).to_parquet(pq_file)
-    again = evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
+    unread = Unread(**vars(collection))
+    again = evaluate([unread], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
     assert [s.metrics for s in again.scores] == [s.metrics for s in first.scores]
+
+
+def test_a_collection_that_changed_goes_into_a_fresh_corpus(tmp_path: Path, documents: Path) -> None:
+    collection, work = open_collection(documents), tmp_path / "work"
+    evaluate([collection], work=work, semantic=False, metrics=["nDCG@10"])
+    changed = pd.read_parquet(documents / "corpus.parquet").assign(text=["heat of a tube", "nothing"])
+    changed.to_parquet(documents / "corpus.parquet")
+    done = evaluate([collection], work=work, semantic=False, metrics=["RR@1"])
+    assert done.scores[0].metrics["full"]["RR@1"] == 0.0, "d1 has the words now"
+    assert sorted(path.name for path in work.glob("corpus*")) == ["corpus", "corpus-2"]
+    assert Corpus.open(work / "corpus").frame().evidence.num_rows == 2, "what older runs rest on stays"
+
+
+def test_an_encoder_has_a_corpus_of_its_own(tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "load_encoder", WordsByTheirStart)
+    (tmp_path / "work").mkdir()
+    profiles = [
+        index_collections([open_collection(documents)], tmp_path / "work", semantic=semantic).encoder_profile
+        for semantic in (False, True, False)
+    ]
+    assert profiles == [None, WordsByTheirStart().profile, None]
+    assert len(list((tmp_path / "work").glob("corpus*"))) == 2
 
 
 def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, code: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
-from scoped_retrieval.pipeline import retriever
+from corpus_rows import HashEncoder
+from scoped_retrieval.nodes.errors import AccessError, InputError, ModelError, StoreError
+from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.sources.importing import normalise
 
@@ -121,7 +124,7 @@ def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
     assert summary.statuses["failed"] == 1
     assert summary.as_dict()["snapshots"] == 4
     run = store.open(summary.run_id)
-    (bad,) = (row for row in run.table("snapshots").to_pylist() if row["request_id"] == "bad")
+    (bad,) = (row for row in run.table("snapshots", texts=True).to_pylist() if row["request_id"] == "bad")
     assert bad["error"].startswith("Expected one of fix-test")
     assert replay(store, bad["snapshot_id"]).block == ""
     assert verify(store, summary.run_id).ok
@@ -206,25 +209,112 @@ def test_as_of_a_commit_is_resolved_for_those_who_may_ask(corpus: Corpus):
             opened(corpus).retrieve("default role", as_of=f"commit:{sha}", project=project)
 
 
-INSTALL = 'pip install "scoped-retrieval[semantic]"'
-
-
 @pytest.mark.parametrize(
-    ("vectors", "installed", "message"),
+    ("vectors", "message"),
     [
-        (False, True, "the corpus was indexed without vectors; index again without --no-semantic"),
-        (False, False, f"the corpus was indexed without vectors; {INSTALL} and index again"),
-        (True, False, f"no encoder is installed; {INSTALL}"),
-        (True, True, "the caller opened the retriever without an encoder"),
+        (False, "the rows that this contract reaches were indexed without vectors"),
+        (True, "no encoder was opened for the vectors of the corpus"),
     ],
 )
-def test_the_semantic_lane_says_why_it_is_off(
-    corpus: Corpus, monkeypatch, vectors: bool, installed: bool, message: str
+def test_why_the_semantic_lane_is_off_does_not_depend_on_what_is_installed(
+    corpus: Corpus, evidence_rows: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch, vectors: bool, message: str
 ):
-    monkeypatch.setattr(retriever, "encoder_available", lambda: (installed, ""))
     if vectors:
-        monkeypatch.setattr(Corpus, "encoder_profile", "minilm/1")
-    found = opened(corpus, lanes=None, encoder=None).retrieve("default role")
-    (off,) = (c for c in found.conditions if c["condition"] == "lane_off")
-    assert (off["subject"], off["message"]) == ("semantic", message)
-    assert found.status == "ok"
+        rows, _ = normalise(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
+        corpus.publish(rows, now=NOON, encoder=HashEncoder())
+    digests = set()
+    for installed in (True, False):
+        monkeypatch.setattr(lanes, "encoder_available", lambda installed=installed: (installed, ""))
+        found = opened(corpus, lanes=None, encoder=None).retrieve("default role")
+        (off,) = (c for c in found.conditions if c["condition"] == "lane_off")
+        assert (off["subject"], off["message"]) == ("semantic", message)
+        assert found.status == "ok"
+        assert ("pip install" in (lanes.advice(message) or "")) is not installed
+        digests.add(found.tables["snapshots"]["snapshot_digest"][0].as_py())
+    assert len(digests) == 1
+
+
+def test_vectors_of_another_project_say_nothing_here(corpus: Corpus, evidence_rows: Callable[..., pa.Table]):
+    before = opened(corpus, lanes=None, encoder=None).retrieve("default role")
+    rows, _ = normalise(evidence_rows("pay"), project="pay", principal="bo", now=NOON)
+    corpus.publish(rows, now=NOON, encoder=HashEncoder())
+    after = opened(Corpus.open(corpus.path), lanes=None, encoder=None).retrieve("default role")
+    assert (after.block, after.conditions, after.status) == (before.block, before.conditions, before.status)
+    refused = opened(corpus, lanes=None, encoder=None).retrieve("default role", project="nowhere")
+    assert "lane_off" not in [condition["condition"] for condition in refused.conditions]
+
+
+def test_a_retriever_stays_at_the_generation_that_it_opened(
+    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
+):
+    with opened(corpus, runs=tmp_path / "runs") as before:
+        asked = [before.retrieve("what does role_15 return?", request_id="a")]
+        normal, _ = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
+        corpus.append(normal, now=NOON)
+        asked.append(before.retrieve("what does role_15 return?", request_id="b"))
+    first, second = (found.tables["snapshots"]["snapshot_digest"][0].as_py() for found in asked)
+    assert first == second
+    assert before.corpus.generation != corpus.generation
+    assert "guest15" not in asked[1].block and "guest15" in opened(corpus).retrieve("what does role_15 return?").block
+
+
+def tokenizer_file(path: Path, pattern: str) -> None:
+    """One token per piece between the matches of a pattern."""
+    split = {"type": "Split", "pattern": {"String": pattern}, "behavior": "Isolated", "invert": False}
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
+    parts = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
+    path.write_text(json.dumps({"version": "1.0", "added_tokens": [], **parts, "pre_tokenizer": split, "model": model}))
+
+
+def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: Corpus, tmp_path: Path):
+    pytest.importorskip("tokenizers")
+    path, store, found = tmp_path / "tokenizer.json", RunStore(tmp_path / "runs"), []
+    asked = {"question": "role", "project": "shop", "purpose": "answer-question", "tokenizer": str(path)}
+    for pattern in (" ", "e"):
+        tokenizer_file(path, pattern)
+        with opened(corpus, runs=store) as retriever:
+            found.append(retriever.retrieve(asked).tables)
+            staged = retriever._staged([asked])
+    for table, column in (("contracts", "contract_id"), ("snapshots", "snapshot_digest")):
+        assert found[0][table][column][0].as_py() != found[1][table][column][0].as_py(), table
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found[1]["blocks"]["tokenizer"].to_pylist() == [f"{path}@sha256:{sha256}"]
+    tokenizer_file(path, "o")
+    expected = pytest.raises(ModelError, match=f"Expected the tokenizer file with SHA-256 {sha256}, got ")
+    with opened(corpus, runs=store) as retriever, expected:
+        retriever.run(resume=staged.run_id)
+    tokenizer_file(path, "e")
+    with opened(corpus, runs=store) as retriever:
+        retriever.run(resume=staged.run_id)
+    assert verify(store, staged.run_id).ok
+
+
+def test_an_erasure_of_every_text_leaves_no_word_of_a_request(
+    tmp_path: Path, make_corpus: Callable[..., Corpus], evidence_rows: Callable[..., pa.Table]
+):
+    rows = evidence_rows("shop")
+    named = rows.set_column(2, "section", pa.array(["Fired John Smith"] * rows.num_rows))
+    store = RunStore(tmp_path / "runs")
+    anchors = {"symbols": ["JohnSmithSalary"], "current_files": ["hr/JohnSmith.md"]}
+    with opened(make_corpus(tmp_path / "named", named), runs=store) as retriever:
+        run_id = retriever.run(
+            [
+                {"question": "default role", "purpose": "explain-code", "project": "shop", "anchors": anchors},
+                {"question": "default role", "purpose": "John Smith", "project": "shop"},
+            ]
+        ).run_id
+    run = store.open(run_id)
+    shown = {name: str(run.table(name, texts=True).to_pylist()) for name in run.tables()}
+    assert {name for name, text in shown.items() if "John" in text} >= {
+        "requests",
+        "citations",
+        "failures",
+        "conditions",
+    }
+    assert run.table("requests", texts=True)["current_files"].to_pylist() == [["hr/JohnSmith.md"]]
+    erase_texts(store, run_id, run.texts["sha256"].to_pylist(), reason="asked by its owner")
+    run = store.open(run_id)
+    assert not [name for name, table in run.tables().items() if "John" in str(table.to_pylist())]
+    assert run.table("requests", texts=True)["current_files"].to_pylist() == [[None]]
+    assert verify(store, run_id).status == "erased"
+    assert replay(store, run.snapshots["snapshot_id"][0].as_py()).status == "erased"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import Run, RunStore, StagedRun, replay, verify
+from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
@@ -161,7 +161,7 @@ def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pyte
     else:
         run = written(store, line_tables)
     assert verify(store, run.run_id).ok
-    assert run.snapshots.equals(as_given(run.run_id, line_tables)["snapshots"])
+    assert run.table("snapshots", texts=True).equals(as_given(run.run_id, line_tables)["snapshots"])
     assert [line.kind for line in store.log.lines()] == ["run"]
     return met
 
@@ -249,6 +249,6 @@ def test_another_schema_version_is_refused(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = written(store, line_tables)
     manifest = run.folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace("scoped-retrieval/run/1", "scoped-retrieval/run/9"))
-    with pytest.raises(StoreError, match="Expected format scoped-retrieval/run/1, got scoped-retrieval/run/9"):
+    manifest.write_text(manifest.read_text().replace(FORMAT, "scoped-retrieval/run/9"))
+    with pytest.raises(StoreError, match=f"Expected format {FORMAT}, got scoped-retrieval/run/9"):
         store.open(run.run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -10,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.errors import InputError, VerificationError
+from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, sha256_of
-from scoped_retrieval.pipeline.runs.log import START
+from scoped_retrieval.pipeline.runs.log import START, WINDOW, Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -190,3 +191,134 @@ def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path, lin
     run = batch(store, line_tables)
     (run.folder / "texts/part-00000.parquet").unlink()
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", "texts/part-00000.parquet")]
+
+
+def without_last_lines(store: RunStore, count: int) -> None:
+    """The log as a loss of power may leave it: lines that were not synced are gone."""
+    log = store.path / "LOG"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-count]))
+
+
+def test_a_log_takes_another_line_after_one_of_any_length(tmp_path: Path):
+    log = RunStore(tmp_path).log
+    for length in (10, 3 * WINDOW, WINDOW - 1, 5):
+        log.append("erase", "run-x", reason="x" * length)
+    with (tmp_path / "LOG").open("ab") as file:
+        file.write(b"y" * 2 * WINDOW)
+    log.append("erase", "run-x", reason="after a long line cut short")
+    assert [line.sequence for line in log.lines()] == [1, 2, 3, 4, 5]
+
+
+def test_an_erasure_of_every_text_leaves_a_short_line_and_a_receipt(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    every = run.texts["sha256"].to_pylist()
+    assert erase_texts(store, run.run_id, every, reason="asked by its owner") == len(every)
+    line = store.log.lines()[-1]
+    assert (line.body["texts"], line.body["parts"]) == (len(every), 1)
+    assert not any(sha256 in (tmp_path / "LOG").read_text() for sha256 in every)
+    assert verify(store, run.run_id).erased == tuple(sorted(every))
+    receipt = tmp_path / "receipts" / f"{line.body['receipt']}.json"
+    whole = receipt.read_bytes()
+    receipt.write_bytes(whole + b" ")
+    assert "got a changed one - at receipts/" in verify(store, run.run_id).problems[0].detail
+    receipt.unlink()
+    assert "got none - at receipts/" in verify(store, run.run_id).problems[0].detail
+    receipt.write_bytes(whole)
+    assert verify(store, run.run_id).status == "erased"
+
+
+def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    gone, kept = batch(store, line_tables), batch(store, line_tables)
+    shutil.rmtree(gone.folder)
+    report = verify(store, gone.run_id)
+    assert (report.status, report.ok, report.problems[0].detail) == ("missing", False, "LOG names it")
+    assert verify(store, kept.run_id).ok
+    with pytest.raises(StoreError, match="Expected a run in this folder, got none"):
+        verify(store, "run-000000000000000000")
+
+
+def test_a_snapshot_whose_line_was_lost_is_named_and_then_adopted(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables, 3)
+    before = run.snapshots
+    without_last_lines(store, 2)
+    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
+        ("extra", "live/000002.arrow"),
+        ("extra", "live/000003.arrow"),
+    ]
+    assert compact(store, run.run_id).snapshots.equals(before)
+    assert verify(store, run.run_id).ok
+    assert [line.body.get("adopted", False) for line in store.log.lines()] == [False, True, True, False]
+
+
+def test_a_session_whose_every_line_was_lost_is_adopted(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    (tmp_path / "LOG").unlink()
+    assert not verify(store, run.run_id).ok
+    assert compact(store, run.run_id).snapshots.num_rows == 2
+    assert verify(store, run.run_id).ok
+
+
+def test_a_file_that_no_loss_of_power_explains_is_not_adopted(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables, 2)
+    shutil.copy(run.folder / "live/000002.arrow", run.folder / "live/000001a.arrow")
+    with pytest.raises(VerificationError, match="Expected the files of a session, got one out of order"):
+        compact(store, run.run_id)
+    (run.folder / "live/000001a.arrow").unlink()
+    (run.folder / "live/000001.arrow").unlink()
+    with pytest.raises(VerificationError, match="Expected the file that LOG names, got none - at live/000001"):
+        compact(store, run.run_id)
+
+
+def test_a_snapshot_is_on_disk_with_its_name_before_it_is_given_out(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store, synced = RunStore(tmp_path), []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    run = live(store, line_tables, 1)
+    names = ("live/000001.arrow", "live", "lineage.json", ".")
+    file, folder, *others = ((run.folder / name).stat().st_ino for name in names)
+    assert synced.count(file) == 1 and folder in synced[synced.index(file) :]
+    assert {*others, tmp_path.stat().st_ino} <= set(synced), (
+        "the graph, and the folders that list the run and its files"
+    )
+
+
+def test_a_compaction_cut_off_before_its_line_is_not_an_unfinished_run(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+
+    def cut(self: Log, kind: str, run_id: str, **_: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, "append", cut)
+        with pytest.raises(KeyboardInterrupt):
+            compact(store, run.run_id)
+    assert (store.unfinished(), store.uncompacted()) == ([], [run.run_id])
+    with pytest.raises(StoreError, match="Expected an unfinished batch run, got an interactive one"):
+        store.resume(run.run_id)
+    compact(store, run.run_id)
+    assert (store.uncompacted(), verify(store, run.run_id).ok) == ([], True)
+
+
+def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    settings = {"bm25": "lucene k1=2.0 b=0.3", "principal": "ana"}
+    inputs = {n: line_tables(1)[n] for n in PER_RUN}
+    session = LiveRun(store, now=NOON, inputs=inputs, lineage=LINEAGE, settings=settings)
+    session.write(line_tables(1, run_id=session.run_id))
+    assert store.open(session.run_id).manifest["settings"] == settings
+    assert compact(store, session.run_id).manifest["settings"] == settings

@@ -292,12 +292,20 @@ def test_an_empty_folder_gives_no_rows(tmp_path, reader) -> None:
     assert read(reader, tmp_path)[0] == []
 
 
+def test_fields_that_nobody_reads_are_noted_with_the_object_they_stand_in(tmp_path) -> None:
+    memory = {"id": "m1", "content": "x", "status": "verified", "onwer": "bo", "scope": {"visiblity": "project"}}
+    (tmp_path / "m.jsonl").write_text(json.dumps(memory))
+    report = SourceReport()
+    list(records.read_memory(tmp_path / "m.jsonl", project="p", now=NOW, report=report))
+    assert report.notes == ["m.jsonl: fields not read: onwer (1), scope.visiblity (1)"]
+
+
 def test_reports_add_up() -> None:
     first, second = SourceReport(read=2), SourceReport(read=3, complete_sources={"a:b"})
-    first.skip("empty")
-    second.skip("empty", 2)
+    first.skip("empty", at="a.md")
+    second.skip("empty", 2, at="b.md")
     second.default("zone")
     second.note("said once")
     assert first.merge(second).merge(SourceReport(notes=["said once"])).as_dict() == {
-        "read": 5, "skipped": {"empty": 3}, "defaulted": {"zone": 1}, "complete_sources": ["a:b"], "notes": ["said once"],
+        "read": 5, "skipped": {"empty": 3}, "skipped_at": {"empty": ["a.md", "b.md"]}, "defaulted": {"zone": 1}, "complete_sources": ["a:b"], "notes": ["said once"],
     }  # fmt: skip

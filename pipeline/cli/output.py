@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -69,11 +70,16 @@ def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
     sys.stdout.flush()
 
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+
 def emit_block(block: str, value: Any, *, as_json: bool) -> None:
-    """Print a block exactly as it is, with a line end after it only on a terminal; or the value as JSON."""
+    """Print a block exactly as it is, or the value as JSON. A terminal gets a line end after it, and escapes in the
+    place of control characters, which evidence could move its cursor with.
+    """
     if as_json:
         return emit(value, as_json=True)
-    sys.stdout.write(block + ("\n" if sys.stdout.isatty() else ""))
+    sys.stdout.write(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], block) + "\n" if sys.stdout.isatty() else block)
     return sys.stdout.flush()
 
 

@@ -59,7 +59,8 @@ def run(
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
     text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
-    failed = [row for row in RunStore(summary.path.parent).open(summary.run_id).snapshots.to_pylist() if row["error"]]
+    stored = RunStore(summary.path.parent).open(summary.run_id).table("snapshots", texts=True)
+    failed = [row for row in stored.to_pylist() if row["error"]]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
     for row in failed[:FAILURES_SHOWN]:
@@ -121,6 +122,7 @@ def ask(
     as_json: JsonFlag = False,
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
+    from ..lanes import advice
     from ..service import open_retriever
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose)
@@ -152,7 +154,9 @@ def ask(
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":
             subject = f" {condition['subject']}" if condition["subject"] else ""
-            note(f"{condition['action']}: {condition['condition']}{subject}: {condition['message']}")
+            todo = advice(condition["message"]) if condition["condition"] == "lane_off" else None
+            more = f"; {todo}" if todo else ""
+            note(f"{condition['action']}: {condition['condition']}{subject}: {condition['message']}{more}")
     return exit_code_of({found.status: 1})
 
 

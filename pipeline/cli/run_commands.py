@@ -52,7 +52,7 @@ def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = F
                 }
             )
     unfinished = [
-        id_ for id_ in store.unfinished() if store.resume(id_).plan["settings"]["principal"] == settings.principal
+        id_ for id_ in store.unfinished() if store.resume(id_).plan["settings"].get("principal") == settings.principal
     ]
     text = write_table(
         "",
@@ -112,7 +112,7 @@ def replay(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print the block of a snapshot again, from the run alone."""
+    """Print the block of a snapshot again, from the run alone; auditors get every column of `--json`."""
     from ..service import replayed
 
     found = replayed(settings_of(runs=runs, grants=grants), snapshot)
@@ -238,8 +238,9 @@ def compact(
     from ..runs import compact as compact_run
 
     store = RunStore(settings_of(runs=runs)["runs"], create=False)
-    ids = [store.open(run).run_id] if run else [r.run_id for r in store.list() if r.live]
-    live = [run_id for run_id in ids if store.open(run_id).live]
+    pending = store.uncompacted()
+    ids = [store.open(run).run_id] if run else pending
+    live = [run_id for run_id in ids if run_id in pending]
     done = [compact_run(store, run_id) for run_id in ids]
     said = [
         f"{one.run_id}: compacted {one.snapshots.num_rows} interactive snapshots into Parquet"

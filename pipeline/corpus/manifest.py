@@ -128,11 +128,27 @@ def current(path: Path) -> tuple[str, int]:
 
 def generations(path: Path) -> list[str]:
     """The ids of the stored generations, oldest first; one whose writer died before it became current is none."""
-    _, newest = current(path)
-    found = []
+    now, newest = current(path)
+    found = [(_sequence(at), at.stem) for at in (path / "generations").glob("*.json")]
+    return [name for sequence, name in sorted(found) if 0 <= sequence <= newest or name == now]
+
+
+def remove_ghosts(path: Path, *, all_: bool = False) -> None:
+    """Remove manifests whose writer died before they became current; the caller holds the lock.
+
+    The next generation would take their number, and they would pass for its elders. A ghost is younger than the pointer,
+    so that a writer reads only such manifests; `all_` reads every one.
+    """
+    now, newest = current(path)
+    pointed = (path / "CURRENT").stat().st_mtime_ns
     for at in (path / "generations").glob("*.json"):
-        try:
-            found.append((json.loads(at.read_bytes())["sequence"], at.stem))
-        except (OSError, ValueError, KeyError):
-            continue
-    return [generation for sequence, generation in sorted(found) if sequence <= newest]
+        if at.stem != now and (all_ or at.stat().st_mtime_ns >= pointed) and _sequence(at) > newest:
+            at.unlink()
+
+
+def _sequence(at: Path) -> int:
+    """The number of a manifest; -1 if it cannot be read."""
+    try:
+        return json.loads(at.read_bytes())["sequence"]
+    except (OSError, ValueError, KeyError):
+        return -1

@@ -7,7 +7,7 @@ small segments or have too many changes. Everything else keeps its pack.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -71,13 +71,16 @@ def published(
             or (complete_sources and segment.owner_project in projects)
         ],
     )
+    mine = frozenset(at for at, one in enumerate(old.segments) if (one.owner_project, one.owner_user) in owners)
     diff = difference(new, old.evidence, old.placements, old.in_sources(projects, complete_sources), now)
     dropped = diff.known[diff.described_anew]
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed) | set(old.segments_of(dropped).tolist())
     if encoder is not None:
-        again |= {at for at, segment in enumerate(old.segments) if not segment.encoded}
+        again |= {at for at in mine if not old.segments[at].encoded}
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
-    after = _Next(base, old, again, dropped, diff.changed, encoder, redactor).write(fresh, now, added=_added(new, diff))
+    after = _Next(base, old, again, dropped, diff.changed, mine, encoder, redactor).write(
+        fresh, now, added=_added(new, diff)
+    )
     touched = np.setdiff1d(diff.changed["row"].to_numpy(), dropped)
     report = PublishReport(
         generation=after.manifest.generation,
@@ -108,7 +111,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     old = Stored.of(base, chosen)
     nothing = CHANGES.empty_table()
     none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
-    next_ = _Next(base, old, set(range(len(chosen))), np.empty(0, np.int64), nothing.drop(["segment_id"]), None)
+    next_ = _Next(base, old, set(range(len(chosen))), np.empty(0, np.int64), nothing.drop(["segment_id"]), set(), None)
     after = next_.write(none, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
@@ -148,13 +151,18 @@ def _heavy(old: Stored, changed: pa.Table) -> set[int]:
 
 @dataclass(frozen=True)
 class _Next:
-    """The generation after `base`: `again` are segments of `old` to write again, without the rows `dropped`."""
+    """The generation after `base`: `again` are segments of `old` to write again, without the rows `dropped`.
+
+    Whether rows have vectors is for imports of their own owner to say, whose segments are `mine`: a row elsewhere that
+    had an influence on it would change what others are answered.
+    """
 
     base: Generation
     old: Stored
     again: set[int]
     dropped: NDArray[np.int64]
     changed: pa.Table
+    mine: Set[int]
     encoder: Encoder | None
     redactor: str | None = None
 
@@ -225,14 +233,19 @@ class _Next:
         for at in sorted(self.again):
             start, end = self.old.starts[at], self.old.starts[at + 1]
             part = self.old.part(at, after)
-            if part.vectors is None and self.encoder is not None:
+            if part.vectors is None and self.encoder is not None and at in self.mine:
                 part = replace(part, vectors=self._vectors(part.evidence), profile=profile)
             yield part if keep[start:end].all() else part.kept(keep[start:end])
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
         if self.encoder is None and self.base.manifest.encoder_profile is None:
             return None
-        return vectors_of(evidence, self.base.packs.values(), self.encoder)
+        if self.encoder is not None:
+            stored = [table for pack in self.base.packs.values() if (table := pack.vectors) is not None]
+        else:
+            none = self.old.placements.slice(0, 0)
+            stored = [table for at in sorted(self.mine) if (table := self.old.part(at, none).vectors) is not None]
+        return vectors_of(evidence, stored, self.encoder)
 
     def _changes(self, gone: set[str], elsewhere: NDArray[np.int64], after: pa.Table) -> pa.Table:
         """CHANGES of the segments that stay."""

@@ -25,7 +25,7 @@ from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import ANALYZERS, Manifest, current, generations
+from .manifest import ANALYZERS, Manifest, current, generations, remove_ghosts
 from .publishing import PublishReport, merged, published
 from .stored import Stored
 from .vectors import Encoder
@@ -71,6 +71,10 @@ class Corpus:
             # A writer may have moved on and cleaned up between the pointer and its packs.
             base = Generation.open(path, generation)
         return cls(base, pinned=generation is not None)
+
+    def view(self) -> Corpus:
+        """The generation that is open now, for reading: it stays, whatever is written, and keeps frames of its own."""
+        return self if self._pinned else Corpus(self._base, pinned=True)
 
     @property
     def path(self) -> Path:
@@ -155,6 +159,7 @@ class Corpus:
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
         with self._writing():
+            remove_ghosts(self.path, all_=True)
             known = generations(self.path)
             forgotten = [name for name in known[:-keep] if name != self.generation]
             for name in forgotten:
@@ -217,6 +222,7 @@ class Corpus:
             with filelock.FileLock(self.path / "LOCK", timeout=0):
                 if current(self.path) != (self.generation, self._base.manifest.sequence):
                     self._move_on(Generation.open(self.path))
+                remove_ghosts(self.path)
                 yield
         except filelock.Timeout as error:
             hint = "wait for the other writer to finish."

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .packs import Pack
 from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
@@ -33,14 +32,14 @@ class Encoder(Protocol):
         ...
 
 
-def vectors_of(evidence: pa.Table, packs: Iterable[Pack], encoder: Encoder | None) -> pa.Table | None:
-    """`text_digest` and `vector` per row: stored vectors of the same text first, then the encoder's.
+def vectors_of(evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder | None) -> pa.Table | None:
+    """`text_digest` and `vector` per row: those of the same text in `stored` first, then the encoder's.
 
     Without an encoder the other rows stay null; None if there is no vector at all.
     """
     texts = index_text(evidence, ENCODED_COLUMNS)
     digests = pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
-    known = [_known(table, digests) for pack in packs if (table := pack.vectors) is not None]
+    known = [_known(table, digests) for table in stored]
     if encoder is not None:
         found = [table["text_digest"].combine_chunks() for table in known]
         missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
@@ -50,12 +49,12 @@ def vectors_of(evidence: pa.Table, packs: Iterable[Pack], encoder: Encoder | Non
             known.append(pa.table({"text_digest": missing, "vector": vectors}))
     if not sum(table.num_rows for table in known):
         return None
-    stored = pa.concat_tables(known).combine_chunks()
-    at = pc.index_in(digests, value_set=stored["text_digest"].combine_chunks())
-    return pa.table({"text_digest": digests, "vector": stored["vector"].combine_chunks().take(at)})
+    every = pa.concat_tables(known).combine_chunks()
+    at = pc.index_in(digests, value_set=every["text_digest"].combine_chunks())
+    return pa.table({"text_digest": digests, "vector": every["vector"].combine_chunks().take(at)})
 
 
 def _known(table: pa.Table, digests: pa.Array) -> pa.Table:
-    """The rows of a pack's vectors that encode one of these texts."""
+    """The rows of a table of vectors that encode one of these texts."""
     wanted = pc.and_(pc.is_in(table["text_digest"], value_set=digests), table["vector"].is_valid())
     return table.take(pa.array(np.flatnonzero(wanted.to_numpy())))

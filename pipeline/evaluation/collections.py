@@ -11,6 +11,7 @@ ids carry the collection's name: `locomo/conv-1`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -52,6 +53,14 @@ class Collection:
         if self.shape == "conversations":
             return sorted(self._named(self._read("corpus", ["user"])["user"].drop_duplicates()))
         return [self.name]
+
+    def digest(self) -> str:
+        """SHA-256 over the files that its rows are read from, hex; queries and judgements are no part of a corpus."""
+        digest = hashlib.sha256()
+        for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
+            with (self.folder / f"{part}.parquet").open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
 
     def rows(self) -> Iterator[pa.Table]:
         """Its corpus as import rows."""

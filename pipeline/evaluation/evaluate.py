@@ -7,8 +7,10 @@ collection is a project (a conversation's user each) of one corpus, so each is a
 
 from __future__ import annotations
 
+import itertools
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +35,9 @@ from .rankings import FULL, FUSED, full_ranking, fused_ranking, lane_rankings
 
 EVALUATION_PRINCIPAL = "evaluation"
 RECALL_LANES = ("lexical", "semantic", "symbol")
+INDEXED = "indexed.json"
+"""What stands in which corpus, in the work folder."""
+NO_ENCODER = "none"
 DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
 """Budgets of an evaluation run: deep enough for R@20 over documents of several rows."""
 
@@ -73,12 +78,22 @@ class Evaluation:
         return pd.DataFrame({one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores})
 
 
-def index_collections(collections: Sequence[Collection], corpus_path: Path, *, semantic: bool) -> Corpus:
-    """The collections as one corpus at `corpus_path`; those that stand there already are not read again."""
-    corpus = Corpus.open(corpus_path) if (corpus_path / "CURRENT").exists() else Corpus.create(corpus_path)
+def index_collections(collections: Sequence[Collection], work: Path, *, semantic: bool) -> Corpus:
+    """The collections as one corpus below `work`; those that stand there as they are now are not read again.
+
+    `indexed.json` in `work` names, for every encoder, its corpus and the digest of each collection in it. Where a digest
+    is another, all the collections go into a fresh corpus; the old one stays, for the runs that rest on it.
+    """
     encoder = load_encoder() if semantic else None
+    profile = encoder.profile if encoder else NO_ENCODER
+    digests = {collection.name: collection.digest() for collection in collections}
+    indexed = _indexed(work / INDEXED)
+    known: dict[str, str] = indexed.get(profile, {}).get("collections", {})
+    corpus = _corpus_of(work, indexed.get(profile, {}).get("corpus"))
+    if corpus is None or _stale(collections, digests, known, corpus):
+        corpus, known = Corpus.create(_fresh_folder(work)), {}
     for collection in collections:
-        if set(collection.projects()) <= set(corpus.projects()):
+        if collection.name in known:
             continue
         now = datetime.now(UTC)
         tables = [
@@ -86,7 +101,39 @@ def index_collections(collections: Sequence[Collection], corpus_path: Path, *, s
             for rows in collection.rows()
         ]
         corpus.publish(pa.concat_tables(tables), now=now, encoder=encoder)
+        known[collection.name] = digests[collection.name]
+        indexed[profile] = {"corpus": corpus.path.name, "collections": known}
+        (work / INDEXED).write_text(json.dumps(indexed, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return corpus
+
+
+def _indexed(path: Path) -> dict[str, Any]:
+    """What `indexed.json` says; nothing, if there is none or it cannot be read."""
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _corpus_of(work: Path, named: str | None) -> Corpus | None:
+    return Corpus.open(work / named) if named and (work / named / "CURRENT").exists() else None
+
+
+def _stale(
+    collections: Sequence[Collection], digests: Mapping[str, str], known: Mapping[str, str], corpus: Corpus
+) -> bool:
+    """Whether a collection stands in the corpus as it no longer is, or without a record."""
+    projects = set(corpus.projects())
+    return any(
+        known[one.name] != digests[one.name] if one.name in known else not projects.isdisjoint(one.projects())
+        for one in collections
+    )
+
+
+def _fresh_folder(work: Path) -> Path:
+    """The first of `corpus`, `corpus-2`, `corpus-3`, ... that does not exist."""
+    names = itertools.chain(["corpus"], (f"corpus-{n}" for n in itertools.count(2)))
+    return next(work / name for name in names if not (work / name).exists())
 
 
 def evaluate(
@@ -116,7 +163,7 @@ def evaluate(
     work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     progress(f"indexing {', '.join(names)}")
-    corpus = index_collections(collections, work / "corpus", semantic=semantic)
+    corpus = index_collections(collections, work, semantic=semantic)
     indexed = time.perf_counter()
     grants = work / "grants.yaml"
     projects = sorted(project for collection in collections for project in collection.projects())

@@ -1,6 +1,7 @@
 """Runs: what was asked, decided and shown, kept so that it can be read, replayed and verified without the corpus.
 
 runs/LOG                          one line per run, interactive snapshot and erasure, chained by hash
+runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
 runs/<run_id>/lineage.json        the graph
 runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256

@@ -25,7 +25,10 @@ TEMPORARY = ".tmp-"
 
 
 def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
-    """Write a file whole or not at all; returns its SHA-256 in hex. With `sync`, its bytes are on disk first."""
+    """Write a file whole or not at all; returns its SHA-256 in hex.
+
+    With `sync`, its bytes are on disk before it has its name, and its name is when this returns.
+    """
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         with temporary.open("wb") as file:
@@ -34,6 +37,8 @@ def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
+        if sync:
+            sync_path(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise StoreError(f"Expected to write a file, got {error.strerror or error} - at {path.name}") from error
@@ -108,10 +113,11 @@ def sync_all(paths: Iterable[Path]) -> None:
     files = list(paths)
     folders = sorted({path.parent for path in files})
     with ThreadPoolExecutor(max_workers=16) as pool:
-        list(pool.map(_sync, [*files, *folders]))
+        list(pool.map(sync_path, [*files, *folders]))
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Bring a file, or the names in a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

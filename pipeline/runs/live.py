@@ -1,8 +1,11 @@
 """Interactive runs: a snapshot at a time, durable before its block leaves; compacted into parts later.
 
-Each snapshot is one file with one sync and one line in LOG. `compact` (and closing the session) writes the same tables
-as Parquet parts under a manifest; no digest changes. A crash in between leaves both readable, and the next `compact`
-does the rest.
+Each snapshot is one file with one sync of it and its name, and one line in LOG. `compact` (and closing the session)
+writes the same tables as Parquet parts under a manifest; no digest changes. A crash in between leaves both readable, and
+the next `compact` does the rest.
+
+What one would otherwise get wrong: the file is the promise, not its line. LOG is not synced for it, so a loss of power
+may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them.
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
-from .files import TEMPORARY, files_below, locked, sha256_of, write_json
+from .files import TEMPORARY, files_below, locked, sha256_of, sync_path, write_json
 from .ids import new_run_id, snapshot_id
-from .live_files import live_files, read_live, write_live
+from .live_files import live_files, read_live, read_settings, write_live
+from .log import Line
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
-from .run import FORMAT, Run
-from .store import RunStore, write_manifest, write_stored
+from .run import FORMAT, INTERACTIVE, Run
+from .store import RunStore, kind_of, write_manifest, write_stored
 
 
 class LiveRun:
@@ -36,6 +40,7 @@ class LiveRun:
         now: datetime,
         inputs: Mapping[str, pa.Table],
         lineage: Mapping[str, Any],
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.store = store
         self.run_id = new_run_id(now)
@@ -44,6 +49,7 @@ class LiveRun:
         self._inputs = inputs
         self._lineage = lineage
         self._lineage_sha256 = ""
+        self._settings = dict(settings or {})
 
     def next_id(self) -> str:
         """The id of the next snapshot."""
@@ -61,15 +67,16 @@ class LiveRun:
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
         if not self.number:
             (self.folder / "live").mkdir(parents=True, exist_ok=True)
-            self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=False)
+            self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
+            sync_path(self.store.path)
             stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
         file = f"{self.number + 1:06d}.arrow"
         path = self.folder / "live" / file
-        sha256 = write_live(path, stored | {"texts": texts})
+        sha256 = write_live(path, stored | {"texts": texts}, None if self.number else self._settings)
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
-        except BaseException:  # a snapshot that LOG does not name was never given out
+        except BaseException:  # the caller is told that there is no snapshot
             path.unlink(missing_ok=True)
             raise
         self.number += 1
@@ -79,29 +86,55 @@ def compact(store: RunStore, run_id: str) -> Run:
     """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
 
     Raises:
-        VerificationError: an interactive file is not the one that LOG names.
+        VerificationError: an interactive file is not the one that LOG names, or LOG names one that is missing.
     """
     folder = store.open(run_id).folder
-    with locked(store.lock_of(run_id), "a run"):
-        lines = [line for line in store.log.lines() if line.run_id == run_id]
+    with locked(store.lock_of(folder.name), "a run"):
+        lines = [line for line in store.log.lines() if line.run_id == folder.name]
         if any(line.kind == "run" for line in lines):
             _remove(folder / "live")
             return Run(folder)
+        if kind_of(folder) != INTERACTIVE:
+            return Run(folder)  # a batch run whose line is missing: `resume` writes it
         if not (folder / "manifest.json").exists():
-            _write(folder, {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"})
+            logged = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
+            _check(folder, logged)
+            _adopt(store, folder, lines, logged)
+            _write(folder)
         _remove(folder / "live")
-        store.log.append("run", run_id, manifest_sha256=sha256_of(folder / "manifest.json"))
+        store.log.append("run", folder.name, manifest_sha256=sha256_of(folder / "manifest.json"))
     return Run(folder)
 
 
-def _write(folder: Path, logged: Mapping[str, str]) -> None:
+def _check(folder: Path, logged: Mapping[str, str]) -> None:
+    """Every file that LOG names is there as it was written."""
+    present = live_files(folder)
+    for file, sha256 in logged.items():
+        if file not in present:
+            raise VerificationError(f"Expected the file that LOG names, got none - at live/{file}")
+        if sha256_of(folder / "live" / file) != sha256:
+            raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
+
+
+def _adopt(store: RunStore, folder: Path, lines: list[Line], logged: Mapping[str, str]) -> None:
+    """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
+    lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
+    for number, file in enumerate(live_files(folder), start=1):
+        if file in logged:
+            continue
+        if file != f"{number:06d}.arrow" or (logged and file < max(logged)):
+            raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
+        read_live(folder / "live" / file)
+        sha256 = sha256_of(folder / "live" / file)
+        lineage = lineage or sha256_of(folder / "lineage.json")
+        store.log.append("live", folder.name, file=file, sha256=sha256, lineage_sha256=lineage, adopted=True)
+
+
+def _write(folder: Path) -> None:
     for name in files_below(folder):
         if Path(name).name.startswith(TEMPORARY) or name.startswith(("tables/", "texts/")):
             (folder / name).unlink()
-    files = [file for file in live_files(folder) if file in logged]
-    for file in files:
-        if sha256_of(folder / "live" / file) != logged[file]:
-            raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
+    files = live_files(folder)
     opened = [read_live(folder / "live" / file) for file in files]
     stored = {t.name: _joined(opened, t.name, stored_schema(t)) for t in PER_REQUEST}
     inputs = {name: _joined(opened[:1], name, stored_schema(TABLES[name])) for name in PER_RUN}
@@ -112,9 +145,10 @@ def _write(folder: Path, logged: Mapping[str, str]) -> None:
         write_stored(folder, 0, stored, texts.take(first)),
     ]
     created = stored["snapshots"]["created_at"][0].as_py().isoformat()
-    plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": {}}
+    settings = read_settings(folder / "live" / files[0])
+    plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": settings}
     compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
-    write_manifest(folder, plan, receipts, kind="interactive", compacted_from=compacted)
+    write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted)
 
 
 def _joined(opened: list[dict[str, pa.Table]], name: str, schema: pa.Schema) -> pa.Table:

@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import StoreError, VerificationError
-from .files import locked
+from .files import locked, sync_path
 
 LOG = "LOG"
+WINDOW = 1 << 16
+"""Bytes read from the end of the log at first, to find its last line; doubled until it is in sight."""
 START = "0" * 64
 """What stands for the line before the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: `kind` is run (a manifest), live (one interactive snapshot) or erase (texts that were removed)."""
+    """One line: `kind` is run (a manifest), live (one interactive snapshot) or erase (the receipt of an erasure)."""
 
     sequence: int
     kind: str
@@ -47,11 +49,14 @@ class Log:
             text = _canonical(fields)
             digest = hashlib.sha256(text.encode()).hexdigest()
             try:
+                new = not self.path.exists()
                 with self.path.open("ab") as file:
                     file.write(f"{digest} {text}\n".encode())
                     file.flush()
                     if sync:
                         os.fsync(file.fileno())
+                if new:
+                    sync_path(self.path.parent)
             except OSError as error:
                 raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
             return digest
@@ -88,18 +93,21 @@ class Log:
             return START, 0
         with self.path.open("rb+") as file:
             size = file.seek(0, os.SEEK_END)
-            window = min(size, 1 << 16)
-            file.seek(size - window)
-            data = file.read(window)
-            whole = data.rfind(b"\n") + 1
+            window = WINDOW
+            while True:
+                start = max(0, size - window)
+                file.seek(start)
+                data = file.read(size - start)
+                whole = data.rfind(b"\n") + 1
+                before = data.rfind(b"\n", 0, max(0, whole - 1)) + 1
+                if before or not start:
+                    break
+                window *= 2
             if whole < len(data):
-                if whole == 0 and window < size:
-                    raise StoreError(f"Expected lines of at most {window} bytes, got a longer one - at {LOG}")
-                file.truncate(size - window + whole)
+                file.truncate(start + whole)
         if not whole:
             return START, 0
-        last = data[data.rfind(b"\n", 0, whole - 1) + 1 : whole - 1]
-        line = _parse(last, 0)
+        line = _parse(data[before : whole - 1], 0)
         return line.hash, line.sequence
 
 

@@ -1,8 +1,8 @@
 """Tables as a run stores them, and back.
 
-Free text stands in no table: a column that holds it is stored under its own name as SHA-256 hex digits (type string),
-and the texts go to `texts/` once each, with the query vector where one was computed. Erasing a text leaves every
-table as it was.
+Free text stands in no table: a column that holds it is stored under its own name as SHA-256 hex digits (type string,
+or a list of them), and the texts go to `texts/` once each, with the query vector where one was computed. Erasing a text
+leaves every table as it was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...nodes.digests import part_digest, stored_form, table_digest, text_sha256
 from ...nodes.errors import VerificationError
 from ...nodes.keys import flat, pair_codes
-from ...nodes.schema import Table
+from ...nodes.schema import Column, Table
 from ...nodes.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 
@@ -45,10 +45,19 @@ Vectors = Mapping[str, NDArray[np.int16]]
 
 def stored_schema(declared: Table) -> pa.Schema:
     """The schema of a table in a run: free text as string hashes."""
-    fields = [
-        pa.field(name, pa.string() if c.free_text else c.type, c.nullable) for name, c in declared.columns.items()
-    ]
-    return pa.schema(fields)
+    return pa.schema([pa.field(name, _stored_type(c), c.nullable) for name, c in declared.columns.items()])
+
+
+def _stored_type(column: Column) -> pa.DataType:
+    if not column.free_text:
+        return column.type
+    return pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.string()
+
+
+def _values(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values of a column, or of its lists, in order."""
+    array = flat(column)
+    return flat(pc.list_flatten(array)) if pa.types.is_list(array.type) else array
 
 
 def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> dict[str, pa.Table]:
@@ -66,8 +75,8 @@ def texts_of(
     for name, table in tables.items():
         for column, declared in TABLES[name].columns.items():
             if declared.free_text and name in stored:
-                texts.append(flat(table[column]).cast(pa.large_string()))
-                hashes.append(flat(stored[name][column]))
+                texts.append(_values(table[column]).cast(pa.large_string()))
+                hashes.append(_values(stored[name][column]))
     if not texts:
         return TEXTS.empty_table()
     text, sha256 = pa.concat_arrays(texts), pa.concat_arrays(hashes)
@@ -85,10 +94,13 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     """A stored table with its free text back in place; a text that was erased is null."""
     for index, (name, column) in enumerate(declared.columns.items()):
         if column.free_text:
-            found = flat(texts["text"]).take(pc.index_in(flat(table[name]), value_set=flat(texts["sha256"])))
-            table = table.set_column(
-                index, pa.field(name, pa.large_string(), column.nullable or found.null_count > 0), found
-            )
+            stored = flat(table[name])
+            found = flat(texts["text"]).take(pc.index_in(_values(stored), value_set=flat(texts["sha256"])))
+            if pa.types.is_list(stored.type):
+                counts = np.asarray(pc.fill_null(pc.list_value_length(stored), 0))
+                ends = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
+                found = pa.ListArray.from_arrays(ends, found, mask=pc.is_null(stored))
+            table = table.set_column(index, pa.field(name, found.type, column.nullable or found.null_count > 0), found)
     return table
 
 
@@ -102,7 +114,7 @@ def logical_digest(name: str, table: pa.Table, digests: pa.Table | None = None) 
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:
     """Every distinct text hash that stored tables refer to."""
     found = [
-        flat(table[name]).drop_null()
+        _values(table[name]).drop_null()
         for table_name, table in tables.items()
         for name, column in TABLES[table_name].columns.items()
         if column.free_text

@@ -7,7 +7,7 @@ was erased is null, and then the status is `erased`.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +16,15 @@ import pyarrow.compute as pc
 from ...nodes.errors import VerificationError
 from ...nodes.schema import Table
 from ...nodes.snapshot_digest import COVERED, snapshot_digests
+from ...nodes.tables import TABLES
 from ..views import harness_forms
 from .parts import references, with_texts
 from .run import Run
 from .store import RunStore
+
+_LISTED = ("citations", "conditions")
+_SHOWN = frozenset({"requests", "failures", "contracts", "trimmed", "trims", "blocks", "snapshots", *_LISTED})
+"""Tables whose rows reach a caller; every other one counts or names rows that were withheld."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,16 @@ class Replay:
     def context_block(self) -> dict[str, Any]:
         """The block of S0.69 as values."""
         return harness_forms.context_block(self.snapshot, self.tables["trimmed"], self.citations.to_pylist())
+
+    def for_caller(self) -> Replay:
+        """What whoever asked may see of it: declared caller columns of what reached them, as `retrieve` gave it."""
+        shown = {}
+        for name, table in self.tables.items():
+            columns = TABLES[name].names(audience="caller")
+            if name in _LISTED:
+                columns.remove("request_id")
+            shown[name] = table.select(columns) if name in _SHOWN else table.select(columns).slice(0, 0)
+        return replace(self, tables=shown, provenance={})
 
     @property
     def citations(self) -> pa.Table:

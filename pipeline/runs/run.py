@@ -12,11 +12,15 @@ import pyarrow.compute as pc
 from ...nodes.errors import StoreError
 from ...nodes.tables import TABLES
 from .files import read_json, read_parquet
-from .live_files import live_files, read_live
+from .live_files import live_files, read_live, read_settings
 from .parts import PERSISTED, TEXTS, stored_schema, with_texts
 
-FORMAT = "scoped-retrieval/run/1"
+FORMAT = "scoped-retrieval/run/2"
 """Schema version of a run; another one is refused."""
+
+
+BATCH, INTERACTIVE = "batch", "interactive"
+"""Kinds of runs: a table of requests, or one snapshot at a time."""
 
 
 class Run:
@@ -39,7 +43,8 @@ class Run:
             return {
                 "format": FORMAT,
                 "run_id": self.run_id,
-                "kind": "interactive",
+                "kind": INTERACTIVE,
+                "settings": read_settings(self.folder / "live" / live_files(self.folder)[0]),
                 "created_at": self.table("snapshots")["created_at"][0].as_py().isoformat(),
                 "statuses": {s["values"]: s["counts"] for s in statuses},
                 "snapshots": self.table("snapshots").num_rows,

@@ -45,7 +45,7 @@ from .parts import (
     stored_tables,
     texts_of,
 )
-from .run import FORMAT, Run
+from .run import BATCH, FORMAT, INTERACTIVE, Run
 
 STAGE = "stage"
 PROVENANCE_PART = "tables/provenance/part-00000.parquet"
@@ -122,6 +122,9 @@ class RunStore:
             run = StagedRun(self, run_id, finished=True)
             if run_id in self._logged():
                 raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
+            if kind_of(folder) != BATCH:
+                hint = f"`compact {run_id}` does the rest of it"
+                raise StoreError(f"Expected an unfinished batch run, got an interactive one - at {run_id}", hint=hint)
             return run
         if not (folder / STAGE / "run.json").exists():
             raise StoreError(f"Expected an unfinished run, got none - at {run_id}")
@@ -129,10 +132,18 @@ class RunStore:
 
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were staged and not finished, oldest first."""
+        return [run_id for run_id, kind in self._unlogged() if kind == BATCH]
+
+    def uncompacted(self) -> list[str]:
+        """Ids of interactive runs that `compact` has not finished with, oldest first."""
+        return [run_id for run_id, kind in self._unlogged() if kind == INTERACTIVE]
+
+    def _unlogged(self) -> Iterator[tuple[str, str | None]]:
+        """Ids and kinds of runs that no line of LOG names as whole; no kind where there is nothing to read it from."""
         logged = self._logged()
-        return [
-            run_id for run_id in self._folders() if run_id not in logged and not (self.path / run_id / "live").exists()
-        ]
+        for run_id in self._folders():
+            if run_id not in logged:
+                yield run_id, kind_of(self.path / run_id)
 
     def list(self) -> list[Run]:
         """Every run that can be read, oldest first: finished ones and interactive ones. `verify` names the others."""
@@ -187,6 +198,17 @@ class RunStore:
         return {line.run_id for line in self.log.lines() if line.kind == "run"}
 
 
+def kind_of(folder: Path) -> str | None:
+    """The kind of the run in a folder, whatever a crash left of it; None if that cannot be told."""
+    if (folder / "manifest.json").exists():
+        with suppress(StoreError, AttributeError):
+            return read_json(folder / "manifest.json").get("kind")
+        return None
+    if (folder / STAGE / "run.json").exists():
+        return BATCH
+    return INTERACTIVE if live_files(folder) else None
+
+
 class StagedRun:
     """A run being written. One process at a time holds it."""
 
@@ -212,6 +234,11 @@ class StagedRun:
         """
         with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
             yield
+
+    @property
+    def requests(self) -> pa.Table:
+        """REQUESTS of the run."""
+        return self._requests.drop_columns(["shard"])
 
     @property
     def request_ids(self) -> list[str]:
@@ -255,7 +282,7 @@ class StagedRun:
             shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
             receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
             self._sweep({part["path"] for receipt in receipts for part in receipt["parts"]})
-            write_manifest(self.folder, self.plan, receipts, kind="batch")
+            write_manifest(self.folder, self.plan, receipts, kind=BATCH)
             self._finished = True
         shutil.rmtree(self.folder / STAGE, ignore_errors=False) if (self.folder / STAGE).exists() else None
         self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest))

@@ -3,11 +3,12 @@
 The log is checked as a chain, then the manifest against the log, then every file against the manifest, then what the
 files say against each other: logical digests, texts against their hashes, snapshot digests recomputed from the
 tables, one decision per candidate. The first thing that differs is named first. A text that was erased with a receipt
-is erased, not changed.
+is erased, not changed; a run that LOG names and that is gone is missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.snapshot_digest import snapshot_digests
+from .erasure import erased_from
 from .files import files_below, sha256_of
 from .ids import run_of
 from .live_files import live_files
@@ -48,10 +50,10 @@ class VerifyReport:
     head: str = ""
 
     @property
-    def status(self) -> Literal["ok", "changed", "erased"]:
-        """`changed` if anything differs; else `erased` if texts were removed with a receipt; else `ok`."""
+    def status(self) -> Literal["ok", "missing", "changed", "erased"]:
+        """`missing` if the whole run is; `changed` if anything differs; `erased` if texts were, with a receipt; `ok`."""
         if self.problems:
-            return "changed"
+            return "missing" if any(p.kind == "missing" and p.part == self.run_id for p in self.problems) else "changed"
         return "erased" if self.erased else "ok"
 
     @property
@@ -74,31 +76,32 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
     `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it.
 
     Raises:
-        StoreError: there is no such run.
+        StoreError: there is no such run, and LOG names none.
     """
     found = _Found()
     run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
-    try:
-        run: Run | None = store.open(run_id)
-    except VerificationError:
-        run = None
-    except StoreError:
-        run = _unreadable(store, run_id, found)
-    folder = run.folder if run else store.path / run_id
-    erased: set[str] = set()
-    snapshots = 0
     lines: list[Line] = []
     try:
         lines = store.log.lines()
     except VerificationError as error:
         found.add("changed", "LOG", error.message)
+    try:
+        run: Run | None = store.open(run_id)
+    except VerificationError:
+        run = None
+    except StoreError:
+        run = _unreadable(store, run_id, any(line.run_id == run_id for line in lines), found)
+    folder = run.folder if run else store.path / run_id
+    erased: Set[str] = frozenset()
+    snapshots = 0
     if anchor is not None and anchor not in {line.hash for line in lines}:
         found.add("changed", "LOG", "the anchor is the hash of none of its lines")
     own = [line for line in lines if line.run_id == folder.name]
     if run is not None and not found.problems:
-        erased = {sha for line in own if line.kind == "erase" for sha in line.body["texts"]}
         try:
-            _check_live(run, own, found) if run.live else _check_files(run, own, found)
+            receipts = erased_from(store, own)
+            erased = receipts.texts
+            _check_live(run, own, found) if run.live else _check_files(run, own, receipts.parts, found)
             if not found.problems:
                 snapshots = _check_contents(run, erased, found)
         except ScopedRetrievalError as error:
@@ -109,28 +112,28 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
     return VerifyReport(folder.name, tuple(found.problems), found.parts, snapshots, tuple(sorted(erased)), head)
 
 
-def _unreadable(store: RunStore, run_id: str, found: _Found) -> Run | None:
+def _unreadable(store: RunStore, run_id: str, logged: bool, found: _Found) -> Run | None:
     """A run that LOG or its folder knows and that cannot be opened; any other id is the caller's mistake."""
+    folder = store.path / run_id
+    if logged and not folder.is_dir():
+        found.add("missing", run_id, "LOG names it")
+        return None
     folder = store.folder(run_id)
-    known = (folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet"))
-    if not known or (folder / "stage").exists():
+    known = logged or (folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet"))
+    if not known or (not logged and (folder / "stage").exists()):
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
     kind: Kind = "changed" if (folder / "manifest.json").exists() else "missing"
-    found.add(kind, "manifest.json", "the manifest cannot be read")
+    found.add(kind, "manifest.json", "the manifest cannot be read" if kind == "changed" else "every run has one")
     return None
 
 
-def _check_files(run: Run, lines: list[Line], found: _Found) -> None:
+def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], found: _Found) -> None:
     """Manifest against LOG, then every file against the manifest."""
     logged = [line.body["manifest_sha256"] for line in lines if line.kind == "run"]
     if not logged:
         return found.add("missing", "LOG", "no line names this run")
     if sha256_of(run.folder / "manifest.json") != logged[-1]:
         return found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
-    rewritten: dict[str, str] = {}
-    for line in lines:
-        if line.kind == "erase":
-            rewritten |= line.body["parts"]
     expected = {"manifest.json": logged[-1], "lineage.json": run.manifest["lineage_sha256"]}
     for table in run.manifest["tables"].values():
         expected |= {part["path"]: part["sha256"] for part in table["parts"]}
@@ -166,7 +169,8 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
     known = {f"live/{file}" for file in logged} | {"lineage.json"}
     for path in files_below(run.folder):
         if path not in known:
-            found.add("extra", path, "LOG does not name it")
+            adopts = "; `compact` adopts it" if path in {f"live/{file}" for file in present} else ""
+            found.add("extra", path, f"LOG does not name it{adopts}")
     lineage = run.folder / "lineage.json"
     if not lineage.exists():
         found.add("missing", "lineage.json", "every run has one")
@@ -174,7 +178,7 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
         found.add("changed", "lineage.json", "its SHA-256 is not the one in LOG")
 
 
-def _check_contents(run: Run, erased: set[str], found: _Found) -> int:
+def _check_contents(run: Run, erased: Set[str], found: _Found) -> int:
     """Logical digests, texts, snapshot digests and conservation; returns the number of snapshots checked."""
     if not run.live:
         for name, table in run.manifest["tables"].items():
@@ -204,7 +208,7 @@ def _check_contents(run: Run, erased: set[str], found: _Found) -> int:
     return len(ids)
 
 
-def _check_part(run: Run, name: str, part: dict[str, Any], erased: set[str], found: _Found) -> None:
+def _check_part(run: Run, name: str, part: dict[str, Any], erased: Set[str], found: _Found) -> None:
     table = run.part(name, part["path"])
     if name == "texts" and erased:
         return

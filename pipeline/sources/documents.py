@@ -67,7 +67,7 @@ def read_decisions(
         if not _has_header(file):
             if Path(path).is_file():
                 raise InputError(f"Expected a decision record with {_DECISION_HEADER}, got none - at {file}")
-            report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)")
+            report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)", at=place)
             continue
         base = {
             "source_id": source,
@@ -148,17 +148,17 @@ def file_rows(
 ) -> list[dict[str, Any]]:
     """The chunks of one document with its header's fields; none, with the reason counted, if it is left out."""
     if not is_unicode(place):
-        report.skip("path not utf-8")
+        report.skip("path not utf-8", at=ascii(place))
         return []
     kind = file_kind(place)
     try:
         data = file.read_bytes()
     except OSError:
-        report.skip("not readable")
+        report.skip("not readable", at=place)
         return []
     text, reason = readable(kind, data, ReadOptions())
     if text is None:
-        report.skip(reason)
+        report.skip(reason, at=place)
         return []
     header = read_header(text, str(file))
     document = read_document(place, text)

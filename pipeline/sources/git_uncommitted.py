@@ -70,7 +70,7 @@ def read_uncommitted(
             version = f"uncommitted:{file_version(data).removeprefix('sha256:')}"
             add_file(rows, path, kind, document, data, report, version=version, modified=modified, recorded=recorded)
         else:
-            report.skip(reason, 1 if found else 0)
+            report.skip(reason, 1 if found else 0, at=path)
             if raw in committed and kind.text_by_name and path.encode("utf-8") == raw:
                 what = "not readable as text" if os.path.lexists(top / path) else "removed"
                 rows.add_note(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -38,6 +38,8 @@ class Record:
     version: str
     fields: dict[str, Any]
     used: set[str] = field(default_factory=set)
+    inside: dict[str, Record] = field(default_factory=dict)
+    """The objects in its fields that were read as records, by field."""
 
     def value(self, *names: str) -> Any:
         """The first of the named fields that is there and not null."""
@@ -103,7 +105,14 @@ class Record:
         value = self.value(name)
         if not isinstance(value, dict | None):
             raise InputError.expected("an object", type(value).__name__, f"{self.at}.{name}")
-        return Record(f"{self.at}.{name}", self.line, self.start, self.end, self.version, value or {})
+        place = (self.line, self.start, self.end, self.version)
+        return self.inside.setdefault(name, Record(f"{self.at}.{name}", *place, value or {}))
+
+    def unread(self) -> Iterator[str]:
+        """The fields that no reader asked for, those of objects inside by their path."""
+        yield from self.fields.keys() - self.used
+        for name, record in self.inside.items():
+            yield from (f"{name}.{each}" for each in record.unread())
 
 
 def read_lines(path: Path) -> list[Record]:
@@ -178,7 +187,7 @@ def is_unicode(text: str) -> bool:
 
 def note_unread(records: Iterable[Record], report: SourceReport, what: str) -> None:
     """Notes the fields that no reader asked for, with how many records had them."""
-    unread = Counter(name for record in records for name in record.fields.keys() - record.used)
+    unread = Counter(name for record in records for name in record.unread())
     if unread:
         listed = ", ".join(f"{name} ({count})" for name, count in sorted(unread.items()))
         report.note(f"{what}: fields not read: {listed}")

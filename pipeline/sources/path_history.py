@@ -115,7 +115,7 @@ class _History:
         commit = change.commit
         if reason := _no_file(change.mode):
             if reason != ABSENT:
-                self._report.skip(reason)
+                self._report.skip(reason, at=self.path)
             self.close(deleted=commit.time)
             return
         version = self._reader.read(self.path, self.kind, change.blob)
@@ -170,7 +170,7 @@ class _Reader:
     def read(self, path: str, kind: FileKind, blob: str) -> tuple[Document, bool] | None:
         """The document and whether it is generated; None if it is left out, which is counted."""
         if not kind.text_by_name:
-            self._report.skip("not text by name")
+            self._report.skip("not text by name", at=path)
             return None
         key = (blob, kind)
         if key in self._cache:
@@ -178,11 +178,11 @@ class _Reader:
             return self._cache[key][:2]
         data = self._blobs.get(blob, self._options.max_file_bytes)
         if data is None:
-            self._report.skip("blob not in the repository")
+            self._report.skip("blob not in the repository", at=path)
             return None
         document, reason = document_of(path, kind, data, self._options)
         if document is None:
-            self._report.skip(reason)
+            self._report.skip(reason, at=path)
             return None
         generated = is_generated(kind, data)
         self._cache[key] = (document, generated, len(data))

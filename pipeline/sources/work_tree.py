@@ -75,7 +75,7 @@ def read_work_tree(
         kind = file_kind(path)
         document, reason = document_of(path, kind, content, options)
         if document is None:
-            report.skip(reason)
+            report.skip(reason, at=path)
             continue
         version = file_version(content)
         add_file(rows, path, kind, document, content, report, version=version, modified=modified, recorded=recorded)
@@ -126,29 +126,29 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     try:
         path = raw.decode("utf-8")
     except UnicodeDecodeError:
-        report.skip("path not utf-8")
+        report.skip("path not utf-8", at=ascii(raw))
         return None
     if path.endswith("/"):
-        report.skip("nested repository")
+        report.skip("nested repository", at=path)
         return None
     if not file_kind(path).text_by_name:
-        report.skip("not text by name")
+        report.skip("not text by name", at=path)
         return None
     place = root / path
     try:
         if _through_link(root, path):
-            report.skip("symbolic link")
+            report.skip("symbolic link", at=path)
             return None
         status = os.lstat(place)
         if not stat.S_ISREG(status.st_mode):
-            report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+            report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
             return None
         with place.open("rb") as file:
             return file.read(options.max_file_bytes + 1), status.st_mtime_ns // 1_000
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        report.skip("not readable")
+        report.skip("not readable", at=path)
         return None
 
 

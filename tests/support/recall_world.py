@@ -199,7 +199,7 @@ def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | Non
     tables = {
         "contracts": CONTRACTS.from_rows(contracts),
         "requests": REQUESTS.from_rows(full),
-        "scope_groups": SCOPE_GROUPS.from_rows(groups),
+        "row_groups": SCOPE_GROUPS.from_rows(groups),
         "reachable": REACHABLE.from_rows(reachable),
         "admissible": ADMISSIBLE.from_rows(counted),
     }

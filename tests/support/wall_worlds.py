@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.pipeline.policies import load_policies
@@ -133,3 +134,14 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         for name in ("namespace", "branch", "test_suite")
     }  # fmt: skip
     return next((gate.number for gate in GATES if not rules.get(gate.name, True)), None)
+
+
+def outcomes(gated: pa.Table) -> dict[tuple[int, int], int]:
+    """The gate that stops each (scope group, frame row), 0 where none does; a group that lists nothing fares as named."""
+    rows = gated.to_pylist()
+    listed = {(row["scope_group"], row["row_start"]): row["stopped_by"] for row in rows}
+    return {
+        (row["scope_group"], row["row_start"] + n): code
+        for row in rows
+        for n, code in enumerate(listed[row["same_as"], row["row_start"]])
+    }

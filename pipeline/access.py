@@ -1,0 +1,127 @@
+"""Who may look at what was written: the snapshots of others, the facts of a corpus.
+
+Reads: settings, grants in force, the requests of a run. Gives: `audience_of`, `audited_projects`, `readable_snapshots`,
+`corpus_facts`. Whoever asked sees their part; an auditor of every project that a request reached sees all of it; anybody
+else gets the answer that an unknown id gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..nodes.errors import AccessError, StoreError
+from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
+from .settings import Settings
+
+__all__ = ["Audience", "audience_of", "audited_projects", "corpus_facts", "readable_snapshots"]
+
+Audience = Literal["audit", "caller"]
+_ASKED = ("request_id", "principal", "project", "purpose", "as_of", "question")
+_AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
+
+
+def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
+    """How much of a snapshot the principal may see: all of it, or what its caller may.
+
+    Raises:
+        AccessError: the principal neither asked for the snapshot nor audits its project; absent and foreign read alike.
+    """
+    try:
+        asked, failed, bounds = (
+            run.table(table.name, snapshot_id=snapshot_id).to_pylist()
+            for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
+        )
+    except StoreError as error:
+        raise _unknown(snapshot_id) from error
+    asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
+    audience = _audience(settings.principal, audited_projects(settings, run), asked_by, {b["project"] for b in bounds})
+    if audience is None:
+        raise _unknown(snapshot_id)
+    return audience
+
+
+def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
+    """Projects whose snapshots the principal may see whole: those of its grants with `audit` that have not expired.
+
+    The grants file in force decides; where it is gone, the grants stored with the run.
+    """
+    from .grants import load_grants
+
+    path = settings.grants_path
+    grants = load_grants(path).table if path.exists() else run.stored("grants")
+    mine = _in_force(grants, settings.principal)
+    return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def _in_force(grants: pa.Table, principal: str) -> pa.Table:
+    """The grants of a principal that have not expired."""
+    in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(datetime.now(UTC))), True)
+    return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
+
+
+def corpus_facts(settings: Settings) -> dict[str, Any]:
+    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project."""
+    from .corpus import Corpus
+    from .grants import load_grants
+
+    found = Corpus.open(settings["corpus"]).info()
+    table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
+    mine = _in_force(table, settings.principal)
+    if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
+        return found
+    granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
+    shown = {
+        name: found[name] for name in ("path", "generation", "created", "encoder_profile", "analyzers", "redactors")
+    }
+    return shown | {"projects": [project for project in found["projects"] if project in granted]}
+
+
+def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) -> list[dict[str, Any]]:
+    """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
+
+    Of a row that was refused at the door, what of it could be read. Without `questions`, no text is read.
+    """
+    failures, asked_rows = (
+        run.table(table.name, texts=questions).select([n for n in _ASKED if n in table.columns]).to_pylist()
+        for table in (FAILURES, REQUESTS)
+    )
+    requests = {row["request_id"]: _refused_at_the_door(run, row) for row in failures}
+    requests |= {row["request_id"]: row for row in asked_rows}
+    reached: dict[str, set[str]] = {}
+    for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
+        reached.setdefault(bound["request_id"], set()).add(bound["project"])
+    audited = audited_projects(settings, run)
+    rows = []
+    for row in run.table(SNAPSHOTS.name, texts=questions).to_pylist():
+        asked = requests.get(row["request_id"], _refused_at_the_door(run, {}))
+        row |= {name: asked.get(name) for name in ("project", "purpose", "as_of", "question")}
+        audience = _audience(settings.principal, audited, asked, reached.get(row["request_id"], set()))
+        if audience:
+            rows.append(row if audience == "audit" else {k: v for k, v in row.items() if k not in _AUDIT_ONLY})
+    return rows
+
+
+def _audience(
+    principal: str, audited: frozenset[str], asked: Mapping[str, Any], reached: Collection[str]
+) -> Audience | None:
+    """An auditor of the project asked in and of every project reached sees all; whoever asked sees their part."""
+    if asked.get("project") in audited and audited.issuperset(reached):
+        return "audit"
+    return "caller" if asked.get("principal") == principal else None
+
+
+def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Stands for a request that never became one: it belongs to whoever started the run."""
+    return {**failure, "principal": run.manifest.get("settings", {}).get("principal")}
+
+
+def _unknown(snapshot_id: str) -> AccessError:
+    return AccessError(
+        f"Expected a snapshot that you may read, got none - at {snapshot_id}",
+        hint="`scoped-retrieval snapshots` lists yours; auditors need a grant with `audit: true`.",
+    )

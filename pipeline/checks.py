@@ -1,0 +1,93 @@
+"""Checks of what was written: `verify` over one run or a folder of them, with a second opinion on lexical scores.
+
+Reads: a folder of runs, for the witness also the corpus. Gives: `verified`. A run that cannot be read is a finding about
+that run; the others are checked all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ..nodes.errors import StoreError, VerificationError
+from .settings import Settings
+
+__all__ = ["verified"]
+
+
+def verified(
+    settings: Settings, run_id: str | None = None, *, anchor: str | None = None, witness: bool = False
+) -> dict[str, Any]:
+    """The verification of one run, or of every run of the folder, as plain values.
+
+    `witness` recomputes the lexical scores of the runs that are as they were written, with rank-bm25, on the corpus and
+    under the BM25 settings that they were made with.
+    """
+    from .runs import RunStore, verify
+
+    store = RunStore(settings["runs"], create=False)
+    ids = [run_id] if run_id else sorted({*_logged(store), *store.run_ids()})
+    reports = [verify(store, one, anchor=anchor) for one in ids]
+    readable = [report.run_id for report in reports if report.ok]
+    seen = _witnessed(settings, store, readable) if witness else []
+    return {
+        "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
+        "head": reports[-1].head if reports else "",
+        "runs": [
+            {
+                "run_id": report.run_id,
+                "status": report.status,
+                "parts": report.parts,
+                "snapshots": report.snapshots,
+                "problems": [asdict(problem) for problem in report.problems],
+                "erased": list(report.erased),
+            }
+            for report in reports
+        ],
+        "witness": seen,
+    }
+
+
+def _logged(store: Any) -> Iterator[str]:
+    """The runs that LOG names; of a damaged one none, which `verify` then says of every run."""
+    try:
+        yield from {line.run_id for line in store.log.lines()}
+    except VerificationError:
+        return
+
+
+def _bm25_of(run: Any) -> Any:
+    """The BM25 settings that a run was made with.
+
+    Raises:
+        StoreError: the run does not say.
+    """
+    from ..nodes.bm25 import Bm25
+
+    stored = run.manifest.get("settings", {}).get("bm25")
+    said = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
+    if said is None:
+        raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r} - at {run.run_id}")
+    return Bm25(said["variant"], float(said["k1"]), float(said["b"]))
+
+
+def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm."""
+    from .corpus import Corpus
+    from .witness import witness_scores
+
+    found = []
+    for run_id in run_ids:
+        run = store.open(run_id)
+        names = ("contracts", "contract_bounds", "sub_queries", "hits")
+        tables = {name: run.table(name, texts=name == "sub_queries") for name in names}
+        generation = dict(zip(*(run.provenance[c].to_pylist() for c in ("part", "value")), strict=True))["generation"]
+        projects = pc.unique(tables["contract_bounds"]["project"]).to_pylist()
+        scores = witness_scores(Corpus.open(settings["corpus"], generation).frame(projects), tables, _bm25_of(run))
+        differing = pc.sum(pc.invert(scores["agrees"])).as_py() or 0
+        found.append({"run_id": run.run_id, "ok": not differing, "scores": scores.num_rows, "differing": differing})
+    return found

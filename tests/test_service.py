@@ -1,0 +1,78 @@
+"""What the doors share: who sees how much of a snapshot, and checks that a damaged neighbor does not stop."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline import service
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.service import replayed, verified
+from scoped_retrieval.pipeline.settings import Settings, load_settings
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+LEXICAL = ("lexical", "symbol", "recent", "exact", "expansion")
+ASKED = {"question": "default role", "purpose": "explain-code", "project": "shop"}
+
+
+@pytest.fixture
+def settings(corpus: Corpus, tmp_path: Path) -> Settings:
+    flags = {"corpus": str(corpus.path), "runs": str(tmp_path / "runs"), "principal": "ana"}
+    return load_settings(flags, cwd=tmp_path, environ={}, user=None)
+
+
+def opened(settings: Settings, **how: object) -> Retriever:
+    return Retriever.open(
+        settings["corpus"], principal="ana", runs=settings["runs"], lanes=LEXICAL, clock=lambda: NOON, **how
+    )
+
+
+def test_every_public_name_is_listed():
+    public = {name for name, value in vars(service).items() if callable(value) and value.__module__ == service.__name__}
+    assert {name for name in public if not name.startswith("_")} <= set(service.__all__)
+
+
+def test_a_replay_shows_a_caller_what_the_retrieval_showed_and_an_auditor_every_column(settings: Settings):
+    with opened(settings) as retriever:
+        found = retriever.retrieve(ASKED)
+    seen = replayed(settings, found.snapshot_id)
+    assert seen.citations.to_pylist() == found.citations
+    assert seen.conditions.to_pylist() == list(found.conditions)
+    for form in ("event", "observation", "context_block", "block"):
+        assert getattr(seen, form) == getattr(found, form), form
+    assert seen.decisions.num_rows == 0 and seen.provenance == {}
+    for name, table in seen.tables.items():
+        assert set(table.column_names) <= set(TABLES[name].names(audience="caller")), name
+
+    auditor = {"principals": {"ana": {"projects": ["shop"], "audit": True}}}
+    settings.grants_path.write_text(yaml.safe_dump(auditor))
+    whole = replayed(settings, found.snapshot_id)
+    assert whole.citations.column_names == TABLES["citations"].names()
+    assert whole.decisions.num_rows > 0
+
+
+def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings):
+    with opened(settings) as retriever:
+        gone, kept = (retriever.run([ASKED]).run_id for _ in range(2))
+    shutil.rmtree(settings["runs"] / gone)
+    report = verified(settings, witness=True)
+    assert not report["ok"]
+    assert {one["run_id"]: one["status"] for one in report["runs"]} == {gone: "missing", kept: "ok"}
+    assert [one["run_id"] for one in report["witness"]] == [kept]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_the_witness_counts_under_the_settings_of_the_run(settings: Settings, compacted: bool):
+    with opened(settings, bm25=Bm25("lucene", 2.0, 0.3)) as retriever:
+        retriever.retrieve(ASKED)
+        retriever.run([ASKED])
+        retriever.close(compacted=compacted)
+    report = verified(settings, witness=True)
+    assert report["ok"], report
+    assert [one["scores"] > 0 for one in report["witness"]] == [True, True]
