@@ -26,6 +26,7 @@ from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreE
 from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
+from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .driver import LANES, SEMANTIC_HINT, Line, QueryVectors, build_driver, lanes_known, run_line
 from .encoder import encoder_available
@@ -61,12 +62,14 @@ class Retriever:
         bm25: Bm25,
         shard_requests: int,
         clock: Callable[[], datetime],
+        preset: Preset | None = None,
     ) -> None:
         self.corpus = corpus
         self.principal = principal
         self.grants = grants
         self.policies = policies
         self.runs = runs
+        self.preset = preset
         self._encoder = encoder
         self._shard_requests = shard_requests
         self._clock = clock
@@ -108,12 +111,13 @@ class Retriever:
         bm25: Bm25 | None = None,
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
+        preset: Preset | str | Path | None = None,
     ) -> Retriever:
         """A retriever over a corpus folder or an open corpus.
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
-        `runs` no snapshot is written.
+        `runs` no snapshot is written. A `preset` bounds every request.
 
         Raises:
             InputError: there is no principal, or a lane is unknown.
@@ -138,6 +142,7 @@ class Retriever:
             bm25=bm25 or Bm25(),
             shard_requests=shard_requests,
             clock=clock or _now,
+            preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
@@ -153,7 +158,7 @@ class Retriever:
         now = self._clock()
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(),
-            defaults={**self._defaults(), "purpose": "answer-question"},
+            defaults={**self._defaults(), "purpose": "answer-question"}, preset=self.preset,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -215,8 +220,9 @@ class Retriever:
     def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
         now = self._clock()
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults()
-        )
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
+            preset=self.preset,
+        )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
         assert self.runs is not None

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Audience = Literal["audit", "caller"]
-_ASKED = ("request_id", "principal", "project", "purpose", "as_of", "question")
+_ASKED = ("request_id", "principal", "asked_by", "project", "purpose", "as_of", "question")
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
@@ -169,10 +169,10 @@ def _by_request(run: Any, table: str, column: str) -> dict[str, Any]:
 def _audience(
     principal: str, audited: frozenset[str], asked: Mapping[str, Any], reached: Collection[str]
 ) -> Audience | None:
-    """An auditor of the project asked in and of every project reached sees all; whoever asked sees their part."""
+    """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part."""
     if asked.get("project") in audited and audited.issuperset(reached):
         return "audit"
-    return "caller" if asked.get("principal") == principal else None
+    return "caller" if principal in (asked.get("principal"), asked.get("asked_by")) else None
 
 
 def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
