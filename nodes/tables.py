@@ -961,6 +961,23 @@ SNAPSHOTS = table(
     error=string("why the request failed; null = it did not", nullable=True),
 )
 
+OUT_OF_SCOPE = table(
+    "out_of_scope",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="Best matches that an access gate stopped, for auditors: kept on demand, in files outside every run and digest.",
+    request_id=string("the request"),
+    rank=int32("1 is best, among rows out of scope, by statistics of theirs alone"),
+    evidence_id=string("the row"),
+    owner_project=string("its project"),
+    source_id=string("its source"),
+    path=string("its path", nullable=True),
+    lanes=strings("lanes that found it, sorted"),
+    decided_by=string("the first gate that stops it"),
+    reason_code=string("that gate's reason"),
+)
+
 TABLES = {t.name: t for t in list(globals().values()) if isinstance(t, Table)}
 """Every declared table by name."""
 

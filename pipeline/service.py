@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -25,10 +26,12 @@ __all__ = [
     "Audience",
     "audience_of",
     "audited_projects",
+    "audits",
     "corpus_facts",
     "events_of",
     "open_retriever",
     "open_run",
+    "pinned_corpus",
     "readable_snapshots",
     "snapshot_rows",
 ]
@@ -39,8 +42,10 @@ _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
 @contextmanager
-def open_retriever(settings: Settings) -> Iterator[Any]:
+def open_retriever(settings: Settings, *, preset: Path | None = None, capture_withheld: bool = False) -> Iterator[Any]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
+
+    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope.
 
     Raises:
         StoreError: there is no corpus, or one of another schema version.
@@ -57,6 +62,8 @@ def open_retriever(settings: Settings) -> Iterator[Any]:
         lanes=settings["lanes"],
         bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
+        preset=preset,
+        capture_withheld=capture_withheld,
     )
     try:
         yield retriever
@@ -106,6 +113,30 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
     grants = load_grants(path).table if path.exists() else run.stored("grants")
     mine = _in_force(grants, settings.principal)
     return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def audits(settings: Settings, projects: Collection[str]) -> bool:
+    """Whether the principal holds grants with `audit` in all of these projects, in the grants file in force."""
+    from .grants import load_grants
+
+    mine = _in_force(load_grants(settings.grants_path).table, settings.principal)
+    return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def pinned_corpus(settings: Settings, run: Any) -> Any:
+    """The corpus at the generation that a run was made from.
+
+    Raises:
+        StoreError: the corpus or that generation is gone.
+    """
+    from .corpus import Corpus
+
+    generation = dict(zip(*(run.provenance[c].to_pylist() for c in ("part", "value")), strict=True))["generation"]
+    try:
+        return Corpus.open(settings["corpus"], generation)
+    except StoreError as error:
+        hint = "what is not written in the run is judged by the rows it was made from; --corpus names their folder"
+        raise StoreError(f"Expected generation {generation}, got none - at {settings['corpus']}", hint=hint) from error
 
 
 def _in_force(grants: pa.Table, principal: str) -> pa.Table:
@@ -229,7 +260,6 @@ def verified(
 def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
     """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm."""
     from ..nodes.bm25 import Bm25
-    from .corpus import Corpus
     from .witness import witness_scores
 
     bm25 = Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"])
@@ -238,9 +268,8 @@ def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[d
         run = store.open(run_id)
         names = ("contracts", "contract_bounds", "sub_queries", "hits")
         tables = {name: run.table(name, texts=name == "sub_queries") for name in names}
-        generation = dict(zip(*(run.provenance[c].to_pylist() for c in ("part", "value")), strict=True))["generation"]
         projects = pc.unique(tables["contract_bounds"]["project"]).to_pylist()
-        scores = witness_scores(Corpus.open(settings["corpus"], generation).frame(projects), tables, bm25)
+        scores = witness_scores(pinned_corpus(settings, run).frame(projects), tables, bm25)
         differing = pc.sum(pc.invert(scores["agrees"])).as_py() or 0
         found.append({"run_id": run.run_id, "ok": not differing, "scores": scores.num_rows, "differing": differing})
     return found
