@@ -41,7 +41,7 @@ def test_an_explanation_names_gate_rule_and_layer(shop, capsys):
     denial = next(gate for gate in value["gates"] if gate["gate"] == "source_deny")
     assert (denial["rule"], denial["says"]) == (
         "request.denied_sources",
-        "No source that matches external or artifact.",
+        "No source that matches artifact or external.",
     )
     assert [layer["layer"] for layer in value["layers"]] == ["grants", "purpose", "request"]
     _, out, _ = run("contract", "explain", capsys=capsys)
@@ -140,7 +140,7 @@ def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):
     (["preview", "--set", "denied_paths="], "Expected a value, or nothing for principal, project"),
     (["preview", "--set", "branhc=x"], "Expected a field of a request, got 'branhc' - at --set.branhc"),
     (["diff", "none.json", "none.json"], "Expected a file of request fields, got No such file"),
-    (["explain", "retr-snap-none"], "Expected a run in this folder, got none"),
+    (["explain", "retr-snap-none"], "Expected a snapshot id such as"),
 ])  # fmt: skip
 def test_a_bad_argument_is_named(shop, args, message, capsys):
     ask(capsys=capsys)
