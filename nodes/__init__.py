@@ -5,7 +5,7 @@ never import each other; they meet through `tables` and share the helpers named 
 
 In the order of the line:
 
-- `scope_resolution`: contracts, their bounds, layers and groups; `selectors` for sources
+- `scope_resolution`: contracts, their bounds, layers and groups; `grant_reach`, `selectors` for sources and paths
 - `query_planning`: anchors, sub-queries and terms; `anchor_patterns`, `anchor_keys`
 - `boundary_gates`, the first wall: which rows recall may score; `gates` (the one list), `gate_predicates`, `time_gates`
 - `candidate_recall`: hits lane by lane, and candidates; `recall_scope` (a group's rows, clocks and sub-queries),

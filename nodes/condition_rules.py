@@ -29,7 +29,7 @@ FEW_ITEMS = 3
 Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
 """Where it holds (one flag per request), condition, subject, action, message."""
 
-_EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
+EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
     "current-code": ("code", None),
     "test-log": ("test-log", None),
     "project-rule": ("rule", None),
@@ -181,7 +181,7 @@ def _missing(
 ) -> Iterator[Row]:
     required = take_or(contracts["required_evidence"], contract)
     parents, values = np.asarray(pc.list_parent_indices(required)), objects(pc.list_flatten(required))
-    for need, (kind, state) in _EVIDENCE_NEEDS.items():
+    for need, (kind, state) in EVIDENCE_NEEDS.items():
         asked = np.zeros(len(ids), bool)
         asked[parents[values == need]] = True
         served = kinds == kind if state is None else (kinds == kind) & (lifecycle == state)

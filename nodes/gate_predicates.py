@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .gates import GATES, NUMBER
 from .keys import flat, truth
 from .list_columns import flattened
-from .selectors import SourcePairs, selected_pairs, source_pairs
+from .selectors import SourcePairs, matching_paths, selected_pairs, source_pairs
 from .vocabulary import LIFECYCLES, ZONES
 
 Mask = NDArray[np.bool_]
@@ -59,6 +59,12 @@ class SegmentColumns:
     @cached_property
     def pairs(self) -> SourcePairs:
         return source_pairs(self.column("origin_class"), self.column("source_id"))
+
+    @cached_property
+    def paths(self) -> tuple[pa.Array, NDArray[np.int32]]:
+        """The distinct paths, and the row's position among them; one past the end for a row without a path."""
+        encoded = self.column("path").dictionary_encode()
+        return encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
 
     @cached_property
     def origin_classes(self) -> list[str]:
@@ -152,6 +158,10 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
         yield NUMBER["source_deny"], selected_pairs(contract["denied_sources"], segment.pairs)[segment.pairs.codes]
     if contract["allowed_sources"] is not None:
         yield NUMBER["source_allow"], ~selected_pairs(contract["allowed_sources"], segment.pairs)[segment.pairs.codes]
+    if contract["denied_paths"]:
+        yield NUMBER["path_deny"], _on_paths(segment, contract["denied_paths"])
+    if contract["allowed_paths"] is not None:
+        yield NUMBER["path_allow"], ~_on_paths(segment, contract["allowed_paths"])
     for column, gate in (("namespace", "namespace"), ("branch", "branch"), ("test_suite", "test_suite")):
         if column in segment.named and contract[column] is not None:
             position, codes = segment.named[column]
@@ -174,13 +184,25 @@ def _bound_stops(
     """The same for what one grant bounds, on top of the contract's own stops."""
     highest = ZONES.values.index(bound["zone"]) if bound["zone"] in ZONES else -1
     yield NUMBER["zone"], segment.zone > highest
+    limits = []
     if bound["sources"] is not None:
-        stopped = ~selected_pairs(bound["sources"], segment.pairs)[segment.pairs.codes]
-        gate = NUMBER["source_allow"]
+        limits.append(("source_allow", ~selected_pairs(bound["sources"], segment.pairs)[segment.pairs.codes]))
+    if bound["paths"] is not None:
+        limits.append(("path_allow", ~_on_paths(segment, bound["paths"])))
+    if bound["denied_paths"]:
+        limits.append(("path_deny", _on_paths(segment, bound["denied_paths"])))
+    for name, stopped in limits:
+        gate = NUMBER[name]
         yield gate, stopped | shared[gate] if gate in shared else stopped
     if bound["states"] is not None:
         gate = NUMBER["lifecycle"]
         yield gate, shared[gate] | _outside(segment.lifecycle, LIFECYCLES.values, bound["states"])
+
+
+def _on_paths(segment: SegmentColumns, globs: Sequence[str]) -> Mask:
+    """Rows whose path matches one of the globs; a row without a path matches none."""
+    distinct, codes = segment.paths
+    return np.append(matching_paths(distinct, globs), False)[codes]
 
 
 def _outside(codes: Codes, words: Sequence[str], included: Collection[str]) -> Mask:

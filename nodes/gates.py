@@ -34,6 +34,8 @@ GATES = _gates(
     ("zone", "access", "denied_zone", "its zone is at most the one granted in its project"),
     ("source_allow", "access", "out_of_scope_source", "grants and request both allow its source"),
     ("source_deny", "access", "denied_source", "no denied source matches it"),
+    ("path_allow", "access", "out_of_scope_path", "grants and request both allow its path"),
+    ("path_deny", "access", "denied_path", "no denied path matches its own"),
     ("namespace", "access", "wrong_namespace", "it has no namespace or the request's"),
     ("branch", "access", "wrong_branch", "it has no branch or the request's"),
     ("workspace", "access", "wrong_workspace", "committed text, unless the request's work tree shadows its path"),

@@ -4,15 +4,16 @@ Reads requests, grants and purpose policies. Gives `contracts`, `contract_bounds
 `contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be gated once).
 
 What one would get wrong: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
-covers it whole; the request and its purpose then only take away. A request field left out takes nothing away: without
-`branch`, `namespace` or `test_suite` the rows of every one count. Contracts never look at the corpus, so a project that
-is absent, another's or unknown is refused in the same words.
+covers it whole and none of its grants in that project denies its path; the request and its purpose then only take away.
+A request field left out takes nothing away: without `branch`, `namespace` or `test_suite` the rows of every one count.
+Contracts never look at the corpus, so a project that is absent, another's or unknown is refused in the same words; and
+so is a principal that the credential may not act as, whether there is one of that name or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +22,10 @@ from numpy.typing import NDArray
 
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
-from .frames import OPEN_START, expand_ranges, micros
+from .frames import OPEN_START, micros
+from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
 from .keys import flat
-from .list_columns import collected, contains, flattened, tidied
+from .list_columns import tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
     CONTRACT_BOUNDS,
@@ -43,16 +45,19 @@ from .vocabulary import LIFECYCLES
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"
+NO_PATH_ALLOWED = "no_path_allowed"
+NO_AUTHORITY_ACCEPTED = "no_authority_accepted"
+ACT_AS_NOT_GRANTED = "act_as_not_granted"
 
-_COPIED = ("principal", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id", "purpose", "as_of",
+_COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id", "purpose", "as_of",
            "asked_at", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort")  # fmt: skip
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape")
-_NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "include_after",
-              "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
+_NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
+              "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "include_states", "accepted_authority", "min_authority")  # fmt: skip
+            "denied_sources", "allowed_paths", "denied_paths", "include_states", "accepted_authority", "min_authority")  # fmt: skip
 _INSTANT = ("as_of", "window_start", "window_end")
 
 _GROUP_COLUMNS = Table(
@@ -72,28 +77,27 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> Contracts:
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
 
-    A request is denied if no grant of its own project holds at `asked_at`, or if it allows no source. Where it gives a
-    budget or cap, that one counts, else its purpose's. Counts below zero read as zero.
+    A request is denied if the credential may not act as its principal, if no grant of its own project holds at
+    `asked_at`, or if a list of what it allows is empty. Where it gives a budget or cap, that one counts, else its
+    purpose's. Counts below zero read as zero.
     """
     requests = _ordered(requests)
-    reach = _reach(requests, grants)
+    reach = reach_of(requests, grants)
     policy = _policy_of(requests, purpose_policies)
     cap = _resolved("max_unverified_items", requests, policy)
-    nothing_allowed = pc.equal(pc.list_value_length(requests["allowed_sources"]), 0).fill_null(False)
-    denied = np.asarray(nothing_allowed) | ~reach.granted
+    reason = _denied_reason(requests, reach)
+    denied = np.asarray(reason.is_valid())
     start, end = _window(requests)
     columns = {
         "request_id": requests["request_id"],
         "contract_id": [""] * requests.num_rows,
         "denied": denied,
-        "denied_reason": pc.if_else(
-            pa.array(reach.granted),
-            pc.if_else(flat(nothing_allowed), NO_SOURCE_ALLOWED, pa.scalar(None, pa.string())),
-            NOTHING_GRANTED,
-        ),
+        "denied_reason": reason,
         "groups": reach.groups(),
         "allowed_sources": tidied(requests["allowed_sources"], keep_null=True),
         "denied_sources": tidied(requests["denied_sources"], keep_null=False),
+        "allowed_paths": tidied(requests["allowed_paths"], keep_null=True),
+        "denied_paths": tidied(requests["denied_paths"], keep_null=False),
         "window_start": start,
         "window_end": end,
         "include_states": _include_states(requests, policy, cap, reach),
@@ -109,7 +113,7 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
     ids = flat(table["request_id"])
     parts = [
         ("contract", digests_by_request(table, CONTRACTS, ids)),
-        ("bounds", digests_by_request(_bounds(requests, grants, reach, denied), CONTRACT_BOUNDS, ids)),
+        ("bounds", digests_by_request(bounds_of(requests, reach, denied), CONTRACT_BOUNDS, ids)),
     ]
     contract_ids = pa.array([digest[:16] for digest in combined_digests(parts, "contract")], pa.string())
     position = CONTRACTS.schema.get_field_index("contract_id")
@@ -122,36 +126,33 @@ def contract_bounds(requests: Requests, grants: Grants, contracts: Contracts) ->
     Its own project's grants, and those of other projects that requests of its project may use.
     """
     requests = _ordered(requests)
-    return _bounds(requests, grants, _reach(requests, grants), np.asarray(contracts["denied"]))
+    return bounds_of(requests, reach_of(requests, grants), np.asarray(contracts["denied"]))
 
 
 def contract_layers(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal: grants, then purpose, then request."""
+    """The layers of each contract, by request id and ordinal: acting for another, grants, purpose, preset, request.
+
+    The layers `act_as` and `preset` stand only where a request acts for another or is bound by a preset.
+    """
     requests = _ordered(requests)
-    reach, policy = _reach(requests, grants), _policy_of(requests, purpose_policies)
+    reach, policy = reach_of(requests, grants), _policy_of(requests, purpose_policies)
     narrowed = pc.if_else(
         pa.array(reach.narrowed), "project, groups, bounds, include_states", "project, groups, bounds"
     )
     given = {name: requests[name].is_valid() for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
     given["allow_stale_memory"] = requests["allow_stale_memory"]
-    effects = [
-        pc.if_else(pa.array(reach.granted), narrowed, "denied"),
-        _names({name: pc.invert(given[name]) for name in (*_COUNTS, *_CHOICES)}, "include_states, withheld_k"),
-        _names(given, "as_of"),
-    ]
     count = requests.num_rows
-    version = flat(policy["version"])
-    versions = [pa.repeat(table_digest(grants, GRANTS)[:16], count), version, pa.repeat("request", count)]
-    by_request = pa.array(np.arange(3 * count).reshape(3, count).T.ravel())
-    return CONTRACT_LAYERS.build(
-        {
-            "request_id": requests["request_id"].take(pa.array(np.repeat(np.arange(count), 3))),
-            "ordinal": np.tile(np.arange(1, 4, dtype=np.int32), count),
-            "layer": ["grants", "purpose", "request"] * count,
-            "version": pa.concat_arrays(versions).take(by_request),
-            "effect": pa.concat_arrays([flat(effect) for effect in effects]).take(by_request),
-        }
-    )
+    everyone = np.ones(count, dtype=bool)
+    granted_by, said = pa.repeat(table_digest(grants, GRANTS)[:16], count), pa.repeat("request", count)
+    by_purpose = {name: pc.invert(given[name]) for name in (*_COUNTS, *_CHOICES)}
+    layers = [
+        ("act_as", acts_for_another(requests), granted_by, pc.if_else(pa.array(reach.acting), "principal", "denied")),
+        ("grants", everyone, granted_by, pc.if_else(pa.array(reach.granted), narrowed, "denied")),
+        ("purpose", everyone, policy["version"], _names(by_purpose, "include_states, withheld_k")),
+        ("preset", np.asarray(requests["preset"].is_valid()), requests["preset"], pa.repeat("bounds", count)),
+        ("request", everyone, said, _names(given, "as_of")),
+    ]
+    return _stacked(requests["request_id"], layers)
 
 
 def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> ScopeGroups:
@@ -180,83 +181,45 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
     return SCOPE_GROUPS.build({"request_id": ids, "scope_group": group, "leader": leader})
 
 
-@dataclass(frozen=True)
-class _Reach:
-    """Pairs (request, grant) that hold at `asked_at`, by request, then the grant's project and rule."""
-
-    grants: pa.Table
-    request: NDArray[np.int64]
-    grant: NDArray[np.int64]
-    own: NDArray[np.bool_]
-    granted: NDArray[np.bool_]
-    """Per request: a grant of its own project holds."""
-
-    def groups(self) -> pa.ListArray:
-        """The principal's groups, per request."""
-        pair, values = flattened(self.grants["groups"].take(pa.array(self.grant)))
-        return collected(self.request[pair], values, len(self.granted))
-
-    @property
-    def states(self) -> NDArray[np.bool_]:
-        """The lifecycles that the grants of the own project allow, bool[requests, lifecycles]; all where none narrows."""
-        states = self.grants["states"].take(pa.array(self.grant))
-        allowed = np.zeros((len(self.granted), len(LIFECYCLES.values)), dtype=bool)
-        pair, lifecycle = _lifecycles(states)
-        allowed[self.request[pair[self.own[pair]]], lifecycle[self.own[pair]]] = True
-        allowed[self.request[self.own & np.asarray(states.is_null())]] = True
-        allowed[~self.granted] = True
-        return allowed
-
-    @property
-    def narrowed(self) -> NDArray[np.bool_]:
-        """Per request: its grants leave some lifecycle out."""
-        return np.logical_not(np.all(self.states, axis=1))
+_Layer = tuple[str, NDArray[np.bool_], pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray]
+"""Name, which requests have it, its version and its effect per request."""
 
 
-def _reach(requests: pa.Table, grants: pa.Table) -> _Reach:
-    grants = grants.sort_by([(name, "ascending") for name in ("principal", "project", "rule_id")])
-    encoded = flat(grants["principal"]).dictionary_encode()
-    ends = np.cumsum(np.bincount(encoded.indices.to_numpy(), minlength=len(encoded.dictionary)))
-    starts = np.concatenate(([0], ends))
-    who = pc.index_in(flat(requests["principal"]), encoded.dictionary).fill_null(-1).to_numpy()
-    counts = np.where(who >= 0, starts[who + 1] - starts[who], 0) if len(ends) else np.zeros(len(who), np.int64)
-    request = np.repeat(np.arange(len(who), dtype=np.int64), counts)
-    grant = expand_ranges(starts[np.maximum(who, 0)].astype(np.int64), counts.astype(np.int64))
-    held, asked = grants.take(pa.array(grant)), requests.select(["project", "asked_at"]).take(pa.array(request))
-    same = np.asarray(pc.equal(held["project"], asked["project"]))
-    own = same & np.asarray(held["own_project"])
-    usable = np.asarray(held["for_projects"].is_null()) | contains(held["for_projects"], asked["project"])
-    usable = own | (~np.asarray(held["own_project"]) & usable)
-    valid = np.asarray(pc.less(asked["asked_at"], held["expires"]).fill_null(True))
-    granted = np.bincount(request[own & valid], minlength=len(who)) > 0
-    keep = valid & usable & granted[request]
-    return _Reach(grants, request[keep], grant[keep], own[keep], granted)
-
-
-def _bounds(requests: pa.Table, grants: pa.Table, reach: _Reach, denied: NDArray[np.bool_]) -> pa.Table:
-    keep = ~denied[reach.request]
-    request, held = reach.request[keep], reach.grants.take(pa.array(reach.grant[keep]))
-    pair, users = flattened(held["users"])
-    principals = flat(held["principal"])
-    everyone = pa.concat_arrays([flat(users), principals])
-    return CONTRACT_BOUNDS.build(
+def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table:
+    """CONTRACT_LAYERS of layers in their order, each where a request has it."""
+    count = len(request_ids)
+    held = np.stack([present for _, present, _, _ in layers], axis=1)
+    request, layer = np.nonzero(held)
+    at = pa.array(layer * count + request)
+    return CONTRACT_LAYERS.build(
         {
-            "request_id": requests["request_id"].take(pa.array(request)),
-            "project": held["project"],
-            "users": collected(np.concatenate([pair, np.arange(len(principals))]), everyone, len(principals)),
-            "sources": tidied(held["sources"], keep_null=True),
-            "zone": held["zone"],
-            "states": tidied(held["states"], keep_null=True),
-            "rule_id": held["rule_id"],
+            "request_id": request_ids.take(pa.array(request)),
+            "ordinal": np.cumsum(held, axis=1)[request, layer].astype(np.int32),
+            "layer": pa.array([name for name, *_ in layers]).take(pa.array(layer)),
+            "version": pa.concat_arrays([flat(version) for _, _, version, _ in layers]).take(at),
+            "effect": pa.concat_arrays([flat(effect) for *_, effect in layers]).take(at),
         }
     )
 
 
-def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: _Reach) -> pa.ListArray:
+def _denied_reason(requests: pa.Table, reach: Reach) -> pa.Array:
+    """Why nothing can be asked under each contract, null where something can."""
+    refusals = [
+        (pa.array(~reach.acting), ACT_AS_NOT_GRANTED),
+        (pa.array(~reach.granted), NOTHING_GRANTED),
+        (pc.invert(leaves_some(requests["allowed_sources"])), NO_SOURCE_ALLOWED),
+        (pc.invert(leaves_some(requests["allowed_paths"])), NO_PATH_ALLOWED),
+        (pc.invert(leaves_some(requests["accepted_authority"])), NO_AUTHORITY_ACCEPTED),
+    ]
+    none = pa.scalar(None, pa.string())
+    return pc.coalesce(*(pc.if_else(flat(refused), reason, none) for refused, reason in refusals))
+
+
+def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: Reach) -> pa.ListArray:
     """The purpose's lifecycles that cap, request and grants leave; revoked is never one of them."""
     names = LIFECYCLES.values
     shown = np.zeros((requests.num_rows, len(names)), dtype=bool)
-    shown[_lifecycles(policy["include_states"])] = True
+    shown[lifecycle_pairs(policy["include_states"])] = True
     shown &= reach.states
     shown[:, names.index("revoked")] = False
     shown[np.asarray(pc.equal(cap, 0)), names.index("candidate")] = False
@@ -266,12 +229,6 @@ def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, 
     request, state = np.nonzero(shown)
     offsets = np.searchsorted(request, np.arange(requests.num_rows + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(names).take(pa.array(state)))
-
-
-def _lifecycles(states: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rows, values = flattened(states)
-    code = pc.index_in(values, pa.array(LIFECYCLES.values)).fill_null(-1).to_numpy()
-    return rows[code >= 0], code[code >= 0].astype(np.int64)
 
 
 def _window(requests: pa.Table) -> tuple[pa.Array, pa.ChunkedArray]:

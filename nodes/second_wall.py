@@ -7,7 +7,8 @@ pair where the first wall codes a segment's columns, and it matches globs by its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Column: TypeAlias = pa.ChunkedArray | pa.Array
 
+AND = "\n"
 _PASSED = len(GATES) + 1
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
 _ACCEPTS = (
@@ -131,6 +133,8 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
         ("principals", _present(rows["principals"]) & ~entitled),
         ("source_allow", ~(open_sources | _picked(rows, order, contracts["allowed_sources"]))),
         ("source_deny", _picked(rows, order, contracts["denied_sources"])),
+        ("path_allow", ~(_null(contracts["allowed_paths"])[order] | _on_path(rows, order, contracts["allowed_paths"]))),
+        ("path_deny", _on_path(rows, order, contracts["denied_paths"])),
         *named,
         ("workspace", elsewhere),
         ("visibility", ~_equal(rows["declared_visibility"], pa.scalar("model-visible"))),
@@ -154,6 +158,8 @@ def _by_bound(row: pa.Table, bounds: pa.Table) -> list[tuple[str, Mask]]:
         ("owner", ~(shared | _belongs(pair, flat(row["owner_user"]), *flattened(bounds["users"])))),
         ("zone", _true(pc.greater(zone, highest))),
         ("source_allow", ~(_null(bounds["sources"]) | _picked(row, pair, bounds["sources"]))),
+        ("path_allow", ~(_null(bounds["paths"]) | _on_path(row, pair, bounds["paths"]))),
+        ("path_deny", _on_path(row, pair, bounds["denied_paths"])),
         ("lifecycle", ~(_null(bounds["states"]) | _belongs(pair, state, *flattened(bounds["states"])))),
     ]
 
@@ -167,20 +173,36 @@ def _accepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) ->
 
 
 def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
-    """Whether a selector of list `order[i]` picks the source of row `i`; each distinct question is asked once."""
-    listing, selector = flattened(selectors)
+    """Whether a selector of list `order[i]` picks the source of row `i`."""
+    return _asked_once(order, selectors, [flat(rows[name]) for name in ("source_id", "origin_class")], _selects)
+
+
+def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
+    """Whether a glob of list `order[i]` matches the path of row `i` as a whole; no path, no match."""
+    paths = flat(rows["path"])
+    return _present(paths) & _asked_once(order, globs, [paths.fill_null("")], _leads_to)
+
+
+def _asked_once(order: Ints, patterns: Column, values: list[pa.Array], matches: Callable[..., bool]) -> Mask:
+    """Whether a pattern of list `order[i]` matches the values of row `i`; each distinct question is asked once."""
+    listing, selector = flattened(patterns)
     if not len(selector) or not len(order):
         return np.zeros(len(order), dtype=bool)
-    starts = np.searchsorted(listing, np.arange(len(selectors) + 1))
+    starts = np.searchsorted(listing, np.arange(len(patterns) + 1))
     counts = np.diff(starts)[order]
     row = np.repeat(np.arange(len(order)), counts)
     asked = flat(selector).take(pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))))
-    source, origin = (flat(rows[name]).take(pa.array(row)) for name in ("source_id", "origin_class"))
-    encoded = [column.dictionary_encode() for column in (asked, source, origin)]
+    encoded = [column.dictionary_encode() for column in (asked, *(value.take(pa.array(row)) for value in values))]
     words = [column.dictionary.to_pylist() for column in encoded]
     codes = np.stack([column.indices.to_numpy() for column in encoded], axis=1)
     questions, which = np.unique(codes, axis=0, return_inverse=True)
-    answers = [_selects(words[0][s], words[1][i], words[2][o]) for s, i, o in questions.tolist()]
+    answers = [
+        all(
+            matches(part, *(words[n][code] for n, code in enumerate(value, start=1)))
+            for part in words[0][pattern].split(AND)
+        )
+        for pattern, *value in questions.tolist()
+    ]
     picked = np.zeros(len(order), dtype=bool)
     picked[row[np.array(answers, dtype=bool)[which.ravel()]]] = True
     return picked
@@ -198,6 +220,34 @@ def _selects(selector: str, source_id: str, origin_class: str) -> bool:
         else:
             reached = {at + 1 for at in reached if at < len(source_id) and character in ("?", source_id[at])}
     return len(source_id) in reached
+
+
+_PIECE = re.compile(r"\*\*/|\*+|\?|[^*?]")
+
+
+def _leads_to(glob: str, path: str) -> bool:
+    """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments."""
+    glob = glob + "**" if glob.endswith("/") else glob
+    reached, before = {0}, "/"
+    for piece in _PIECE.findall(glob):
+        if piece == "?":
+            reached = {at + 1 for at in reached if at < len(path) and path[at] != "/"}
+        elif piece == "*":
+            reached = {end for at in reached for end in range(at, _segment_end(path, at) + 1)}
+        elif piece == "**/":
+            ends = {end for at in reached for end in range(at + 1, len(path) + 1) if path[end - 1] == "/"}
+            reached = ends | reached if before == "/" else ends
+        elif piece.startswith("**"):
+            reached = set(range(min(reached), len(path) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if path[at : at + 1] == piece}
+        before = piece[-1]
+    return len(path) in reached
+
+
+def _segment_end(path: str, at: int) -> int:
+    end = path.find("/", at)
+    return len(path) if end < 0 else end
 
 
 def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:

@@ -4,6 +4,8 @@ A source selector is the name of an origin class (`memory`, or one of its aliase
 (`git:shop`, `docs:*`). `?` is one character, `*` any run of them, and a trailing `/` means everything below. In a path
 `*` and `?` stay inside one segment and `**` crosses segments; a source id is a name, so there `*` crosses `/` too, or a
 denial of `external:*` would miss `external:site/page`. Every other character stands for itself: no pattern matches a part.
+Patterns with a line end between them must all match: what two lists of allowances have in common. No request can write
+one, names hold no line end; a preset gives them as a list.
 
 Selectors are judged once per distinct (origin_class, source_id) pair, never per row.
 """
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 from .keys import truth
 from .vocabulary import ORIGIN_CLASSES
 
+AND = "\n"
+"""Between patterns that must all match."""
 _WILD = re.compile(r"\*\*/|\*+|\?")
 
 
@@ -58,12 +62,15 @@ def selected_pairs(selectors: Sequence[str] | None, pairs: SourcePairs) -> NDArr
         return np.ones(len(pairs.source_id), dtype=bool)
     picked = np.zeros(len(pairs.source_id), dtype=bool)
     for selector in sorted(set(selectors)):
-        name = ORIGIN_CLASSES.aliases.get(selector, selector)
-        if name in ORIGIN_CLASSES:
-            picked |= truth(pc.equal(pairs.origin_class, name))
-        else:
-            picked |= truth(pc.match_substring_regex(pairs.source_id, glob_regex(selector, names=True)))
+        picked |= np.logical_and.reduce([_picked_by(part, pairs) for part in selector.split(AND)])
     return picked
+
+
+def _picked_by(selector: str, pairs: SourcePairs) -> NDArray[np.bool_]:
+    name = ORIGIN_CLASSES.aliases.get(selector, selector)
+    if name in ORIGIN_CLASSES:
+        return truth(pc.equal(pairs.origin_class, name))
+    return truth(pc.match_substring_regex(pairs.source_id, glob_regex(selector, names=True)))
 
 
 def selected(
@@ -81,10 +88,16 @@ def selected(
 def glob_mask(values: pa.ChunkedArray | pa.Array, globs: Sequence[str]) -> NDArray[np.bool_]:
     """Which paths match one of the globs as a whole; a null path matches none."""
     distinct, codes = _encode(values)
-    picked = np.zeros(len(distinct) + 1, dtype=bool)
+    return np.append(matching_paths(distinct, globs), False)[codes]
+
+
+def matching_paths(distinct: pa.Array, globs: Sequence[str]) -> NDArray[np.bool_]:
+    """Which distinct paths match one of the globs as a whole."""
+    picked = np.zeros(len(distinct), dtype=bool)
     for glob in sorted(set(globs)):
-        picked[:-1] |= truth(pc.match_substring_regex(distinct, glob_regex(glob)))
-    return picked[codes]
+        parts = [truth(pc.match_substring_regex(distinct, glob_regex(part))) for part in glob.split(AND)]
+        picked |= np.logical_and.reduce(parts)
+    return picked
 
 
 def glob_regex(glob: str, *, names: bool = False) -> str:

@@ -181,6 +181,8 @@ REASON_CODES = Vocabulary(
         "out_of_scope_project",
         "out_of_scope_source",
         "denied_source",
+        "out_of_scope_path",
+        "denied_path",
         "denied_zone",
         "not_owner",
         "not_principal",

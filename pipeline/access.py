@@ -18,10 +18,18 @@ from ..nodes.errors import AccessError, StoreError
 from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
 from .settings import Settings
 
-__all__ = ["Audience", "audience_of", "audited_projects", "corpus_facts", "readable_snapshots"]
+__all__ = [
+    "Audience",
+    "audience_of",
+    "audited_projects",
+    "audits",
+    "corpus_facts",
+    "pinned_corpus",
+    "readable_snapshots",
+]
 
 Audience = Literal["audit", "caller"]
-_ASKED = ("request_id", "principal", "project", "purpose", "as_of", "question")
+_ASKED = ("request_id", "principal", "asked_by", "project", "purpose", "as_of", "question")
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
@@ -56,6 +64,30 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
     grants = load_grants(path).table if path.exists() else run.stored("grants")
     mine = _in_force(grants, settings.principal)
     return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def audits(settings: Settings, projects: Collection[str]) -> bool:
+    """Whether the principal holds grants with `audit` in all of these projects, in the grants file in force."""
+    from .grants import load_grants
+
+    mine = _in_force(load_grants(settings.grants_path).table, settings.principal)
+    return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def pinned_corpus(settings: Settings, run: Any) -> Any:
+    """The corpus at the generation that a run was made from.
+
+    Raises:
+        StoreError: the corpus or that generation is gone.
+    """
+    from .corpus import Corpus
+
+    generation = dict(zip(*(run.provenance[c].to_pylist() for c in ("part", "value")), strict=True))["generation"]
+    try:
+        return Corpus.open(settings["corpus"], generation)
+    except StoreError as error:
+        hint = "what is not written in the run is judged by the rows it was made from; --corpus names their folder"
+        raise StoreError(f"Expected generation {generation}, got none - at {settings['corpus']}", hint=hint) from error
 
 
 def _in_force(grants: pa.Table, principal: str) -> pa.Table:
@@ -109,10 +141,10 @@ def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) 
 def _audience(
     principal: str, audited: frozenset[str], asked: Mapping[str, Any], reached: Collection[str]
 ) -> Audience | None:
-    """An auditor of the project asked in and of every project reached sees all; whoever asked sees their part."""
+    """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part."""
     if asked.get("project") in audited and audited.issuperset(reached):
         return "audit"
-    return "caller" if asked.get("principal") == principal else None
+    return "caller" if principal in (asked.get("principal"), asked.get("asked_by")) else None
 
 
 def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -28,8 +28,8 @@ from .corpus import Corpus
 
 _COMMIT = r"^[0-9a-f]{7,64}$"
 _NO_VERSIONS = pa.table({"version": pa.array([], pa.string()), "recorded_time": pa.array([], TIMESTAMP)})
-_SHAPE = ("principal", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "asked_at",
-          "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources", "include_after",
+_SHAPE = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "asked_at",
+          "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "include_after",
           "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 """What of a request decides which rows it may see, `as_of` apart: requests alike in these share one look-up."""
 

@@ -7,15 +7,19 @@
         zones: internal          # the highest zone; internal where nothing is said
         users: [bob]             # whose own rows ana may read beside hers
         states: [verified]       # lifecycles ana may be shown; all of the purpose's where nothing is said
-        act_as: [bot]
+        paths: [src/, docs/]     # globs on the path, the only ones that ana may read; every path where nothing is said
+        denied_paths: [src/keys/]
+        act_as: [bob, {principal: cyd, project: shop, expires: 2026-12-31T00:00:00Z}]
         audit: false
     grants:                      # other projects that requests of ana's projects may read from
       - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], reason: shared rules}
     tokens:
       <SHA-256 of a bearer token, 64 hex digits>: ana
 
-Nothing granted means nothing seen: what is not in the file is refused. Grants add up; zones and states that a principal
-declares cap each of them. A file that is not what was expected is an error, and nothing of it is applied.
+Nothing granted means nothing seen: what is not in the file is refused, and a list of sources or paths that is empty
+opens nothing. Grants add up; zones, states and paths that a principal declares cap each of them, and a path that one
+grant in a project denies is denied there by all. To act as somebody is to ask with their rights instead of one's own.
+A file that is not what was expected is an error, and nothing of it is applied.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ from filelock import FileLock
 from ..nodes.errors import PolicyError
 from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from .patterns import common_patterns
 from .yaml_files import Item, parse
 
 __all__ = ["GrantsFile", "load_grants", "write_starter_grants"]
@@ -53,8 +58,9 @@ _FORM = (
     "and `index PATH --project P --grants NEWFILE` writes one to start from"
 )
 _TOP = ("principals", "grants", "tokens")
-_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "act_as", "audit")
-_PROJECT = ("project", "sources", "zones", "users", "states", "reason", "expires")
+_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "audit")
+_PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
+_ACT_AS = ("principal", "project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
 
@@ -72,7 +78,9 @@ class GrantsFile:
     def projects(self, principal: str) -> list[str]:
         """The projects that a principal may ask in, expired grants included."""
         rows = self.table.select(["principal", "project", "own_project"]).to_pylist()
-        return sorted({row["project"] for row in rows if row["own_project"] and row["principal"] == principal})
+        return sorted(
+            {row["project"] for row in rows if row["own_project"] and row["principal"] == principal and row["project"]}
+        )
 
 
 def load_grants(path: str | Path) -> GrantsFile:
@@ -134,6 +142,7 @@ def _understood(data: bytes, path: Path) -> GrantsFile:
     top = content.fields(_TOP)
     people = {name: item.fields(_PRINCIPAL) if not item.missing else {} for name, item in top["principals"].entries()}
     rows = [row for name, fields in people.items() for row in _own_projects(name, fields)]
+    rows += [row for name, fields in people.items() if fields for row in _act_as(name, fields)]
     rows += [_cross_project(item, people) for item in top["grants"].items()]
     tokens = {}
     for token, item in top["tokens"].entries():
@@ -162,6 +171,28 @@ def _own_projects(principal: str, person: Mapping[str, Item]) -> list[dict[str, 
     return rows
 
 
+def _act_as(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
+    """One row per principal that this one may ask for, in every project or in one."""
+    rows = []
+    for item in person["act_as"].items():
+        entry = item if isinstance(item.value, dict) else Item({"principal": item.text()}, item.file, item.key)
+        fields = entry.fields(_ACT_AS, required=("principal",))
+        rows.append(
+            {
+                "rule_id": item.key,
+                "principal": principal,
+                "project": fields["project"].optional(Item.text),
+                "own_project": False,
+                "zone": ZONES.values[0],
+                "act_as": [fields["principal"].text()],
+                "audit": False,
+                "expires": fields["expires"].optional(Item.instant),
+                "reason": fields["reason"].optional(Item.text),
+            }
+        )
+    return rows
+
+
 def _cross_project(item: Item, people: Mapping[str, Mapping[str, Item]]) -> dict[str, Any]:
     fields = item.fields(_GRANT, required=("principal", "project"))
     principal = _known(fields["principal"], people)
@@ -181,18 +212,21 @@ def _grant(fields: Mapping[str, Item], common: Mapping[str, Any]) -> dict[str, A
     return {
         "project": fields["project"].text(),
         "sources": fields["sources"].optional(_selectors),
+        "paths": common_patterns(common["paths"], fields["paths"].optional(Item.texts)),
+        "denied_paths": sorted({*(common["denied_paths"] or []), *fields["denied_paths"].texts()}) or None,
         "zone": _lower(zone or common["zone"] or DEFAULT_ZONE, common["zone"]),
         "users": sorted({*(common["users"] or []), *fields["users"].texts()}) or None,
         "states": cap if states is None else [state for state in states if cap is None or state in cap],
         "groups": common["groups"],
-        "act_as": common["act_as"],
         "audit": common["audit"],
         "expires": fields["expires"].optional(Item.instant),
         "reason": fields["reason"].optional(Item.text),
     }
 
 
-_NOBODY: dict[str, Any] = {"zone": None, "states": None, "users": None, "groups": None, "act_as": None, "audit": False}
+_NOBODY: dict[str, Any] = dict.fromkeys(("zone", "states", "users", "groups", "paths", "denied_paths")) | {
+    "audit": False
+}
 
 
 def _person(person: Mapping[str, Item]) -> dict[str, Any]:
@@ -201,7 +235,8 @@ def _person(person: Mapping[str, Item]) -> dict[str, Any]:
         "states": person["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",))),
         "users": person["users"].optional(Item.texts),
         "groups": person["groups"].optional(Item.texts),
-        "act_as": person["act_as"].optional(Item.texts),
+        "paths": person["paths"].optional(Item.texts),
+        "denied_paths": person["denied_paths"].optional(Item.texts),
         "audit": bool(person["audit"].optional(Item.flag)),
     }
 

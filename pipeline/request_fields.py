@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ..nodes import vocabulary as v
 from ..nodes.errors import InputError
+from ..nodes.selectors import AND
 from ..nodes.tables import REQUESTS
 
 Converter = Callable[[Any, str], Any]
@@ -69,6 +70,14 @@ def names(value: Any, at: str) -> list[str]:
     if not isinstance(value, (list, tuple)):
         raise InputError.expected("a list of texts", type(value).__name__, at)
     return [name(item, f"{at}[{index}]") for index, item in enumerate(value)]
+
+
+def patterns(value: Any, at: str) -> list[str]:
+    """A list of patterns; a list in it names patterns that must all match."""
+    if not isinstance(value, (list, tuple)):
+        raise InputError.expected("a list of texts", type(value).__name__, at)
+    products = [item if isinstance(item, (list, tuple)) and item else [item] for item in value]
+    return [AND.join(sorted(set(names(product, f"{at}[{n}]")))) for n, product in enumerate(products)]
 
 
 def one_of(vocabulary: v.Vocabulary) -> Converter:
@@ -185,8 +194,10 @@ FIELDS: dict[str, Converter] = {
     "anchor_symbols": names,
     "stack_trace": text,
     "required_evidence": some_of(v.REQUIRED_EVIDENCE),
-    "allowed_sources": names,
+    "allowed_sources": patterns,
     "denied_sources": names,
+    "allowed_paths": patterns,
+    "denied_paths": names,
     "as_of": as_of,
     "include_after": instant,
     "exclude_after": instant,
@@ -208,8 +219,10 @@ FIELDS: dict[str, Converter] = {
     "merge_policy": one_of(v.MERGE_POLICIES),
     "output_shape": one_of(v.OUTPUT_SHAPES),
 }
-"""Column of REQUESTS to its converter. `asked_at` is missing on purpose: the door stamps it."""
+"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: the door stamps them."""
 
+PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter is patterns)
+"""Columns of allowances, whose patterns may be products."""
 LISTS = frozenset(column for column in FIELDS if str(REQUESTS.columns[column].type).startswith("list"))
 TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text and column not in LISTS)
 NUMBERS = frozenset(
@@ -228,6 +241,7 @@ ALIASES = {
     "intent": "intent_id",
     "query": "question",
     "symbols": "anchor_symbols",
+    "paths": "allowed_paths",
     "window": "window_days",
     "k_in": "lane_k",
     "k_out": "max_items",
@@ -289,7 +303,7 @@ def unknown_field(path: str, at: str) -> InputError:
     leaf = _snake(path.rpartition(".")[2])
     if leaf == "asked_at":
         return InputError(f"Expected no asked_at: it is stamped at the door - at {at}")
-    if leaf in ("permission_context", "permissions", "groups"):
+    if leaf in ("permission_context", "permissions", "groups", "asked_by"):
         return InputError(f"Expected no {leaf}: rights come from the credential - at {at}")
     near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
     return InputError.expected("a field of a request", path, at, hint=f"did you mean {near[0]}?" if near else "")

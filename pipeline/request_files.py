@@ -171,20 +171,20 @@ def _header(cells: list[str], file: str) -> list[str]:
 def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row:
     if len(cells) != len(header):
         return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {file}:{number}", number)
-    given = {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True) if cell != ""}
+    given = {name: cell(name, text) for name, text in zip(header, cells, strict=True) if text != ""}
     return FileRow(given, file, number)
 
 
-def _cell(path: str, cell: str) -> Any:
-    """A cell typed by its column: lists split, numbers and flags read, text as it is. Empty cells are missing."""
+def cell(path: str, text: str) -> Any:
+    """The text of a cell, typed by its column: lists split, numbers and flags read, text as it is."""
     column = column_of(path)
     if column in TEXTS or column is None:
-        return cell
+        return text
     if column in LISTS:
-        return _json_or(cell) if cell.lstrip().startswith("[") else [c.strip() for c in cell.split(LIST_SEPARATOR)]
+        return _json_or(text) if text.lstrip().startswith("[") else [c.strip() for c in text.split(LIST_SEPARATOR)]
     if column in NUMBERS:
-        return _json_or(cell.strip().lower())
-    return cell
+        return _json_or(text.strip().lower())
+    return text
 
 
 def _json_or(cell: str) -> Any:

@@ -3,9 +3,9 @@
 Reads: rows as people, models and runtimes write them, the credential's principal, and the time of asking.
 Gives: REQUESTS and FAILURES; one bad row fails alone and the others go on.
 
-The principal comes from the credential: a row may repeat it, never change it. `asked_at` judges rights and is never
-taken from a row; `as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else
-reads it.
+Who asks comes from the credential. A row may name another principal to ask with the rights of: whether the credential
+may is judged by the contract, and whoever may not is denied. `asked_at` judges rights and is never taken from a row;
+`as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from ..nodes.errors import InputError, ScopedRetrievalError
 from ..nodes.tables import FAILURES, REQUESTS
+from .contracts.presets import Preset
 from .redaction import redact_column
 from .request_fields import TEXTS, columns_of, instant, readable_columns
 from .request_files import FileRow, Row, Unreadable, read_requests
@@ -57,12 +58,13 @@ def resolve_requests(
     asked_at: datetime,
     corpus: object | None = None,
     defaults: Mapping[str, Any] | None = None,
+    preset: Preset | None = None,
     redact: Callable[[str], str] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
-    (project, purpose, ...). `redact` masks secrets in free text; None takes the detector that imports use.
+    (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector that imports use.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -75,6 +77,7 @@ def resolve_requests(
     masked = _masked(parsed, redact)
 
     def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> dict[str, Any]:
+        given = preset.bound(given, at) if preset else given
         return _resolve(given, common, principal, asked_at, corpus, texts, at)
 
     resolved: dict[str, dict[str, Any]] = {}
@@ -218,6 +221,7 @@ def _encodes(text: str) -> bool:
 def _masked(parsed: Iterable[_Parsed], redact: Callable[[str], str] | None) -> dict[str, str]:
     """Every distinct free text of the rows, and the same text with its secrets masked."""
     found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
+    found |= {row.given["principal"] for row in parsed if row.given.get("principal")}
     found |= {item for row in parsed for column in _REDACTED_LISTS for item in row.given.get(column) or ()}
     return _masks(found, redact)
 
@@ -231,12 +235,11 @@ def _resolve(
     masked: Mapping[str, str],
     at: str,
 ) -> dict[str, Any]:
-    if given.get("principal", principal) != principal:
-        raise InputError.expected(
-            f"the credential's principal {principal!r}", given["principal"], f"{at}.principal",
-            hint="asking for somebody else needs an act_as grant, which is not granted",
-        )  # fmt: skip
-    request = {**common, **given, "principal": principal}
+    request = {**common, "principal": principal, **given}
+    if request["principal"] != principal:
+        if masked.get(request["principal"], request["principal"]) != request["principal"]:
+            raise InputError(f"Expected the name of a principal, got a secret - at {at}.principal")
+        request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):
             raise InputError.expected(f"a {required}", "none", f"{at}.{required}")

@@ -29,6 +29,8 @@ from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreE
 from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
+from .contracts.out_of_scope import audited, keep_captured, out_of_scope
+from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .driver import LANES, Line, QueryVectors, build_driver, lanes_known, run_line
 from .grants import GrantsFile, load_grants
@@ -64,12 +66,16 @@ class Retriever:
         bm25: Bm25,
         shard_requests: int,
         clock: Callable[[], datetime],
+        preset: Preset | None = None,
+        capture_withheld: bool = False,
     ) -> None:
         self.corpus = corpus = corpus.view()
         self.principal = principal
         self.grants = grants
         self.policies = policies
         self.runs = runs
+        self.preset = preset
+        self._audited = audited(grants.table, principal, clock()) if capture_withheld else frozenset()
         self._encoder = encoder
         self._shard_requests = shard_requests
         self._clock = clock
@@ -111,14 +117,18 @@ class Retriever:
         bm25: Bm25 | None = None,
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
+        preset: Preset | str | Path | None = None,
+        capture_withheld: bool = False,
     ) -> Retriever:
         """A retriever over a corpus folder or an open corpus, at its generation of this moment.
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
-        `runs` no snapshot is written.
+        `runs` no snapshot is written. A `preset` bounds every request. `capture_withheld`
+        keeps, beside the runs, ids and gates of the best matches out of scope; answers and digests stay the same.
 
         Raises:
+            AccessError: what is withheld shall be captured, and the principal audits nothing.
             InputError: there is no principal, or a lane is unknown.
             StoreError: there is no corpus, or it has another schema version.
         """
@@ -141,6 +151,8 @@ class Retriever:
             bm25=bm25 or Bm25(),
             shard_requests=shard_requests,
             clock=clock or _now,
+            preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
+            capture_withheld=capture_withheld,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
@@ -158,7 +170,7 @@ class Retriever:
         now = self._clock()
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(),
-            defaults={**self._defaults(), "purpose": "answer-question"},
+            defaults={**self._defaults(), "purpose": "answer-question"}, preset=self.preset,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -182,6 +194,7 @@ class Retriever:
                 error.message if isinstance(error, ScopedRetrievalError) else error.strerror or "an error of the disk"
             )
             return without_snapshot(found, required=required, reason=reason)
+        self._capture(self._live.run_id, name, tables, self._line)
         self._asked.add(found.request_id)
         return found
 
@@ -223,8 +236,9 @@ class Retriever:
     def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
         now = self._clock()
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults()
-        )
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
+            preset=self.preset,
+        )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
         assert self.runs is not None
@@ -270,7 +284,13 @@ class Retriever:
             line = _with_counters(line, requests)
             tables = run_line(requests, failures, captures, line)
             staged.write(shard, tables, line.vectors.known)
+            self._capture(staged.run_id, f"shard-{shard:05d}", tables, line)
         return staged.finish()
+
+    def _capture(self, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line) -> None:
+        """After a part was written, keep what of it an auditor asked for."""
+        if self._audited and self.runs is not None:
+            keep_captured(self.runs.path, run_id, part, out_of_scope(tables, line, self._audited))
 
     def _unasked(self, requests: pa.Table, *, explicit: bool) -> pa.Table:
         """The request under an id that this session has not used: asking again is a snapshot of its own."""

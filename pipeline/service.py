@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ..nodes.tables import BLOCKS, REQUESTS
-from .access import Audience, audience_of, audited_projects, corpus_facts, readable_snapshots
+from .access import (
+    Audience,
+    audience_of,
+    audited_projects,
+    audits,
+    corpus_facts,
+    pinned_corpus,
+    readable_snapshots,
+)
 from .checks import verified
 from .settings import Settings
 from .views.harness_forms import event
@@ -22,10 +31,12 @@ __all__ = [
     "Audience",
     "audience_of",
     "audited_projects",
+    "audits",
     "corpus_facts",
     "events_of",
     "open_retriever",
     "open_run",
+    "pinned_corpus",
     "readable_snapshots",
     "replayed",
     "snapshot_rows",
@@ -34,8 +45,10 @@ __all__ = [
 
 
 @contextmanager
-def open_retriever(settings: Settings) -> Iterator[Any]:
+def open_retriever(settings: Settings, *, preset: Path | None = None, capture_withheld: bool = False) -> Iterator[Any]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
+
+    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope.
 
     Raises:
         StoreError: there is no corpus, or one of another schema version.
@@ -52,6 +65,8 @@ def open_retriever(settings: Settings) -> Iterator[Any]:
         lanes=settings["lanes"],
         bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
+        preset=preset,
+        capture_withheld=capture_withheld,
     )
     try:
         yield retriever

@@ -15,12 +15,14 @@ TOKEN = hashlib.sha256(b"secret").hexdigest()
 WHOLE = f"""
 principals:
   ana:
-    projects: [shop, {{project: pay, zones: private, sources: [session, "git:*"], expires: 2026-12-31T01:00:00+01:00}}]
+    projects: [shop, {{project: pay, zones: private, sources: [session, "git:*"], paths: [src/], expires: 2026-12-31T01:00:00+01:00}}]
     groups: [dev]
     zones: [public, internal]
     users: [bob]
     states: [active, deprecated]
-    act_as: [bot]
+    paths: [src/, docs/]
+    denied_paths: [src/keys/]
+    act_as: [bot, {{principal: cyd, project: shop, expires: 2026-12-31T01:00:00+01:00, reason: holidays}}]
     audit: true
   bob: {{projects: [shop]}}
 grants:
@@ -41,6 +43,8 @@ def test_a_file_gives_one_row_per_principal_and_project(tmp_path):
     rows = {row["rule_id"]: row for row in GRANTS.check(file.table).to_pylist()}
     assert list(rows) == [
         "grants[0]",
+        "principals.ana.act_as[0]",
+        "principals.ana.act_as[1]",
         "principals.ana.projects[0]",
         "principals.ana.projects[1]",
         "principals.bob.projects[0]",
@@ -50,9 +54,15 @@ def test_a_file_gives_one_row_per_principal_and_project(tmp_path):
     assert (shop["states"], shop["groups"], shop["act_as"], shop["audit"]) == (
         ["verified", "deprecated"],
         ["dev"],
-        ["bot"],
+        None,
         True,
     )
+    assert (shop["paths"], shop["denied_paths"]) == (["docs/", "src/"], ["src/keys/"])
+    assert pay["paths"] == ["src/"]
+    bot, cyd = rows["principals.ana.act_as[0]"], rows["principals.ana.act_as[1]"]
+    assert (bot["act_as"], bot["project"], bot["expires"], bot["audit"]) == (["bot"], None, None, False)
+    assert (cyd["act_as"], cyd["project"], cyd["reason"]) == (["cyd"], "shop", "holidays")
+    assert cyd["expires"] == datetime(2026, 12, 31, tzinfo=UTC)
     assert (pay["zone"], pay["sources"]) == ("internal", ["git:*", "session-event"])
     assert pay["expires"] == datetime(2026, 12, 31, tzinfo=UTC)
     assert (platform["own_project"], platform["for_projects"], platform["zone"]) == (False, ["shop"], "restricted")
@@ -87,6 +97,8 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
         ("principals: {ana: {projects: [{project: a, expires: 2026-12-31T00:00:00}]}}", r"Expected a date and time with a zone"),
         ("principals: {ana: {projects: [{project: a, expires: soon}]}}", r"Expected a date and time with a zone, .*, got 'soon'"),
         ("principals: {ana: {}, ana: {}}", r"Expected every key once, got 'ana' again - at .*:1"),
+        ("principals: {ana: {act_as: [{project: shop}]}}", r"Expected a value, got nothing - at .*principals.ana.act_as\[0\].principal"),
+        ("principals: {ana: {projects: [a], paths: src/}}", r"Expected a list, got 'src/' - at .*principals.ana.paths"),
         ("principals: {1: {}}", r"Expected text as key, got 1"),
         ("grants: [{principal: ana, project: a}]", r"Expected one of the principals \(there are none\), got 'ana' - at .*grants\[0\].principal"),
         ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\].project"),

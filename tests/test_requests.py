@@ -85,6 +85,16 @@ def test_the_documents_intent_reads_like_a_flat_row():
     assert nested["as_of"] == datetime(2025, 1, 1, 23, tzinfo=UTC)
 
 
+def test_a_row_that_names_another_principal_records_who_asks_for_whom():
+    other, own = the_only(principal="bob"), the_only(principal="ana")
+    assert (other["principal"], other["asked_by"]) == ("bob", "ana")
+    assert (own["principal"], own["asked_by"]) == ("ana", None)
+
+
+def test_patterns_that_must_all_match_are_a_list_of_their_own():
+    assert the_only(paths=["docs/", ["src/", "**/*.py"]])["allowed_paths"] == ["docs/", "**/*.py\nsrc/"]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -92,7 +102,9 @@ def test_the_documents_intent_reads_like_a_flat_row():
         ({"purpose": None}, "Expected a purpose, got 'none' - at requests[0].purpose"),
         ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got '2025-01-01T00:00:00 without an offset' - at requests[0].as_of"),
         ({"asked_at": "2025-01-01T00:00:00Z"}, "Expected no asked_at: it is stamped at the door - at requests[0].asked_at"),
-        ({"principal": "bob"}, "Expected the credential's principal 'ana', got 'bob' - at requests[0].principal"),
+        ({"asked_by": "bob"}, "Expected no asked_by: rights come from the credential - at requests[0].asked_by"),
+        ({"allowed_paths": "src/"}, "Expected a list of texts, got 'str' - at requests[0].allowed_paths"),
+        ({"denied_paths": [["a", "b"]]}, "Expected text, got 'list' - at requests[0].denied_paths[0]"),
         ({"budget": {"max_tokens": 0}}, "Expected a whole number from 1 to 2147483647, got 0 - at requests[0].budget.max_tokens"),
         ({"budget": {"max_tokens": True}}, "Expected a whole number from 1 to 2147483647, got True - at requests[0].budget.max_tokens"),
         ({"budget": [1]}, "Expected an object, got 'list' - at requests[0].budget"),

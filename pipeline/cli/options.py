@@ -7,13 +7,32 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["CorpusFlag", "GrantsFlag", "JsonFlag", "LanesFlag", "ProjectFlag", "RunsFlag", "settings_of"]
+__all__ = [
+    "CaptureFlag",
+    "CorpusFlag",
+    "GrantsFlag",
+    "JsonFlag",
+    "LanesFlag",
+    "PresetFlag",
+    "ProjectFlag",
+    "RunsFlag",
+    "settings_of",
+]
 
 CorpusFlag = Annotated[Path | None, typer.Option("--corpus", metavar="DIR", help="Folder of the corpus.")]
 RunsFlag = Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Folder of the runs.")]
 GrantsFlag = Annotated[Path | None, typer.Option("--grants", metavar="FILE", help="Grants file.")]
 ProjectFlag = Annotated[str | None, typer.Option("--project", metavar="P", help="The project.")]
 LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
+PresetFlag = Annotated[
+    Path | None, typer.Option("--preset", metavar="FILE", help="Request fields that bound every request: JSON or YAML.")
+]
+CaptureFlag = Annotated[
+    bool,
+    typer.Option(
+        "--capture-withheld", help="For auditors: keep ids and gates of the best matches out of scope, apart."
+    ),
+]
 _WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

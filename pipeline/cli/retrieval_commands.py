@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from .flag_names import ASK_FLAGS, named_by_flags
-from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, ProjectFlag, RunsFlag, settings_of
+from .options import (
+    CaptureFlag,
+    CorpusFlag,
+    GrantsFlag,
+    JsonFlag,
+    LanesFlag,
+    PresetFlag,
+    ProjectFlag,
+    RunsFlag,
+    settings_of,
+)
 from .output import EXIT, emit, emit_block, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
@@ -36,6 +46,8 @@ def run(
     grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     shard_requests: Annotated[int | None, typer.Option("--shard-requests", min=1, help="Requests per shard.")] = None,
+    preset: PresetFlag = None,
+    capture_withheld: CaptureFlag = False,
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Finish this interrupted run.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
@@ -54,7 +66,7 @@ def run(
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
         return EXIT["ok"]
     rows = read_requests(requests) if requests is not None and resume is None else None
-    with open_retriever(settings) as retriever:
+    with open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever:
         summary = retriever.run(rows, resume=resume, progress=shows_progress(settings["progress"]))
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
@@ -114,6 +126,13 @@ def ask(
     symbol: Annotated[Texts, typer.Option("--symbol", help="Anchor: an identifier.")] = None,
     allow: Annotated[Texts, typer.Option("--allow", metavar="SOURCE", help="Only these sources.")] = None,
     deny: Annotated[Texts, typer.Option("--deny", metavar="SOURCE", help="Not these sources.")] = None,
+    allow_path: Annotated[Texts, typer.Option("--allow-path", metavar="GLOB", help="Only these paths.")] = None,
+    deny_path: Annotated[Texts, typer.Option("--deny-path", metavar="GLOB", help="Not these paths.")] = None,
+    act_as: Annotated[
+        str | None, typer.Option("--as", metavar="PRINCIPAL", help="Ask with their rights; takes an act_as grant.")
+    ] = None,
+    preset: PresetFlag = None,
+    capture_withheld: CaptureFlag = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
     max_chars: Annotated[int | None, typer.Option("--max-chars", min=1, help="Characters of the block.")] = None,
     max_items: Annotated[int | None, typer.Option("--max-items", min=1, help="Items in the block.")] = None,
@@ -126,10 +145,11 @@ def ask(
     from ..service import open_retriever
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose)
+    said = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
     fields: dict[str, Any] = {
         "question": question,
-        "project": settings["project"],
-        "purpose": settings["purpose"],
+        "principal": act_as,
+        **said,
         "branch": branch,
         "workspace_root": str(Path(workspace).resolve()) if workspace else None,
         "namespace": namespace,
@@ -143,11 +163,14 @@ def ask(
         },
         "allowed_sources": allow or None,
         "denied_sources": deny or None,
+        "allowed_paths": allow_path or None,
+        "denied_paths": deny_path or None,
         "time": {"as_of": as_of, "allow_stale_memory": stale or None},
         "budget": {"max_tokens": max_tokens, "max_chars": max_chars, "max_items": max_items},
         "output_shape": shape,
     }
-    with open_retriever(settings) as retriever, named_by_flags(ASK_FLAGS, settings):
+    opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld)
+    with opened as retriever, named_by_flags(ASK_FLAGS, settings):
         found = retriever.retrieve(fields)
     emit_block(found.block, result_of(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
@@ -158,6 +181,11 @@ def ask(
             more = f"; {todo}" if todo else ""
             note(f"{condition['action']}: {condition['condition']}{subject}: {condition['message']}{more}")
     return exit_code_of({found.status: 1})
+
+
+def _given(settings: Any, name: str) -> bool:
+    """Whether a flag said this; a preset yields to nothing less."""
+    return settings.origin(name).startswith("flag ")
 
 
 def evaluate(

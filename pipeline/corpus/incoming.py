@@ -15,6 +15,7 @@ from ...nodes.errors import SchemaError
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS, PLACEMENTS
 from .identity import evidence_ids, row_digests, row_keys
 from .parts import STORED_EVIDENCE
+from .zones import with_effective_zones
 
 PLACE = ("row", "version", "line_start", "line_end", "byte_start", "byte_end")
 """What tells the placements of a row apart, but for time."""
@@ -29,8 +30,10 @@ class Incoming:
     placements: pa.Table
 
 
-def incoming(rows: pa.Table, now: datetime) -> Incoming:
+def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> Incoming:
     """Fold import rows (normalised and redacted, see IMPORT_ROWS) into evidence and placements.
+
+    `stored` are the rows whose zones parts of them inherit: `zones.FAMILY`.
 
     Where rows of one evidence id disagree about anything but time and place, the latest recorded one decides.
 
@@ -45,6 +48,7 @@ def incoming(rows: pa.Table, now: datetime) -> Incoming:
     place = np.empty(len(last), dtype=np.int64)
     place[by_path] = np.arange(len(last))
     evidence = rows.select(EVIDENCE.names()).take(pa.array(last[by_path])).combine_chunks()
+    evidence = with_effective_zones(evidence, EVIDENCE.empty() if stored is None else stored)
     evidence = EVIDENCE.check(evidence).append_column(STORED_EVIDENCE.field("row_digest"), row_digests(evidence))
     placements = rows.select(PLACEMENTS.names()[1:]).take(pa.array(by_id))
     placements = placements.add_column(0, PLACEMENTS.schema.field("row"), pa.array(place[ids]))

@@ -29,6 +29,7 @@ from .manifest import ANALYZERS, Manifest, current, generations, remove_ghosts
 from .publishing import PublishReport, merged, published
 from .stored import Stored
 from .vectors import Encoder
+from .zones import FAMILY
 
 FRAMES_KEPT = 8
 
@@ -134,7 +135,7 @@ class Corpus:
         if now.tzinfo is None:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
         with self._writing():
-            new = incoming(rows, now)
+            new = incoming(rows, now, self._family(rows))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
             report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor)
             self._move_on(base)
@@ -212,6 +213,12 @@ class Corpus:
             if content != manifest.content or stored.placements.num_rows != manifest.placements:
                 problems.append(f"Expected generation {self.generation}, got other content - at {self.path}")
         return problems
+
+    def _family(self, rows: pa.Table) -> pa.Table | None:
+        """The stored rows that may be parents of imported ones; None where no imported row names a parent."""
+        if "parent_id" not in rows.column_names or rows["parent_id"].null_count == rows.num_rows:
+            return None
+        return stored_evidence(self._base.manifest.segments, self._base.packs).select(FAMILY)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ the caller of this view has to hold a grant with `audit`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,41 +17,44 @@ from ...nodes.tables import CANDIDATES
 __all__ = ["refusals"]
 
 
-def refusals(contracts: pa.Table, bounds: pa.Table, frame: Any) -> list[dict[str, Any]]:
-    """The verdict of one contract on every row of a frame, in frame order.
+def refusals(
+    contracts: pa.Table, bounds: pa.Table, frame: Any, rows: Sequence[int] | None = None
+) -> list[dict[str, Any]]:
+    """The verdict of one contract on rows of a frame, by default on every one, in frame order.
 
     Args:
         contracts: one row of CONTRACTS.
         bounds: its rows of CONTRACT_BOUNDS.
         frame: a `CorpusFrame`, of any projects.
+        rows: frame rows, ascending.
 
     Returns:
         Per row: evidence_id, source_id, path, admitted, decided_by, reason_code.
     """
     from ..driver import build_driver
 
-    rows = frame.evidence.num_rows
-    starts = frame.row_index.placement_starts[:-1]
+    at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
+    count = len(at)
+    stored = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at))
     candidates = CANDIDATES.build(
         {
-            "request_id": pa.repeat(contracts["request_id"][0], rows),
-            "evidence_id": frame.evidence["evidence_id"],
-            "row": np.arange(rows),
-            "placement": starts,
-            "pool_rank": np.arange(1, rows + 1, dtype=np.int32),
-            "merge_score": np.zeros(rows),
-            "lanes": [[]] * rows,
-            "intents": [[]] * rows,
-            "bm25_raw": np.zeros(rows),
-            "semantic_raw": np.zeros(rows),
-            "symbol_raw": np.zeros(rows),
-            "withheld": np.zeros(rows, dtype=bool),
+            "request_id": pa.repeat(contracts["request_id"][0], count),
+            "evidence_id": stored["evidence_id"],
+            "row": at,
+            "placement": frame.row_index.placement_starts[at],
+            "pool_rank": np.arange(1, count + 1, dtype=np.int32),
+            "merge_score": np.zeros(count),
+            "lanes": [[]] * count,
+            "intents": [[]] * count,
+            "bm25_raw": np.zeros(count),
+            "semantic_raw": np.zeros(count),
+            "symbol_raw": np.zeros(count),
+            "withheld": np.zeros(count, dtype=bool),
         }
     )
     given = {"candidates": candidates, "contracts": contracts, "contract_bounds": bounds}
     inputs = {"evidence": frame.evidence, "placements": frame.placements}
     verdicts = build_driver().execute(["verdicts"], inputs=inputs, overrides=given)["verdicts"]
     columns = ("evidence_id", "admitted", "decided_by", "reason_code")
-    found = {row["evidence_id"]: row for row in verdicts.select(list(columns)).to_pylist()}
-    stored = frame.evidence.select(["evidence_id", "source_id", "path"]).to_pylist()
-    return [row | found[row["evidence_id"]] for row in stored]
+    judged = verdicts.select(list(columns)).to_pylist()
+    return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]

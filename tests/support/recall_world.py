@@ -209,7 +209,7 @@ def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | Non
 def _contract(request: Row) -> dict[str, Any]:
     defaults = {
         "contract_id": "c", "denied": False, "principal": "ana", "groups": [], "project": "shop", "purpose": "fix-test",
-        "denied_sources": [], "asked_at": NOW, "allow_stale_memory": False, "include_states": ["verified"],
+        "denied_sources": [], "denied_paths": [], "asked_at": NOW, "allow_stale_memory": False, "include_states": ["verified"],
         "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 1,
         "lane_k": 10, "pool_k": 20, "max_items": 5, "max_items_per_source": 5, "max_tokens": 500, "max_chars": 5000,
         "max_chunk_tokens": 100, "tokenizer": "t", "withheld_k": 3, "merge_policy": "interleave-by-relevance",

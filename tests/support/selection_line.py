@@ -33,7 +33,7 @@ KINDS = {
 
 CONTRACT: dict[str, Any] = {
     "contract_id": "c" * 16, "denied": False, "principal": "ana", "groups": [], "project": "shop", "purpose": "fix-test",
-    "denied_sources": [], "as_of": AS_OF, "asked_at": AS_OF, "allow_stale_memory": False, "include_states": ["verified"],
+    "denied_sources": [], "denied_paths": [], "as_of": AS_OF, "asked_at": AS_OF, "allow_stale_memory": False, "include_states": ["verified"],
     "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 2, "lane_k": 50,
     "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
     "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "merge_policy": "interleave-by-relevance",

@@ -28,6 +28,7 @@ GRANT = {"principal": "ana", "project": "shop", "own_project": True, "zone": "in
 
 words = st.sampled_from
 SELECTORS = ["git:*", "git:shop", "memory", "docs:a/b", "docs:*", "external", "git:?/", "*:*a*b*"]
+GLOBS = ["p?", "p1", "src/", "**/a.py", "*", "src/*.py\n**a*"]
 times = words([NOON - 2 * DAY, NOON - DAY, NOON, NOON + DAY])
 maybe_times = st.none() | times
 row_changes = st.fixed_dictionaries(
@@ -63,6 +64,8 @@ request_changes = st.fixed_dictionaries(
         "test_suite": words(["unit"]),
         "allowed_sources": st.lists(words(SELECTORS), max_size=3),
         "denied_sources": st.lists(words(SELECTORS), max_size=1),
+        "allowed_paths": st.lists(words(GLOBS), max_size=3),
+        "denied_paths": st.lists(words(GLOBS), max_size=1),
         "accepted_authority": st.lists(
             words(["current-workspace", "project-doc", "verified-memory", "session-event"]), max_size=4
         ),
@@ -76,6 +79,8 @@ grant_changes = st.fixed_dictionaries(
     {"zone": words(["public", "internal", "restricted", "restricted"])},
     optional={
         "sources": st.lists(words(SELECTORS), max_size=3),
+        "paths": st.lists(words(GLOBS), max_size=3),
+        "denied_paths": st.lists(words(GLOBS), max_size=1),
         "states": st.lists(words(["verified", "candidate", "deprecated"]), max_size=3),
         "users": st.just(["bob"]),
         "groups": st.just(["dev"]),
@@ -96,6 +101,24 @@ def picks(selector: str, row: dict) -> bool:
         case "*:*a*b*":
             return ":" in source and "a" in source.split(":")[1] and "b" in source.split(":")[1].split("a", 1)[1]
     return source.startswith(selector[:-1]) if selector.endswith("*") else source == selector
+
+
+def leads(glob: str, path: str | None) -> bool:
+    match glob:
+        case _ if path is None:
+            return False
+        case "p?":
+            return len(path) == 2 and path[0] == "p" and path[1] != "/"
+        case "src/":
+            return path.startswith("src/")
+        case "**/a.py":
+            return path.split("/")[-1] == "a.py"
+        case "*":
+            return "/" not in path
+        case "src/*.py\n**a*":
+            inside = path.startswith("src/") and path.endswith(".py") and path.count("/") == 1
+            return inside and "a" in path.split("/")[-1]
+    return path == glob
 
 
 def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
@@ -123,6 +146,11 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
             for allowed in (bound["sources"], contract["allowed_sources"])
         ),
         "source_deny": not any(picks(selector, row) for selector in contract["denied_sources"]),
+        "path_allow": all(
+            allowed is None or any(leads(glob, row["path"]) for glob in allowed)
+            for allowed in (bound["paths"], contract["allowed_paths"])
+        ),
+        "path_deny": not any(leads(glob, row["path"]) for glob in (*bound["denied_paths"], *contract["denied_paths"])),
         "workspace": row["workspace_root"] is None or row["workspace_root"] == contract["workspace_root"],
         "visibility": row["declared_visibility"] == "model-visible",
         "lifecycle": state in contract["include_states"] and (bound["states"] is None or state in bound["states"]),

@@ -40,7 +40,7 @@ class World:
 
 GRANTS = {
     "principals": {
-        "ana": {"projects": ["shop"], "zones": "internal", "groups": ["core"]},
+        "ana": {"projects": [{"project": "shop", "denied_paths": ["vault/"]}], "zones": "internal", "groups": ["core"]},
         "bo": {"projects": ["billing"], "zones": "private"},
     },
     "grants": [
@@ -163,6 +163,7 @@ SHUT: dict[str, Row] = {
     "owner": {"owner_user": "bo"},
     "principals": {"principals": ["bo"]},
     "nobody": {"principals": []},
+    "path": {"path": "vault/roles.md"},
     "zone": {"zone": "restricted"},
     "grant source": {"owner_project": "shared", "origin_class": "memory", "source_id": "memory:one"},
     "visibility": {"declared_visibility": "runtime-only"},

@@ -1,0 +1,258 @@
+"""`contract preview|explain|lint|diff|delegate`: look at a contract before anything is asked under it; `why`: after."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note, to_json, write_table
+
+__all__ = ["register"]
+
+contract_app = typer.Typer(help="Look at a contract before anything is asked under it.", no_args_is_help=True)
+
+Subject = Annotated[
+    str | None,
+    typer.Argument(metavar="[REQUEST]", help="A file of request fields (JSON or YAML), or a snapshot id."),
+]
+SetFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="A field of the request, e.g. denied_sources=external, time.as_of=2026-01-01T00:00:00Z; lists with `;`.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.add_typer(contract_app, name="contract")
+    app.command()(why)
+
+
+@contract_app.command()
+def preview(
+    request: Subject = None,
+    given: SetFlag = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Count what a contract could see: by source, class, zone, lifecycle and month."""
+    from ..contracts.preview import preview as counted
+    from ..contracts.scope import desk_of
+
+    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    found = counted(desk_of(settings).scope(_fields(settings, request, given)))
+    head = f"contract {found['contract_id']}: {found['rows']} rows in {found['documents']} documents\n"
+    counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
+    refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
+    emit(found, as_json=as_json, text=head + refusal + write_table("", ("by", "value", "rows"), counts))
+    return EXIT["denied"] if refusal else EXIT["ok"]
+
+
+@contract_app.command()
+def explain(
+    request: Subject = None,
+    given: SetFlag = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Say in plain language what each gate of a contract lets through, and which rule decides."""
+    from ..contracts.explain import explain as explained
+    from ..contracts.scope import desk_of
+
+    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    found = explained(desk_of(settings).scope(_fields(settings, request, given)))
+    lines = [f"{found['who']}\n{found['rows']} rows pass every gate\n"]
+    if found["refusal"]:
+        lines.append(f"denied: {found['refusal']}\n")
+    else:
+        rows = [(gate["gate"], gate["says"], gate["rule"] or "-") for gate in found["gates"]]
+        lines.append(write_table("", ("gate", "lets through", "rule"), rows))
+    layers = [(layer["layer"], layer["version"], layer["effect"]) for layer in found["layers"]]
+    lines.append(write_table("", ("layer", "version", "effect"), layers))
+    emit(found, as_json=as_json, text="".join(lines))
+    return EXIT["denied"] if found["refusal"] else EXIT["ok"]
+
+
+@contract_app.command()
+def lint(
+    request: Subject = None,
+    given: SetFlag = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Name what cannot be meant: a contract that allows nothing, denies what is needed, or has idle rules."""
+    from ..contracts.lint import lint as findings_of
+    from ..contracts.scope import desk_of
+
+    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    found = findings_of(desk_of(settings), _fields(settings, request, given))
+    text = "".join(f"{one.level}: {one.rule}: {one.at}: {one.message}\n" for one in found) or "nothing to mention\n"
+    emit([one.as_dict() for one in found], as_json=as_json, text=text)
+    return EXIT["denied"] if any(one.level == "error" for one in found) else EXIT["ok"]
+
+
+@contract_app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A file of request fields, or a snapshot id.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Compare two contracts: fields that differ, and how many rows only one of them could see."""
+    from ..contracts.difference import difference
+    from ..contracts.scope import desk_of
+    from ..service import audits
+
+    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    desk = desk_of(settings)
+    one, other = (desk.scope(_fields(settings, subject, None)) for subject in (a, b))
+    reached = {bound["project"] for scope in (one, other) for bound in scope.bounds}
+    found = difference(one, other, ids=audits(settings, reached))
+    fields = [(field["field"], _shown(field["a"]), _shown(field["b"])) for field in found["fields"]]
+    rows = found["rows"]
+    text = write_table("", ("field", "A", "B"), fields) if fields else "the fields say the same\n"
+    text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
+    text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
+    emit(found, as_json=as_json, text=text)
+    return EXIT["ok"]
+
+
+@contract_app.command()
+def delegate(
+    parent: Annotated[str, typer.Argument(metavar="PARENT", help="A file of request fields, or a snapshot id.")],
+    given: SetFlag = None,
+    child: Annotated[
+        Path | None, typer.Option("--child", metavar="FILE", help="What the sub-agent asks for: request fields.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the preset here; default: print it.")] = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    project: ProjectFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Make a preset for a sub-agent that sees no row its parent does not; `ask` and `run` take it as --preset."""
+    from ..contracts.delegation import delegated
+    from ..contracts.presets import plain_fields, preset_of
+    from ..contracts.scope import desk_of
+
+    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    asked = _fields(settings, str(child) if child else None, given)
+    fields, above, below = delegated(desk_of(settings), _fields(settings, parent, None), asked)
+    preset = plain_fields(fields)
+    if out:
+        _write(out, to_json(preset) + "\n")
+    counts = {"parent": len(above.rows), "child": len(below.rows), "outside": 0}
+    found = {
+        "preset": preset,
+        "digest": preset_of(fields).digest,
+        "rows": counts,
+        "denied": below.contract["denied_reason"],
+    }
+    emit(found, as_json=as_json, text="" if out else to_json(preset) + "\n")
+    note(f"rows: {counts['child']} of the parent's {counts['parent']}, none beside them")
+    return EXIT["denied"] if found["denied"] else EXIT["ok"]
+
+
+def why(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
+    evidence: Annotated[
+        str | None,
+        typer.Argument(metavar="EVIDENCE", help="An evidence id, or path[#line]; none: what --capture-withheld kept."),
+    ] = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Say where a row was lost, which rule decided, and what would admit it; callers learn of rows they may see."""
+    from ..contracts.why import captured, why_not
+
+    settings = settings_of(corpus=corpus, runs=runs, grants=grants)
+    if evidence is None:
+        kept = captured(settings, snapshot)
+        columns = ("rank", "evidence_id", "owner_project", "source_id", "path", "decided_by", "reason_code")
+        emit(kept, as_json=as_json, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
+        return EXIT["ok"]
+    found = why_not(settings, snapshot, evidence)
+    emit(found, as_json=as_json, text="\n".join(_told(row) for row in found))
+    return EXIT["ok"]
+
+
+def _told(row: dict[str, Any]) -> str:
+    """One answer of `why`, in lines."""
+    place = f"{row['source_id']} {row['path'] or '-'}"
+    decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
+    lines = [
+        f"{row['evidence_id']} {place}",
+        f"  {row['outcome']} at {row['stage']}: {row['reason_code']}{decided}",
+        f"  {row['reason_text']}",
+    ]
+    lines += [f"  rule: {rule}" for rule in row["rules"]]
+    lines += [f"  to admit it: {remedy}" for remedy in row["would_admit"]]
+    return "\n".join(lines) + "\n"
+
+
+def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
+    """The request fields of a file or snapshot, if there is one, with those of --set in place of its own."""
+    from ...nodes.errors import InputError
+    from ..contracts.narrowing import PLACES, Fields
+    from ..contracts.presets import fields_in
+    from ..contracts.snapshots import fields_of_snapshot
+    from ..request_fields import column_of, columns_of
+    from ..request_files import cell
+
+    if subject is None:
+        found = Fields()
+    elif subject.startswith("retr-snap-"):
+        found = fields_of_snapshot(settings, subject)
+    else:
+        found = fields_in(subject)
+    row: dict[str, Any] = {}
+    without = set(found.without)
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError.expected("FIELD=VALUE", pair, "--set")
+        if value:
+            row[name] = cell(name, value)
+        elif (column := column_of(name)) in PLACES:
+            without.add(str(column))
+        else:
+            raise InputError.expected(f"a value, or nothing for {', '.join(PLACES)}", "nothing", f"--set {name}")
+    changed = columns_of(row, "--set")
+    kept = {name: value for name, value in found.given.items() if name not in without}
+    return Fields({**kept, **changed}, frozenset(without) - changed.keys())
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _write(out: Path, text: str) -> None:
+    from ...nodes.errors import InputError
+
+    try:
+        out.expanduser().write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}") from error
+    note(f"wrote {out}")

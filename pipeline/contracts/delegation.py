@@ -1,0 +1,49 @@
+"""Delegation: a child contract for a sub-agent, whose rows are rows of its parent's.
+
+The parent is written out whole: every cap that its purpose or the request set, and where it stands, `null` included. The
+child's fields then narrow it. Before the preset leaves, both contracts are resolved against the corpus and every row of
+the child is looked up among its parent's.
+"""
+
+from __future__ import annotations
+
+from ...nodes.errors import VerificationError
+from .difference import difference
+from .narrowing import Fields, narrowed
+from .scope import Desk, Scope
+
+__all__ = ["delegated", "written_out"]
+
+_PLACES = ("principal", "project", "purpose", "tokenizer", "namespace", "branch", "test_suite", "workspace_root")
+_SETTLED = ("workspace_root", "mode")
+"""Places where a child that adds one would see what its parent does not: none stays none."""
+_BOUNDS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "accepted_authority", "min_authority",
+           "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
+           "max_chunk_tokens", "allow_stale_memory", "require_citation", "require_snapshot", "recall_effort")  # fmt: skip
+_AS_GIVEN = ("as_of", "mode", "role", "include_after", "exclude_after", "window_days", "required_evidence")
+
+
+def delegated(desk: Desk, parent: Fields, child: Fields, at: str = "child") -> tuple[Fields, Scope, Scope]:
+    """The fields of the child, and what parent and child could see.
+
+    Raises:
+        InputError: the child stands elsewhere than its parent.
+        VerificationError: a row of the child is not its parent's.
+    """
+    above = desk.scope(parent)
+    fields = narrowed(written_out(above), child, at)
+    below = desk.scope(fields)
+    if outside := difference(above, below)["rows"]["only_b"]:
+        raise VerificationError(f"Expected rows of the parent alone, got {outside} others - at {at}")
+    return fields, above, below
+
+
+def written_out(scope: Scope) -> Fields:
+    """The fields of a request with everything that binds it: asked again, they resolve to the same bounds."""
+    contract = scope.contract
+    given = {name: contract[name] for name in (*_PLACES, *_BOUNDS) if contract[name] is not None}
+    given |= {name: scope.fields.given[name] for name in _AS_GIVEN if name in scope.fields.given}
+    given = {
+        name: value for name, value in given.items() if value != [] or name in ("allowed_sources", "allowed_paths")
+    }
+    return Fields(given, scope.fields.without | {name for name in _SETTLED if name not in given})

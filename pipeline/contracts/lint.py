@@ -1,0 +1,149 @@
+"""Lint: what of a contract cannot be meant.
+
+Every finding follows from what the same principal could see under the same grants with fields of the request left out,
+never from rows that no request of theirs may see. So a finding tells nobody of a row that they may not know of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.condition_rules import EVIDENCE_NEEDS
+from ...nodes.frames import micros
+from ...nodes.keys import gathered
+from ...nodes.selectors import glob_mask, selected
+from ..patterns import pattern_parts
+from .explain import refusal_of
+from .narrowing import PLACES, Fields
+from .scope import Desk, Scope
+
+__all__ = ["Finding", "lint"]
+
+_KEPT = frozenset(PLACES) - {"namespace", "branch", "test_suite", "role", "as_of"}
+_LISTS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`error`: the contract cannot be meant so; `warning`: look again. `at` names the field or rule."""
+
+    level: str
+    rule: str
+    at: str
+    message: str
+
+    def as_dict(self) -> dict[str, str]:
+        """Plain values."""
+        return asdict(self)
+
+
+def lint(desk: Desk, fields: Fields) -> list[Finding]:
+    """The findings about a contract, errors first; none if it may be meant as it is."""
+    case = _Case(desk, fields)
+    contract = case.scope.contract
+    if contract["denied"]:
+        reason = contract["denied_reason"]
+        return [Finding("error", "allows_nothing", reason, refusal_of(reason))]
+    found = [*_before_data(case), *_matches_nothing(case), *_grants_match_nothing(case), *_denies_needed(case)]
+    if not len(case.scope.rows):
+        found.insert(0, Finding("error", "allows_nothing", "contract", "No row passes every gate."))
+    return sorted(found, key=lambda finding: finding.level)
+
+
+@dataclass(frozen=True)
+class _Case:
+    desk: Desk
+    fields: Fields
+
+    @cached_property
+    def scope(self) -> Scope:
+        return self.desk.scope(self.fields)
+
+    @cached_property
+    def open(self) -> Scope:
+        """The same principal in the same project, now, with nothing narrowed: the most that such a request may see."""
+        given = {name: value for name, value in self.fields.given.items() if name in _KEPT}
+        return self.desk.scope(Fields(given))
+
+    def without(self, name: str) -> Scope:
+        given = {other: value for other, value in self.fields.given.items() if other != name}
+        return self.desk.scope(replace(self.fields, given=given))
+
+
+def _before_data(case: _Case) -> Iterator[Finding]:
+    """`as_of` lies before anything that could be seen was recorded."""
+    recorded = micros(gathered(case.open.frame.placements["recorded_time"], case.open.placement), 0)
+    as_of = case.scope.contract["as_of"]
+    if len(recorded) and "as_of" in case.fields.given and not len(case.scope.rows):
+        first = pa.scalar(int(recorded.min()), pa.timestamp("us", "UTC")).as_py()
+        if as_of < first:
+            message = f"as_of is {as_of.isoformat()}; the first row was recorded at {first.isoformat()}."
+            yield Finding("error", "as_of_before_data", "request.as_of", message)
+
+
+def _matches_nothing(case: _Case) -> Iterator[Finding]:
+    """A pattern of the request matches no row that could be seen without the list it stands in."""
+    for name in _LISTS:
+        if patterns := case.fields.given.get(name):
+            yield from _idle(case.without(name), patterns, f"request.{name}", sources=name.endswith("sources"))
+
+
+def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
+    """A pattern that a grant allows matches no row that could be seen."""
+    for bound in case.scope.bounds:
+        for name in ("sources", "paths"):
+            yield from _idle(case.open, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
+
+
+def _idle(scope: Scope, patterns: Sequence[str], at: str, *, sources: bool) -> Iterator[Finding]:
+    for pattern in patterns:
+        if not np.any(_matched(scope, [pattern], sources=sources)):
+            said = " and ".join(pattern_parts(pattern))
+            yield Finding("warning", "matches_nothing", at, f"{said} matches nothing that could be seen.")
+
+
+def _matched(scope: Scope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:
+    if sources:
+        return selected(patterns, scope.column("origin_class"), scope.column("source_id"))
+    return glob_mask(scope.column("path"), patterns)
+
+
+def _denies_needed(case: _Case) -> Iterator[Finding]:
+    """Evidence that the request requires, or that its purpose plans to look for, cannot come back."""
+    for need in case.scope.contract["required_evidence"]:
+        kind, state = EVIDENCE_NEEDS[need]
+        yield from _unserved(case, "error", f"request.required_evidence: {need}", [kind], [], state)
+    rules = case.desk.policies.plan_rules
+    for rule in rules.filter(pc.equal(rules["purpose"], case.scope.contract["purpose"])).to_pylist():
+        at = f"purpose {rule['purpose']}: {rule['intent']}"
+        yield from _unserved(case, "warning", at, rule["kinds"], rule["sources"], None)
+
+
+def _unserved(
+    case: _Case, level: str, at: str, kinds: Sequence[str], sources: Sequence[str], state: str | None
+) -> Iterator[Finding]:
+    if np.any(_serves(case.scope, kinds, sources, state)):
+        return
+    denied = np.any(_serves(case.open, kinds, sources, state))
+    if not denied and level == "warning":  # a plan may look for what a project has none of
+        return
+    why = "the contract denies what there is of it" if denied else "there is none that could be seen"
+    what = ", ".join([*kinds, *sources]) or "any evidence"
+    yield Finding(level, "denies_needed", at, f"{what} is needed, and {why}.")
+
+
+def _serves(scope: Scope, kinds: Sequence[str], sources: Sequence[str], state: str | None) -> Any:
+    served = np.ones(len(scope.rows), dtype=bool)
+    if kinds:
+        served &= np.asarray(pc.is_in(scope.column("evidence_kind"), value_set=pa.array(list(kinds), pa.string())))
+    if state:
+        served &= np.asarray(pc.equal(scope.column("lifecycle"), state).fill_null(False))
+    return served & _matched(scope, sources, sources=True) if sources else served

@@ -1,0 +1,83 @@
+"""How two sets of request fields become one that allows no more than either.
+
+Reads: columns of REQUESTS as dictionaries. Gives: `narrowed`, their common part.
+
+Bounds meet: lists of allowances have in common what both allow, denials add up, caps take the lower, floors the higher.
+So bounds compose in any order and grouping, and the rows of the result are rows of each. Where a request stands (its
+principal, project, purpose, mode, work tree, clock, ...) must be said alike by both or by one alone, because rows of two
+places have no common part. Everything else is no bound: the second one's word counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import RECALL_EFFORTS
+from ..patterns import common_patterns
+
+__all__ = ["PLACES", "Fields", "narrowed"]
+
+PLACES = ("principal", "project", "purpose", "mode", "workspace_root", "as_of", "tokenizer",
+          "namespace", "branch", "test_suite", "role")  # fmt: skip
+"""Where a request stands."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Columns of REQUESTS, and the places that are settled as none: no work tree, no mode, ..."""
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+
+
+def narrowed(one: Fields, other: Fields, at: str = "requests") -> Fields:
+    """What both sets of fields allow.
+
+    Raises:
+        InputError: they speak of different places.
+    """
+    result = dict(one.given)
+    for name, value in other.given.items():
+        if name in PLACES:
+            if name in one.without or result.get(name, value) != value:
+                wanted = "no value" if name in one.without else repr(str(result[name]))
+                raise InputError.expected(f"{wanted}, which bounds this request", str(value), f"{at}.{name}")
+            result[name] = value
+        elif name in _MEET and name in result:
+            result[name] = _MEET[name](result[name], value)
+        else:
+            result[name] = value
+    if settled := [name for name in other.without if name in one.given]:
+        raise InputError.expected("no value", str(one.given[settled[0]]), f"{at}.{settled[0]}")
+    return Fields(result, one.without | other.without)
+
+
+def _common(one: list[str], other: list[str]) -> list[str]:
+    return sorted(set(one) & set(other))
+
+
+def _all(one: list[str], other: list[str]) -> list[str]:
+    return sorted({*one, *other})
+
+
+def _lesser_effort(one: str, other: str) -> str:
+    return min(one, other, key=RECALL_EFFORTS.values.index)
+
+
+_MEET: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("allowed_sources", "allowed_paths"), common_patterns),
+    **dict.fromkeys(("denied_sources", "denied_paths", "required_evidence"), _all),
+    "accepted_authority": _common,
+    **dict.fromkeys(("min_authority", "include_after"), max),
+    **dict.fromkeys(
+        ("exclude_after", "window_days", "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source",
+         "max_tokens", "max_chars", "max_chunk_tokens"), min
+    ),
+    "allow_stale_memory": lambda one, other: one and other,
+    **dict.fromkeys(("require_citation", "require_snapshot"), lambda one, other: one or other),
+    "recall_effort": _lesser_effort,
+}  # fmt: skip
+"""What two values of one bound have in common. Left out, a bound bounds nothing."""

@@ -1,0 +1,90 @@
+"""Presets: request fields in a file, which bound every request that is asked under them.
+
+    {"project": "shop", "purpose": "explain-code", "allowed_paths": ["src/"], "budget": {"max_tokens": 600},
+     "workspace_root": null}
+
+A field that the file gives is the request's unless it gives its own, and then both bind. `null` settles a place as
+none. A list inside a list of allowances names patterns that must all match. A preset narrows whoever asks under it; what
+nobody may leave out are grants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import InputError
+from ..patterns import pattern_parts
+from ..request_fields import PATTERNS, column_of, columns_of
+from ..yaml_files import parse
+from .narrowing import PLACES, Fields, narrowed
+
+__all__ = ["Preset", "fields_in", "load_preset", "plain_fields", "preset_of"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The fields of a preset, and the first 16 hex digits of the SHA-256 over what they say."""
+
+    fields: Fields
+    digest: str
+
+    def bound(self, given: Mapping[str, Any], at: str) -> dict[str, Any]:
+        """The columns of a request, bounded."""
+        return {**narrowed(self.fields, Fields(given), at).given, "preset": self.digest}
+
+
+def preset_of(fields: Fields) -> Preset:
+    """The preset of some fields."""
+    said = json.dumps(plain_fields(fields), sort_keys=True, ensure_ascii=False)
+    return Preset(fields, hashlib.sha256(said.encode()).hexdigest()[:16])
+
+
+def load_preset(path: str | Path) -> Preset:
+    """The preset of a JSON or YAML file.
+
+    Raises:
+        InputError: the file cannot be read, or is not one row of request fields.
+    """
+    return preset_of(fields_in(path))
+
+
+def fields_in(path: str | Path) -> Fields:
+    """The request fields of a JSON or YAML file; `null` of a place settles it as none.
+
+    Raises:
+        InputError: the file cannot be read, or is not one row of request fields.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Expected a file of request fields, got {error.strerror} - at {path}") from error
+    content = parse(data, path.name).value
+    if not isinstance(content, dict):
+        raise InputError.expected("one object of request fields", type(content).__name__, path.name)
+    columns = {name: column_of(name) for name, value in content.items() if value is None}
+    for name, column in columns.items():
+        if column not in PLACES:
+            raise InputError.expected(f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{name}")
+    return Fields(columns_of(content, path.name), frozenset(column for column in columns.values() if column))
+
+
+def plain_fields(fields: Fields) -> dict[str, Any]:
+    """The fields as JSON values, sorted by name: what `fields_in` reads back."""
+    plain = {name: _plain(name, value) for name, value in fields.given.items()}
+    return dict(sorted((plain | dict.fromkeys(fields.without)).items()))
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if name in PATTERNS:
+        parts = [pattern_parts(pattern) for pattern in value]
+        return [part[0] if len(part) == 1 else part for part in parts]
+    return value

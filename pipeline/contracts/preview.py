@@ -1,0 +1,46 @@
+"""Preview: how many rows a contract could see, by source, class, zone, lifecycle and time. Nothing else is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.keys import gathered
+from .scope import Scope
+
+__all__ = ["preview"]
+
+_COUNTED = {
+    "project": "owner_project",
+    "source": "source_id",
+    "origin_class": "origin_class",
+    "evidence_kind": "evidence_kind",
+    "zone": "zone",
+    "lifecycle": "lifecycle",
+}
+
+
+def preview(scope: Scope) -> dict[str, Any]:
+    """What a contract could see: the number of rows, and of each value of some columns, the most frequent first.
+
+    `month` is when the rows happened: their event, else when they were recorded, in UTC.
+    """
+    counts = {name: _counts(scope.column(column)) for name, column in _COUNTED.items()}
+    recorded = gathered(scope.frame.placements["recorded_time"], scope.placement)
+    happened = pc.coalesce(scope.column("event_time"), recorded)
+    months = _counts(pc.strftime(happened, format="%Y-%m"))
+    return {
+        "contract_id": scope.contract["contract_id"],
+        "denied_reason": scope.contract["denied_reason"],
+        "rows": len(scope.rows),
+        "documents": pc.count_distinct(scope.column("path"), mode="only_valid").as_py(),
+        "by": {**counts, "month": dict(sorted(months.items()))},
+    }
+
+
+def _counts(column: pa.Array) -> dict[str, int]:
+    counted = pc.value_counts(column)
+    found = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
+    return dict(sorted(((str(value), count) for value, count in found.items()), key=lambda pair: (-pair[1], pair[0])))

@@ -1,0 +1,133 @@
+"""What a contract could see: a request resolved and gated without being asked.
+
+Reads: request fields, grants, policies, a corpus, the time of asking. Gives: `Scope`, the contract with its bounds,
+layers and ladder, and the admissible rows with the placement each is judged by. The gates are the line's own nodes.
+Everything here follows from request, contract and admissible rows, so its caller may see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.errors import InputError
+from ...nodes.frames import OPEN_END, OPEN_START, micros
+from ...nodes.keys import flat, gathered
+from ...nodes.time_gates import time_codes
+from ..commits import Commits
+from ..corpus import Corpus
+from ..driver import build_driver
+from ..grants import GrantsFile, load_grants
+from ..policies import Policies, load_policies
+from ..requests import resolve_requests
+from ..settings import Settings
+from .narrowing import Fields
+from .presets import plain_fields
+
+__all__ = ["Desk", "Scope", "desk_of"]
+
+_PLANNED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
+_GATED = ("reachable", "scope_times", "admissible", "filter_ladder")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One request's contract and the rows it could see."""
+
+    fields: Fields
+    tables: Mapping[str, pa.Table]
+    frame: Any
+    rows: NDArray[np.int64]
+    """Frame rows of A(r), ascending."""
+    placement: NDArray[np.int64]
+    """The frame placement that each of them is judged by."""
+
+    @cached_property
+    def contract(self) -> dict[str, Any]:
+        """The one row of CONTRACTS."""
+        return self.tables["contracts"].to_pylist()[0]
+
+    @cached_property
+    def bounds(self) -> list[dict[str, Any]]:
+        """The rows of CONTRACT_BOUNDS: the grants it reaches through."""
+        return self.tables["contract_bounds"].to_pylist()
+
+    def column(self, name: str) -> pa.Array:
+        """A column of EVIDENCE of the admissible rows."""
+        return gathered(self.frame.evidence[name], self.rows)
+
+    @property
+    def ids(self) -> pa.Array:
+        """Evidence ids of the admissible rows."""
+        return self.column("evidence_id")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Everything that a contract is resolved against, for one credential at one time."""
+
+    corpus: Corpus
+    grants: GrantsFile
+    policies: Policies
+    principal: str
+    asked_at: datetime
+    defaults: Mapping[str, Any]
+
+    def scope(self, fields: Fields) -> Scope:
+        """What a request with these fields could see.
+
+        Raises:
+            InputError: the fields are not what was expected.
+        """
+        given = {name: value for name, value in plain_fields(fields).items() if value is not None}
+        row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
+        commits = Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
+        requests, failures = resolve_requests(
+            [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults
+        )
+        if failures.num_rows:
+            raise InputError(failures["error"][0].as_py())
+        inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table}
+        planned = build_driver().execute(list(_PLANNED), inputs=inputs)
+        bounds = planned["contract_bounds"]
+        users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
+        frame = self.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+        gated = build_driver().execute(list(_GATED), inputs=inputs | frame.inputs(), overrides=planned)
+        reachable = gated["reachable"].filter(pc.equal(gated["reachable"]["withheld_by"], 0))
+        rows, placement = _alive(frame, reachable["row"].to_numpy(), planned["contracts"])
+        return Scope(fields, {**planned, **gated, "requests": requests}, frame, rows, placement)
+
+
+def desk_of(settings: Settings) -> Desk:
+    """The desk of the principal of the settings, now.
+
+    Raises:
+        StoreError: there is no corpus.
+        PolicyError: grants or policies are not what was expected.
+    """
+    grants = load_grants(settings.grants_path)
+    projects = [settings["project"]] if settings["project"] else grants.projects(settings.principal)
+    return Desk(
+        corpus=Corpus.open(settings["corpus"]),
+        grants=grants,
+        policies=load_policies(settings["policies"]),
+        principal=settings.principal,
+        asked_at=datetime.now(UTC),
+        defaults={"purpose": settings["purpose"]} | ({"project": projects[0]} if len(projects) == 1 else {}),
+    )
+
+
+def _alive(frame: Any, rows: NDArray[np.int64], contracts: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that pass the time gates of the one contract, and the placement each is judged by."""
+    clock = [(name, open_) for name, open_ in (("as_of", 0), ("window_start", OPEN_START), ("window_end", OPEN_END))]
+    as_of, start, end = (np.repeat(micros(contracts[name], open_), len(rows)) for name, open_ in clock)
+    codes, placement = time_codes(frame.row_index, rows, as_of, start, end)
+    return rows[codes == 0], placement[codes == 0]

@@ -1,0 +1,189 @@
+"""Why: where a row that somebody expected was lost, which rule decided, and what would admit it.
+
+Reads: a snapshot and, for what no table of it says, the generation it was made from. Gives: one answer per row that the
+name means. An auditor may ask about any row of a project that they audit. Anyone else learns what the decisions of their
+own snapshot say about rows that passed every gate; of every other row, absent ones included, they get one answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import AccessError
+from ...nodes.gates import GATES
+from ..service import audience_of, audited_projects, open_run, pinned_corpus
+from ..settings import Settings
+from ..views.refusal import refusals
+from .explain import refusal_of
+from .remedies import remedies
+from .unrecalled import not_recalled
+
+__all__ = ["captured", "why_not"]
+
+_LINE = re.compile(r"(?P<path>.+)#L?(?P<line>\d+)(?:-L?\d+)?(?: \(.*\))?")
+_REASONS = {gate.name: gate for gate in GATES}
+ROWS_ANSWERED = 20
+"""Rows of one path that are answered; a line or an evidence id names fewer."""
+_ADVICE = {
+    "low_score": "a higher max_items or other weights: it ranked below what was chosen",
+    "unverified_cap": "a higher max_unverified_items, or its verification",
+    "source_cap": "a higher max_items_per_source",
+    "budget_items": "a higher max_items",
+    "budget_tokens": "a higher max_tokens or max_chars",
+    "budget_part": "a higher max_chunk_tokens",
+    "citation_unresolved": "lines, bytes or a version to cite, or require_citation: false",
+    "duplicate": "nothing: the same text is shown by another item",
+    "near_duplicate": "nothing: nearly the same text is shown by another item",
+    "wall_disagreement": "nothing a contract can say: the two walls disagree, and the request fails closed",
+}
+"""What would show a row that passed every gate, by the reason of its decision."""
+
+
+def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
+    """The answers about the rows that `evidence` names: an evidence id, or `path` or `path#line`.
+
+    Raises:
+        AccessError: the snapshot is not the principal's to read, or no row is meant that they may ask about.
+        StoreError: the corpus, or the generation that the snapshot pinned, is gone.
+    """
+    run = open_run(settings, snapshot_id)
+    audience = audience_of(settings, run, snapshot_id)
+    decisions = run.table("decisions", snapshot_id=snapshot_id).to_pylist()
+    if audience == "caller":
+        return _of_caller(settings, run, snapshot_id, decisions, evidence)
+    corpus = pinned_corpus(settings, run)
+    frame = corpus.frame(sorted(audited_projects(settings, run) & set(corpus.projects())))
+    meant = _rows_meant(frame, evidence)
+    if not meant:
+        raise _nothing(evidence)
+    known = {decision["evidence_id"]: decision for decision in decisions}
+    case = _Case(settings, run, snapshot_id, frame, known)
+    return [case.answer(row) for row in meant[:ROWS_ANSWERED]]
+
+
+def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
+    """What the capture of a snapshot kept of matches out of scope, best first; for auditors.
+
+    Raises:
+        AccessError: the principal does not audit what the snapshot could reach and what was captured.
+        StoreError: nothing was captured.
+    """
+    from .out_of_scope import read_captured
+
+    run = open_run(settings, snapshot_id)
+    if audience_of(settings, run, snapshot_id) != "audit":
+        raise AccessError(
+            f"Expected a principal that audits this snapshot, got {settings.principal!r} - at {snapshot_id}",
+            hint="name a row to learn what your snapshot decided about it",
+        )
+    rows = read_captured(settings["runs"], run.run_id, run.request_of(snapshot_id))
+    audited = audited_projects(settings, run)
+    return [row for row in rows if row["owner_project"] in audited]
+
+
+def _of_caller(
+    settings: Settings, run: Any, snapshot_id: str, decisions: Sequence[dict[str, Any]], evidence: str
+) -> list[dict[str, Any]]:
+    """What the decisions say about rows of A(r); what a gate stopped is not spoken of."""
+    own = {row["evidence_id"]: row for row in decisions if row["stage"] != "gate"}
+    meant = [row for row in own.values() if evidence in (row["evidence_id"], row["path"])]
+    if not meant and _LINE.fullmatch(evidence):
+        bounds = run.table("contract_bounds", snapshot_id=snapshot_id)
+        frame = pinned_corpus(settings, run).frame(pc.unique(bounds["project"]).to_pylist())
+        ids = frame.evidence["evidence_id"].take(pa.array(_rows_meant(frame, evidence), pa.int64())).to_pylist()
+        meant = [own[id_] for id_ in ids if id_ in own]
+    if not meant:
+        raise _nothing(evidence)
+    return [_decided(row) for row in meant]
+
+
+class _Case:
+    """One snapshot, seen by an auditor."""
+
+    def __init__(self, settings: Settings, run: Any, snapshot_id: str, frame: Any, decided: dict[str, Any]) -> None:
+        self.run, self.snapshot_id, self.frame, self.decided = run, snapshot_id, frame, decided
+        self.contracts, self.bounds = (
+            run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds")
+        )
+
+    def answer(self, row: int) -> dict[str, Any]:
+        """Where one frame row was lost."""
+        stored = self.frame.evidence.select(["evidence_id", "source_id", "path"]).slice(row, 1).to_pylist()[0]
+        decision = self.decided.get(stored["evidence_id"])
+        if decision and decision["stage"] != "gate":
+            return _decided(decision)
+        if not self.contracts.num_rows:
+            return _answer(stored, "resolve", "request_failed", "the request failed before a row was looked at")
+        contract = self.contracts.to_pylist()[0]
+        if contract["denied"]:
+            reason = contract["denied_reason"]
+            return _answer(stored, "resolve", reason, refusal_of(reason), decided_by="contract")
+        verdict = refusals(self.contracts, self.bounds, self.frame, [row])[0]
+        if verdict["admitted"]:
+            return stored | not_recalled(self.run, self.snapshot_id, self.frame, row)
+        found = remedies(contract, self.bounds.to_pylist(), self.frame, row)
+        gate = _REASONS[verdict["decided_by"]]
+        told = _answer(stored, "gate", gate.reason_code, f"not so: {gate.doc}", decided_by=gate.name)
+        outcome = decision["outcome"] if decision else "rejected"
+        return told | {
+            "outcome": outcome,
+            "rules": [f"{remedy.gate}: {remedy.rule}" for remedy in found if remedy.rule],
+            "would_admit": [remedy.needed if remedy.possible else f"only {remedy.needed}" for remedy in found],
+        }
+
+
+def _rows_meant(frame: Any, evidence: str) -> list[int]:
+    """Frame rows with this evidence id, at this path, or with a placement that covers this line of it; ascending."""
+    by_name = pc.or_(
+        pc.equal(frame.evidence["evidence_id"], evidence), pc.equal(frame.evidence["path"], evidence).fill_null(False)
+    )
+    rows = np.flatnonzero(np.asarray(by_name))
+    if len(rows) or not (place := _LINE.fullmatch(evidence)):
+        return rows.tolist()
+    on_path = np.asarray(pc.equal(frame.evidence["path"], place["path"]).fill_null(False))
+    line = int(place["line"])
+    covers = pc.and_(
+        pc.less_equal(frame.placements["line_start"], line), pc.greater_equal(frame.placements["line_end"], line)
+    )
+    covered = frame.placements["row"].filter(pc.fill_null(covers, False)).to_numpy()
+    return np.intersect1d(covered, np.flatnonzero(on_path)).tolist()
+
+
+def _decided(decision: dict[str, Any]) -> dict[str, Any]:
+    """What a decision row says."""
+    shown = decision["outcome"] == "selected"
+    advice = [] if shown else [_ADVICE.get(decision["reason_code"], f"another outcome of stage {decision['stage']}")]
+    told = _answer(
+        decision, decision["stage"], decision["reason_code"], decision["reason_text"], decision["decided_by"]
+    )
+    return told | {"outcome": decision["outcome"], "would_admit": advice}
+
+
+def _answer(
+    row: dict[str, Any], stage: str, reason_code: str, reason_text: str, decided_by: str | None = None
+) -> dict[str, Any]:
+    return {
+        "evidence_id": row["evidence_id"],
+        "source_id": row["source_id"],
+        "path": row["path"],
+        "outcome": "rejected",
+        "stage": stage,
+        "decided_by": decided_by,
+        "reason_code": reason_code,
+        "reason_text": reason_text,
+        "rules": [],
+        "would_admit": [],
+    }
+
+
+def _nothing(evidence: str) -> AccessError:
+    return AccessError(
+        f"Expected a row that you may ask about, got none - at {evidence}",
+        hint="an evidence id, or path or path#line as citations give it; auditors may name any row of their projects",
+    )

@@ -1,0 +1,68 @@
+"""Effective zones: a row is at least as sensitive as the rows that contain it.
+
+Reads: the evidence of an import, and the stored rows it may name. Gives: the same evidence, each zone the highest of the
+row's own and its parents', all the way up. A parent is named by evidence id or, inside its project, by entity.
+
+What one would otherwise get wrong: it is settled when a row is imported. A parent that becomes more sensitive later
+raises its parts when they are imported again; downwards nothing is passed on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.keys import flat, positions
+from ...nodes.tables import EVIDENCE
+from ...nodes.vocabulary import ZONES
+
+__all__ = ["FAMILY", "with_effective_zones"]
+
+FAMILY = ("evidence_id", "owner_project", "entity", "parent_id", "zone")
+"""The columns of EVIDENCE that are looked at."""
+
+
+def with_effective_zones(evidence: pa.Table, stored: pa.Table) -> pa.Table:
+    """The evidence with effective zones.
+
+    Args:
+        evidence: EVIDENCE of an import, and possibly more columns.
+        stored: `FAMILY` of the rows that stand already; those that the import brings again do not count.
+    """
+    if evidence["parent_id"].null_count == evidence.num_rows:
+        return evidence
+    again = pc.is_in(stored["evidence_id"], value_set=flat(evidence["evidence_id"]))
+    family = pa.concat_tables([evidence.select(FAMILY), stored.select(FAMILY).filter(pc.invert(again))])
+    zone, parent = _ranks(family["zone"]), _parents(family)
+    # Each round looks twice as far up; a ring of parents ends after as many rounds as its length has bits.
+    for _ in range(family.num_rows.bit_length()):
+        known = parent >= 0
+        if not known.any():
+            break
+        zone[known] = np.maximum(zone[known], zone[parent[known]])
+        parent[known] = parent[parent[known]]
+    own = _ranks(evidence["zone"])
+    raised = pa.array(zone[: len(own)] > own)
+    words = pc.if_else(raised, pa.array(ZONES.values).take(pa.array(zone[: len(own)])), flat(evidence["zone"]))
+    index = evidence.schema.get_field_index("zone")
+    return evidence.set_column(index, EVIDENCE.schema.field("zone"), words)
+
+
+def _ranks(zones: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Place among the zones; null and unknown words count as the highest."""
+    found = pc.index_in(flat(zones), pa.array(ZONES.values)).fill_null(len(ZONES.values) - 1)
+    return found.to_numpy().astype(np.int64)
+
+
+def _parents(family: pa.Table) -> NDArray[np.int64]:
+    """The row of each row's parent, -1 where it has none or it is not there."""
+    named = flat(family["parent_id"])
+    by_id = np.where(np.asarray(named.is_valid()), positions(named, family["evidence_id"]), -1)
+    keys = [
+        pc.binary_join_element_wise(flat(family["owner_project"]), names, "\0")
+        for names in (named, flat(family["entity"]))
+    ]
+    by_entity = np.where(np.asarray(keys[0].is_valid()), positions(*keys), -1)
+    return np.where(by_id >= 0, by_id, by_entity)

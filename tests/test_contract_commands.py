@@ -1,0 +1,149 @@
+"""The commands about contracts: text and JSON, exit codes by meaning, presets that go round."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+
+GRANTS = Path(".scoped-retrieval/corpus/grants.yaml")
+
+
+def found(*args: str, capsys) -> tuple[int, dict]:
+    code, out, err = run(*args, "--json", capsys=capsys)
+    assert out, err
+    return code, json.loads(out)
+
+
+def grant(**principals: dict) -> None:
+    GRANTS.write_text(yaml.safe_dump({"principals": principals}))
+
+
+def test_a_preview_counts_and_says_so_in_both_forms(shop, capsys):
+    code, value = found("contract", "preview", "--set", "denied_paths=docs/", capsys=capsys)
+    assert (code, value["rows"], value["by"]["source"]) == (0, 2, {"workspace:shop": 2})
+    _, out, _ = run("contract", "preview", "--set", "denied_paths=docs/", capsys=capsys)
+    assert ": 2 rows in 2 documents\n" in out
+
+
+def test_a_denied_contract_exits_3(shop, capsys):
+    for command in ("preview", "explain", "lint"):
+        code, out, err = run("contract", command, "--project", "nowhere", capsys=capsys)
+        assert code == 3, err
+        assert "denied" in out or "allows_nothing" in out
+
+
+def test_an_explanation_names_gate_rule_and_layer(shop, capsys):
+    _, value = found("contract", "explain", "--set", "denied_sources=external;artifact", capsys=capsys)
+    denial = next(gate for gate in value["gates"] if gate["gate"] == "source_deny")
+    assert (denial["rule"], denial["says"]) == (
+        "request.denied_sources",
+        "No source that matches artifact or external.",
+    )
+    assert [layer["layer"] for layer in value["layers"]] == ["grants", "purpose", "request"]
+    _, out, _ = run("contract", "explain", capsys=capsys)
+    assert "ana in shop for answer-question" in out
+
+
+def test_lint_exits_by_its_worst_finding(shop, capsys):
+    assert run("contract", "lint", capsys=capsys)[:2] == (0, "nothing to mention\n")
+    code, out, _ = run("contract", "lint", "--set", "denied_paths=old/", capsys=capsys)
+    assert (code, out) == (
+        0,
+        "warning: matches_nothing: request.denied_paths: old/ matches nothing that could be seen.\n",
+    )
+    code, value = found("contract", "lint", "--set", "as_of=2001-01-01T00:00:00Z", capsys=capsys)
+    assert code == 3
+    assert {"as_of_before_data", "allows_nothing"} <= {one["rule"] for one in value}
+
+
+def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
+    Path("parent.yaml").write_text(
+        "{project: shop, purpose: explain-code, paths: [docs/, src/], budget: {max_items: 3}}"
+    )
+    code, value = found(
+        "contract", "delegate", "parent.yaml", "--set", "paths=**/*.md", "--set", "max_items=9", "--out", "child.json",
+        capsys=capsys,
+    )  # fmt: skip
+    assert (code, value["rows"]) == (0, {"parent": 2, "child": 1, "outside": 0})
+    assert value["preset"] == json.loads(Path("child.json").read_text())
+    assert value["preset"]["max_items"] == 3
+    code, asked = found("ask", "default role", "--preset", "child.json", "--allow-path", "**", capsys=capsys)
+    assert (code, [item["path"] for item in asked["citations"]]) == (0, ["docs/roles.md"])
+    _, value = found("contract", "explain", asked["snapshot_id"], capsys=capsys)
+    assert value["who"] == "ana in shop for explain-code"
+    Path("rows.jsonl").write_text('{"question": "default role", "allowed_paths": ["src/", "docs/"]}\n')
+    code, done = found("run", "rows.jsonl", "--preset", "child.json", capsys=capsys)
+    assert (code, done["statuses"]) == (0, {"ok": 1})
+    _, snapshots = found("snapshots", done["run_id"], capsys=capsys)
+    _, value = found("contract", "diff", snapshots[0]["snapshot_id"], "child.json", capsys=capsys)
+    assert value["rows"] == {"only_a": 0, "only_b": 0, "both": 1}
+
+
+def test_a_request_that_stands_elsewhere_than_its_preset_is_refused_by_its_flag(shop, capsys):
+    Path("preset.json").write_text('{"branch": "main", "purpose": "explain-code"}')
+    code, _, err = run("ask", "q", "--preset", "preset.json", "--branch", "dev", capsys=capsys)
+    assert code == 2
+    assert "Expected 'main', which bounds this request, got 'dev' - at --branch" in err
+    code, _, err = run("ask", "q", "--preset", "none.json", capsys=capsys)
+    assert (code, "Expected a file of request fields, got No such file or directory" in err) == (2, True)
+
+
+def test_a_difference_shows_ids_to_auditors_alone(shop, capsys):
+    Path("a.json").write_text('{"paths": ["docs/"]}')
+    Path("b.json").write_text('{"paths": ["src/"]}')
+    grant(ana={"projects": ["shop"]})
+    _, value = found("contract", "diff", "a.json", "b.json", capsys=capsys)
+    assert (value["rows"], "ids" in value) == ({"only_a": 1, "only_b": 1, "both": 0}, False)
+    grant(ana={"projects": ["shop"], "audit": True})
+    _, value = found("contract", "diff", "a.json", "b.json", capsys=capsys)
+    assert [len(ids) for ids in value["ids"].values()] == [1, 1]
+
+
+def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(shop, capsys, monkeypatch):
+    grant(ana={"projects": ["shop"]}, cyd={"projects": ["shop"]}, bot={"act_as": ["ana"]})
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bot")
+    block, snapshot = ask("--as", "ana", capsys=capsys)
+    assert "There is no default role" in block
+    _, rows = found("snapshots", capsys=capsys)
+    assert [row["snapshot_id"] for row in rows] == [snapshot]
+    _, value = found("contract", "explain", snapshot, capsys=capsys)
+    assert value["who"] == "ana in shop for answer-question, asked by bot"
+    assert value["layers"][0]["layer"] == "act_as"
+    answers = []
+    for name in ("cyd", "nobody"):
+        code, out, err = run("ask", "q", "--project", "shop", "--as", name, capsys=capsys)
+        answers.append((code, out, [line for line in err.splitlines() if not line.startswith("snapshot:")]))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 3
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    assert snapshot in [row["snapshot_id"] for row in found("snapshots", capsys=capsys)[1]]
+
+
+def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):
+    _, snapshot = ask("--deny-path", "docs/", "--capture-withheld", capsys=capsys)
+    code, out, _ = run("why", snapshot, "docs/roles.md", capsys=capsys)
+    assert code == 0
+    assert "rejected at gate: denied_path, decided by path_deny" in out
+    assert "  to admit it: no denial of docs/\n" in out
+    code, kept = found("why", snapshot, capsys=capsys)
+    assert (code, [(row["path"], row["decided_by"]) for row in kept]) == (0, [("docs/roles.md", "path_deny")])
+    code, _, err = run("why", snapshot, "nothing.md", capsys=capsys)
+    assert (code, "Expected a row that you may ask about, got none - at nothing.md" in err) == (3, True)
+
+
+@pytest.mark.parametrize(("args", "message"), [
+    (["preview", "--set", "branch"], "Expected FIELD=VALUE, got 'branch' - at --set"),
+    (["preview", "--set", "denied_paths="], "Expected a value, or nothing for principal, project"),
+    (["preview", "--set", "branhc=x"], "Expected a field of a request, got 'branhc' - at --set.branhc"),
+    (["diff", "none.json", "none.json"], "Expected a file of request fields, got No such file"),
+    (["explain", "retr-snap-none"], "Expected a snapshot id such as"),
+])  # fmt: skip
+def test_a_bad_argument_is_named(shop, args, message, capsys):
+    ask(capsys=capsys)
+    code, _, err = run("contract", *args, capsys=capsys)
+    assert code in (2, 7)
+    assert message in err

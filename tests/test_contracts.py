@@ -1,0 +1,213 @@
+"""What a contract could see, in counts and words, before anything is asked; and what cannot be meant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.gates import GATES
+from scoped_retrieval.pipeline.contracts.delegation import delegated, written_out
+from scoped_retrieval.pipeline.contracts.difference import difference
+from scoped_retrieval.pipeline.contracts.explain import explain
+from scoped_retrieval.pipeline.contracts.lint import lint
+from scoped_retrieval.pipeline.contracts.narrowing import Fields
+from scoped_retrieval.pipeline.contracts.presets import plain_fields
+from scoped_retrieval.pipeline.contracts.preview import preview
+from scoped_retrieval.pipeline.contracts.scope import Desk
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.request_fields import columns_of
+from small_corpus import NOON, Story, days_ago, row
+
+ROWS = (
+    row("workspace", "src/cart.py", "def total(cart): return sum(cart)", days=40, evidence_kind="code"),
+    row("workspace", "src/keys/sign.py", "def sign(cart): ...", days=3, evidence_kind="code"),
+    row("project-doc", "docs/cart.md", "The cart has a total.", days=2, evidence_kind="doc"),
+    row("artifact", "logs/cart.log", "cart test failed", days=1, evidence_kind="test-log", zone="private"),
+    row("memory", "memory/1", "cart totals are in cents", evidence_kind="memory", lifecycle="candidate", owner_user=""),
+)
+GRANTS = {
+    "principals": {"ana": {"projects": ["shop"]}, "cyd": {"projects": [{"project": "shop", "zones": "restricted"}]}},
+    "grants": [{"principal": "ana", "project": "pay", "sources": ["workspace"], "reason": "shared"}],
+}
+
+
+@pytest.fixture(name="desk", scope="module")
+def desk_fixture(tmp_path_factory) -> Desk:
+    folder = tmp_path_factory.mktemp("desk")
+    Story(folder, *ROWS).tell(row("workspace", "src/pay.py", "def pay(cart): ...", evidence_kind="code"), project="pay")
+    (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS))
+    return Desk(
+        Corpus.open(folder / "corpus"), load_grants(folder / "grants.yaml"), load_policies(), "ana", NOON,
+        {"project": "shop", "purpose": "answer-question"},
+    )  # fmt: skip
+
+
+def fields(**given) -> Fields:
+    return Fields(columns_of(given, "request"))
+
+
+def paths(desk: Desk, asked: Fields) -> set[str]:
+    return set(desk.scope(asked).column("path").to_pylist())
+
+
+def test_a_preview_counts_admissible_rows_alone(desk):
+    found = preview(desk.scope(fields(denied_paths=["src/keys/"])))
+    assert found["rows"] == found["documents"] == 4
+    assert found["by"]["project"] == {"shop": 3, "pay": 1}
+    assert found["by"]["zone"] == {"internal": 4}
+    assert found["by"]["lifecycle"] == {"verified": 3, "candidate": 1}
+    assert found["by"]["origin_class"] == {"workspace": 2, "memory": 1, "project-doc": 1}
+    assert found["by"]["month"] == {days_ago(40).strftime("%Y-%m"): 1, "2026-05": 3}
+
+
+def test_a_preview_of_a_denied_contract_counts_nothing(desk):
+    for asked in (fields(project="nowhere"), fields(allowed_paths=[]), fields(principal="cyd")):
+        found = preview(desk.scope(asked))
+        assert (found["rows"], found["by"]["source"]) == (0, {})
+        assert found["denied_reason"] in ("nothing_granted", "no_path_allowed", "act_as_not_granted")
+
+
+def test_every_gate_is_explained_with_the_rule_that_decides(desk):
+    asked = fields(denied_sources=["external"], paths=["docs/", ["src/", "*.py"]], branch="main", min_authority=1)
+    found = explain(desk.scope(asked))
+    told = {gate["gate"]: (gate["rule"], gate["says"]) for gate in found["gates"]}
+    assert list(told) == [gate.name for gate in GATES]
+    own, shared = "principals.ana.projects[0]", "grants[0]"
+    assert told["project"] == (f"{shared}, {own}", "Rows of pay, shop.")
+    assert told["zone"] == (f"{shared}, {own}", "Rows up to zone internal in pay, internal in shop.")
+    assert told["source_allow"] == (shared, "Only sources that match workspace in pay.")
+    assert told["source_deny"] == ("request.denied_sources", "No source that matches external.")
+    assert told["path_allow"] == (
+        "request.allowed_paths",
+        "Only paths that match (*.py and src/) or docs/ by the request.",
+    )
+    assert told["branch"] == ("request.branch", "Rows of branch main, and those without one.")
+    assert told["min_authority"] == ("request.min_authority", "Authority 1 and above.")
+    assert told["lifecycle"][0] == "purpose answer-question"
+    assert found["refusal"] is None
+
+
+def test_a_refusal_is_explained_without_a_gate(desk):
+    found = explain(desk.scope(fields(principal="nobody")))
+    assert (found["gates"], found["rows"]) == ([], 0)
+    assert found["refusal"] == explain(desk.scope(fields(principal="cyd")))["refusal"]
+    assert found["who"] == "nobody in shop for answer-question, asked by ana"
+
+
+def rules(desk: Desk, **given) -> list[tuple[str, str, str]]:
+    return [(one.level, one.rule, one.at) for one in lint(desk, fields(**given))]
+
+
+def test_a_contract_that_may_be_meant_has_no_findings(desk):
+    assert rules(desk) == []
+    assert rules(desk, allowed_paths=["src/", "docs/", "memory/"], denied_paths=["src/keys/"]) == []
+
+
+@pytest.mark.parametrize(("given_", "finding"), [
+    ({"project": "nowhere"}, ("error", "allows_nothing", "nothing_granted")),
+    ({"allowed_sources": []}, ("error", "allows_nothing", "no_source_allowed")),
+    ({"allowed_sources": ["docs:*"]}, ("error", "allows_nothing", "contract")),
+    ({"allowed_sources": ["docs:*"]}, ("warning", "matches_nothing", "request.allowed_sources")),
+    ({"denied_paths": ["src/none/"]}, ("warning", "matches_nothing", "request.denied_paths")),
+    ({"as_of": (NOON - timedelta(days=400)).isoformat()}, ("error", "as_of_before_data", "request.as_of")),
+    ({"required_evidence": ["test-log"]}, ("error", "denies_needed", "request.required_evidence: test-log")),
+    ({"required_evidence": ["current-code"], "denied_paths": ["src/"]},
+     ("error", "denies_needed", "request.required_evidence: current-code")),
+    ({"accepted_authority": ["project-doc"]}, ("warning", "denies_needed", "purpose answer-question: find-code")),
+])  # fmt: skip
+def test_what_cannot_be_meant_is_named(desk, given_, finding):
+    assert finding in rules(desk, **given_)
+
+
+def test_a_rule_of_a_grant_that_matches_nothing_is_named(desk, tmp_path):
+    content = {"principals": {"ana": {"projects": [{"project": "shop", "paths": ["src/", "old/"]}]}}}
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump(content))
+    narrow = Desk(desk.corpus, load_grants(tmp_path / "grants.yaml"), desk.policies, "ana", NOON, desk.defaults)
+    found = [one for one in lint(narrow, fields()) if one.rule == "matches_nothing"]
+    assert [(one.at, one.message) for one in found] == [
+        ("principals.ana.projects[0].paths", "old/ matches nothing that could be seen.")
+    ]
+
+
+def test_lint_tells_nothing_of_rows_that_no_such_request_may_see(tmp_path):
+    """A log in a private zone, and none at all, are linted in the same words."""
+    told = []
+    for name, rows in (("with", ROWS), ("without", ROWS[:3] + ROWS[4:])):
+        Story(tmp_path / name, *rows)
+        (tmp_path / name / "grants.yaml").write_text(yaml.safe_dump(GRANTS))
+        grants = load_grants(tmp_path / name / "grants.yaml")
+        desk = Desk(Corpus.open(tmp_path / name / "corpus"), grants, load_policies(), "ana", NOON, {"project": "shop"})
+        given_ = fields(purpose="fix-test", required_evidence=["test-log"], denied_sources=["artifact"])
+        told.append(([one.as_dict() for one in lint(desk, given_)], preview(desk.scope(given_))["by"]))
+    assert told[0] == told[1]
+
+
+def test_two_contracts_differ_in_fields_and_in_rows_of_each(desk):
+    one, other = desk.scope(fields(allowed_paths=["src/"])), desk.scope(fields(allowed_paths=["docs/", "src/keys/"]))
+    found = difference(one, other, ids=True)
+    assert found["rows"] == {"only_a": 2, "only_b": 1, "both": 1}
+    assert found["fields"] == [{"field": "allowed_paths", "a": ["src/"], "b": ["docs/", "src/keys/"]}]
+    assert set(found["ids"]["only_b"]) <= set(other.ids.to_pylist())
+    assert "ids" not in difference(one, other)
+    assert difference(one, one)["fields"] == []
+
+
+def test_a_child_sees_no_row_that_its_parent_does_not(desk):
+    parent = fields(allowed_paths=["src/"], max_tokens=900, as_of=days_ago(2).isoformat())
+    child = fields(allowed_paths=["**/keys/", "docs/"], max_tokens=5000, max_unverified_items=9)
+    narrow, above, below = delegated(desk, parent, child)
+    assert (len(above.rows), set(below.column("path").to_pylist())) == (2, {"src/keys/sign.py"})
+    assert (narrow.given["max_tokens"], narrow.given["as_of"]) == (900, days_ago(2))
+    assert narrow.given["max_unverified_items"] == above.contract["max_unverified_items"]
+    assert {"workspace_root", "mode"} <= narrow.without
+    assert plain_fields(narrow)["allowed_paths"] == [["**/keys/", "src/"], ["docs/", "src/"]]
+
+
+@pytest.mark.parametrize("given_", [
+    {"project": "pay"}, {"purpose": "fix-test"}, {"workspace_root": "/w"}, {"principal": "cyd"},
+    {"as_of": "2026-05-01T00:00:00Z"}, {"mode": "review"},
+])  # fmt: skip
+def test_a_child_stands_where_its_parent_does(desk, given_):
+    with pytest.raises(InputError, match="which bounds this request"):
+        delegated(desk, fields(as_of=NOON.isoformat()), fields(**given_))
+
+
+def test_a_contract_written_out_resolves_to_itself(desk):
+    asked = fields(allowed_paths=["src/"], denied_sources=["memory"], branch="main", window_days=30, min_authority=1)
+    once = desk.scope(asked)
+    again = desk.scope(written_out(once))
+    assert again.contract == once.contract
+
+
+narrowings = st.fixed_dictionaries({}, optional={
+    "allowed_paths": st.lists(st.sampled_from(["src/", "docs/", "**/*.py", "src/keys/"]), max_size=2, unique=True),
+    "denied_paths": st.lists(st.sampled_from(["src/keys/", "**/*.md"]), max_size=1),
+    "allowed_sources": st.lists(st.sampled_from(["workspace", "*:story", "project-doc"]), max_size=2, unique=True),
+    "denied_sources": st.lists(st.sampled_from(["memory", "workspace:*"]), max_size=1),
+    "accepted_authority": st.lists(st.sampled_from(["current-workspace", "project-doc"]), max_size=2, unique=True),
+    "min_authority": st.integers(0, 2), "max_unverified_items": st.integers(0, 3), "allow_stale_memory": st.booleans(),
+    "window_days": st.sampled_from([2, 10, 60]), "branch": st.just("main"), "max_items": st.integers(1, 9),
+})  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(narrowings, min_size=2, max_size=3))
+def test_rows_of_a_chain_of_delegations_only_shrink(desk, drawn):
+    parent, rows = fields(**drawn[0]), paths(desk, fields(**drawn[0]))
+    for child in drawn[1:]:
+        parent, _, below = delegated(desk, parent, fields(**child))
+        mine = set(below.column("path").to_pylist())
+        assert mine <= rows & paths(desk, fields(**child) if "max_unverified_items" in child else parent)
+        rows = mine
+
+
+def test_times_of_presets_are_in_utc():
+    written = plain_fields(fields(as_of="2026-03-01T14:00:00+02:00"))
+    assert written == {"as_of": "2026-03-01T12:00:00Z"}
+    assert columns_of(written, "x")["as_of"] == datetime(2026, 3, 1, 12, tzinfo=UTC)

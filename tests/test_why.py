@@ -1,0 +1,224 @@
+"""Why a row is not there: auditors learn stage, rule and remedy of any row they audit, callers of rows they may see."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from scoped_retrieval.nodes.errors import AccessError, StoreError
+from scoped_retrieval.nodes.gates import GATES
+from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
+from scoped_retrieval.pipeline.contracts.remedies import remedies
+from scoped_retrieval.pipeline.contracts.why import why_not
+from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.views.refusal import refusals
+from small_corpus import NOON, Story, days_ago, row
+
+SAYS = "the default role of a cart session is guest"
+
+
+def about(path: str, **columns) -> dict:
+    return row("workspace", path, f"{SAYS} {path}", evidence_kind="doc", **columns)
+
+
+ROWS = (
+    about("shown.md"),
+    about("zone.md", zone="private"),
+    about("owner.md", owner_user="bob"),
+    about("readers.md", principals=["ops"]),
+    about("nobody.md", principals=[]),
+    about("source.md", source_id="external:wiki", origin_class="external"),
+    about("keys/path.md"),
+    about("branch.md", branch="dev"),
+    about("tree.md", workspace_root="/w"),
+    about("hidden.md", declared_visibility="runtime-only"),
+    about("state.md", lifecycle="deprecated"),
+    about("revoked.md", lifecycle="revoked"),
+    about("blocked.md", declared_safety="blocked"),
+    about("weak.md", authority=0),
+    about("future.md", days=-2),
+    about("gone.md", days=9, superseded_at=days_ago(5)),
+    about("late.md", valid_from=NOON + timedelta(days=3)),
+    about("old.md", event_time=days_ago(90)),
+    row("workspace", "other.md", "nothing in common", evidence_kind="doc"),
+)
+ASKED = {
+    "question": SAYS, "project": "shop", "purpose": "explain-code", "branch": "main", "denied_sources": ["external", "*:wiki"],
+    "denied_paths": ["keys/"], "min_authority": 1, "time": {"include_after": days_ago(60).isoformat()},
+    "budget": {"max_items": 1, "lane_k": 3},
+}  # fmt: skip
+PEOPLE = {
+    "ana": {"projects": ["shop"], "audit": True},
+    "bob": {"projects": ["shop"]},
+    "eve": {"projects": ["shop"]},
+    "aud": {"projects": ["pay"], "audit": True},
+}
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory) -> SimpleNamespace:
+    """A snapshot of bob's and one of ana's, who audits shop; `aud` audits pay alone."""
+    folder = tmp_path_factory.mktemp("why")
+    story = Story(folder, *ROWS)
+    story.tell(about("pay.md"), project="pay")
+    (folder / "grants.yaml").write_text(yaml.safe_dump({"principals": PEOPLE}))
+    found = {}
+    for who in ("ana", "bob"):
+        with story.open(principal=who, runs=folder / "runs") as retriever:
+            found[who] = retriever.retrieve(ASKED).snapshot_id
+            found[f"{who} denied"] = retriever.retrieve(ASKED | {"allowed_sources": []}).snapshot_id
+    return SimpleNamespace(folder=folder, **{name.replace(" ", "_"): id_ for name, id_ in found.items()})
+
+
+def settings_of(world: SimpleNamespace, principal: str, **changes):
+    flags = {"corpus": world.folder / "corpus", "runs": world.folder / "runs", "grants": world.folder / "grants.yaml"}
+    return load_settings(flags | {"principal": principal} | changes, environ={}, user=world.folder / "none.toml")
+
+
+def why(world: SimpleNamespace, evidence: str, *, who: str = "ana", snapshot: str | None = None) -> dict:
+    (answer,) = why_not(settings_of(world, who), snapshot or world.bob, evidence)
+    return answer
+
+
+@pytest.mark.parametrize(("path", "gate", "rule", "remedy"), [
+    ("zone.md", "zone", "principals.bob.projects[0]", "a grant up to zone private, in place of internal"),
+    ("readers.md", "principals", "the row's list of readers", "that bob or one of their groups is among ops"),
+    ("nobody.md", "principals", "the row's list of readers", "only that bob or one of their groups is among nobody"),
+    ("source.md", "source_deny", "request.denied_sources: *:wiki", "no denial of *:wiki, external"),
+    ("keys/path.md", "path_deny", "request.denied_paths: keys/", "no denial of keys/"),
+    ("branch.md", "branch", "request.branch: main", "branch dev"),
+    ("tree.md", "workspace", "request.workspace_root: none", "workspace_root /w"),
+    ("hidden.md", "visibility", "the row", "only a row that is declared model-visible, not runtime-only"),
+    ("state.md", "lifecycle", "principals.bob.projects[0]", "allow_stale_memory, and grants whose states have deprecated"),
+    ("revoked.md", "lifecycle", "the row", "only a row that was not revoked; no contract shows this one"),
+    ("blocked.md", "safety", "the row", "only a row that is declared safe, not blocked"),
+    ("weak.md", "min_authority", "request.min_authority: 1", "min_authority 0 or less"),
+    ("future.md", "recorded", "as_of 2026-06-01T12:00:00Z", "an as_of from 2026-06-03T12:00:00Z on"),
+    ("gone.md", "superseded", "as_of 2026-06-01T12:00:00Z", "an as_of from 2026-05-23T12:00:00Z until 2026-05-27T12:00:00Z"),
+    ("late.md", "valid_from", "as_of 2026-06-01T12:00:00Z", "an as_of from 2026-06-04T12:00:00Z on"),
+    ("old.md", "window_start", "request.time: from 2026-04-02T12:00:00Z to open", "a window that has 2026-03-03T12:00:00Z in it"),
+])  # fmt: skip
+def test_an_auditor_learns_gate_rule_and_remedy_of_a_row_that_a_gate_stopped(world, path, gate, rule, remedy):
+    told = why(world, path)
+    assert (told["stage"], told["decided_by"]) == ("gate", gate)
+    assert told["reason_code"] == next(each.reason_code for each in GATES if each.name == gate)
+    assert told["rules"][0] == f"{gate}: {rule}"
+    assert told["would_admit"][0] == remedy
+
+
+def test_a_row_of_another_user_needs_a_grant_for_them(world):
+    told = why(world, "owner.md", snapshot=world.ana)
+    assert (told["decided_by"], told["would_admit"][0]) == ("owner", "a grant with users: [bob]")
+
+
+def test_a_row_that_was_dropped_later_names_the_stage_and_the_limit(world):
+    shown, cut, apart = (why(world, path) for path in ("owner.md", "shown.md", "other.md"))
+    assert (shown["outcome"], shown["stage"], shown["would_admit"]) == ("selected", "project", [])
+    assert (cut["outcome"], cut["reason_code"]) == (
+        "rejected",
+        "near_duplicate" if "near" in cut["reason_code"] else "budget_items",
+    )
+    assert (apart["reason_code"], apart["stage"]) in {
+        ("not_recalled", "recall"),
+        ("budget_items", "select"),
+        ("low_score", "select"),
+    }
+    assert cut["would_admit"]
+    assert apart["would_admit"]
+
+
+def test_a_denied_contract_lost_every_row(world):
+    told = why(world, "shown.md", snapshot=world.ana_denied)
+    assert (told["stage"], told["decided_by"], told["reason_code"]) == ("resolve", "contract", "no_source_allowed")
+
+
+def test_an_auditor_names_a_row_by_id_or_line_and_only_in_projects_they_audit(world):
+    told = why(world, "zone.md")
+    assert why(world, told["evidence_id"]) == why(world, "zone.md#1") == told
+    for foreign in ("pay.md", "zone.md#7", "none.md"):
+        with pytest.raises(AccessError, match="Expected a row that you may ask about, got none"):
+            why(world, foreign)
+    with pytest.raises(AccessError, match="Expected a snapshot that you may read"):
+        why(world, "zone.md", who="aud")
+
+
+def test_a_caller_learns_of_rows_they_may_see_and_one_answer_of_every_other(world):
+    assert why(world, "shown.md", who="bob") == why(world, "shown.md")
+    assert why(world, "shown.md#1", who="bob") == why(world, "shown.md")
+    messages = set()
+    for path in ("zone.md", "hidden.md", "future.md", "keys/path.md", "pay.md", "none.md", "zone.md#1", "none.md#1"):
+        with pytest.raises(AccessError) as caught:
+            why(world, path, who="bob")
+        messages.add(str(caught.value).replace(path, "EVIDENCE"))
+    assert len(messages) == 1
+    with pytest.raises(AccessError, match="Expected a snapshot that you may read"):
+        why(world, "shown.md", who="eve")
+
+
+def test_without_its_corpus_a_snapshot_says_clearly_what_is_missing(world, tmp_path):
+    gone = settings_of(world, "ana", corpus=tmp_path / "gone")
+    with pytest.raises(StoreError, match=r"Expected generation .*, got none - at .*gone"):
+        why_not(gone, world.bob, "zone.md")
+    shutil.copytree(world.folder / "corpus", tmp_path / "copy")
+    for manifest in (tmp_path / "copy" / "generations").glob("*.json"):
+        manifest.unlink()
+    with pytest.raises(StoreError, match="Expected generation"):
+        why_not(settings_of(world, "ana", corpus=tmp_path / "copy"), world.bob, "zone.md")
+
+
+def test_what_would_admit_a_row_does(world):
+    """Every remedy was tried: after all of them the second wall lets the row through, or only the row could change."""
+    from scoped_retrieval.pipeline.contracts import remedies as module
+    from scoped_retrieval.pipeline.service import open_run, pinned_corpus
+
+    run = open_run(settings_of(world, "ana"), world.bob)
+    frame = pinned_corpus(settings_of(world, "ana"), run).frame()
+    contract, bounds = (
+        run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
+    )
+    for position in range(frame.evidence.num_rows):
+        found = remedies(contract[0], bounds, frame, position)
+        gates = [remedy.gate for remedy in found]
+        assert len(gates) == len(set(gates))
+        verdict = refusals(CONTRACTS.from_rows(contract), CONTRACT_BOUNDS.from_rows(bounds), frame, [position])[0]
+        assert (gates[0] if gates else None) == verdict["decided_by"]
+        if all(remedy.possible for remedy in found):
+            assert _after(module, contract[0], bounds, frame, position, len(found)) is None
+
+
+def _after(module, contract, bounds, frame, position, steps) -> str | None:
+    """The gate that still stops the row once every remedy was followed."""
+    import copy
+
+    row_ = frame.evidence.slice(position, 1).to_pylist()[0]
+    first, last = frame.row_index.placement_starts[position : position + 2]
+    placed = frame.placements.slice(first, last - first).to_pylist()
+    case = module._Case(copy.deepcopy(contract), copy.deepcopy(bounds), row_, placed)
+    for _ in range(steps):
+        gate = module._stopped_by(case, frame, position)
+        module._OPEN[gate](case)
+    return module._stopped_by(case, frame, position)
+
+
+def test_a_row_that_no_lane_found_says_what_it_lacks(tmp_path):
+    rows = [about(f"{n}.md") for n in range(9)]
+    rows.append(row("workspace", "apart.md", "entirely different words", evidence_kind="doc", days=400))
+    story = Story(tmp_path, *rows)
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": PEOPLE}))
+    budget = {"lane_k": 2, "pool_k": 3}
+    with story.open(runs=tmp_path / "runs", lanes=("lexical", "recent")) as retriever:
+        asked = retriever.retrieve({"question": SAYS, "project": "shop", "purpose": "explain-code", "budget": budget})
+    world = SimpleNamespace(folder=tmp_path, bob=asked.snapshot_id)
+    decided = {row["path"] for row in asked.tables["decisions"].to_pylist()}
+    told = [why(world, f"{n}.md") for n in range(9) if f"{n}.md" not in decided]
+    assert told
+    assert {(one["reason_code"], one["stage"]) for one in told} <= {
+        ("not_recalled", "recall"),
+        ("not_recalled", "merge"),
+    }
+    assert all("_k above" in one["would_admit"][0] for one in told)
+    apart = why(world, "apart.md")
+    assert apart["reason_text"].startswith("it shares no term")
