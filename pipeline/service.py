@@ -27,6 +27,7 @@ __all__ = [
     "audited_projects",
     "corpus_facts",
     "events_of",
+    "grants_in_force",
     "open_retriever",
     "open_run",
     "readable_snapshots",
@@ -104,11 +105,11 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
     path = settings.grants_path
     grants = load_grants(path).table if path.exists() else run.stored("grants")
-    mine = _in_force(grants, settings.principal)
+    mine = grants_in_force(grants, settings.principal)
     return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
 
 
-def _in_force(grants: pa.Table, principal: str) -> pa.Table:
+def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
     """The grants of a principal that have not expired."""
     in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(datetime.now(UTC))), True)
     return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
@@ -121,7 +122,7 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
 
     found = Corpus.open(settings["corpus"]).info()
     table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
-    mine = _in_force(table, settings.principal)
+    mine = grants_in_force(table, settings.principal)
     if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
         return found
     granted = set(mine.filter(mine["own_project"])["project"].to_pylist())

@@ -1,0 +1,52 @@
+"""`verify-answer`, `erase`, `leak-test`: an answer against what it was given, texts removed, a corpus probed for leaks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit
+
+__all__ = ["register"]
+
+Texts = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(erase)
+
+
+def erase(
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Rows of this source, by its whole id.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="USER", help="Rows that belong to this user.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="P", help="Rows that belong to this project.")] = None,
+    evidence: Annotated[Texts, typer.Option(metavar="ID", help="This row, by its evidence id; repeatable.")] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; stands in the receipts.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go; write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it: nothing brings the text back.")] = False,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Erase evidence from a corpus and its runs for good; of several selectors, rows that all of them name."""
+    from ...nodes.errors import InputError
+    from ..erasure import erase as erased
+
+    if not (dry_run or yes):
+        hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
+        raise InputError.expected("--yes or --dry-run", "neither", "erase", hint=hint)
+    done = erased(
+        settings_of(corpus=corpus, runs=runs, grants=grants),
+        source=source,
+        user=user,
+        project=project,
+        evidence=evidence or (),
+        reason=reason,
+        dry_run=dry_run,
+    )
+    emit(done.as_dict(), as_json=as_json, text=done.text())
+    return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
