@@ -23,6 +23,7 @@ from .views.xray import TABLES_READ
 
 __all__ = [
     "Audience",
+    "answer_report",
     "audience_of",
     "audited_projects",
     "corpus_facts",
@@ -193,6 +194,19 @@ def replayed(settings: Settings, snapshot_id: str) -> Any:
 
     audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
     return replay(RunStore(settings["runs"], create=False), snapshot_id)
+
+
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> Any:
+    """An answer held against a snapshot that the principal may read; see `answers.verify_answer`.
+
+    Raises:
+        AccessError: the snapshot is another's.
+    """
+    from .answers import verify_answer
+    from .runs import RunStore
+
+    audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
+    return verify_answer(RunStore(settings["runs"], create=False), snapshot_id, answer)
 
 
 def verified(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +18,25 @@ Texts = list[str] | None
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
+    app.command("verify-answer")(verify_answer)
     app.command()(erase)
+
+
+def verify_answer(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot that the answer was given.")],
+    answer: Annotated[Path, typer.Argument(metavar="ANSWER_FILE", help="The answer as text; - reads standard input.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions."""
+    from ..service import answer_report
+
+    report = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
+    emit(report.as_dict(), as_json=as_json, text=report.text())
+    if report.status == "erased":
+        return EXIT["erased"]
+    return EXIT["ok"] if report.ok else EXIT["differs"]
 
 
 def erase(
@@ -50,3 +70,16 @@ def erase(
     )
     emit(done.as_dict(), as_json=as_json, text=done.text())
     return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file in UTF-8, or of standard input for `-`."""
+    from ...nodes.errors import InputError
+
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.expanduser().read_bytes()
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at ANSWER_FILE {file}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"Expected text in UTF-8, got another encoding - at ANSWER_FILE {file}") from error
