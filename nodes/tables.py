@@ -258,6 +258,7 @@ PURPOSE_POLICIES = table(
     max_chunk_tokens=int32("tokens of one item's text"),
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
     instruction_sources=strings("path globs whose text may have standing instruction (C16)"),
+    mask=strings("what is masked at projection: email, absolute-path; null = nothing", nullable=True),
     weight_semantic=float64("weight of the semantic term"),
     weight_lexical=float64("weight of the lexical term"),
     weight_anchor=float64("weight of the anchor term"),
@@ -406,6 +407,7 @@ CONTRACTS = table(
     merge_policy=caller(string("how sub-queries merge")),
     output_shape=caller(string("what the block looks like")),
     instruction_sources=caller(strings("path globs with standing instruction")),
+    mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
     required_evidence=caller(strings("evidence the caller requires")),
     recall_effort=caller(string("none, minimal, full or graph")),
 )
@@ -770,6 +772,7 @@ FITS = table(
     merged_rows=strings("evidence ids of which something is shown, in document order"),
     form=string("form as shown: a cut `full` is an `excerpt`"),
     conflict_note=boolean("a member of a conflict set shown alone"),
+    masked=spans("byte ranges of visible_text that are masked", nullable=True),
     bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
 )
 
@@ -798,6 +801,10 @@ TRIMMED = table(
     byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
     conflict_note=caller(boolean("says that a competing claim may exist")),
     history=caller(boolean("shown as history")),
+    masked=caller(
+        spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)
+    ),
+    masked_by=caller(string("the detector by name and version; null = nothing was masked", nullable=True)),
 )
 
 TRIMS = table(
