@@ -117,7 +117,10 @@ def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
 
 
 def corpus_facts(settings: Settings) -> dict[str, Any]:
-    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project."""
+    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project.
+
+    Not even the generation is everybody's: it moves with rows that a caller may not know of.
+    """
     from .corpus import Corpus
     from .grants import load_grants
 
@@ -127,7 +130,7 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
     if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
         return found
     granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
-    shown = {name: found[name] for name in ("path", "generation", "created", "encoder_profile", "analyzers")}
+    shown = {name: found[name] for name in ("path", "encoder_profile", "analyzers")}
     return shown | {"projects": [project for project in found["projects"] if project in granted]}
 
 

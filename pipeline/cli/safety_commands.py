@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, RunsFlag, settings_of
 from .output import EXIT, emit
 
 __all__ = ["register"]
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("verify-answer")(verify_answer)
     app.command()(erase)
+    app.command("leak-test")(leak_test)
 
 
 def verify_answer(
@@ -70,6 +72,35 @@ def erase(
     )
     emit(done.as_dict(), as_json=as_json, text=done.text())
     return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
+
+
+def leak_test(
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="P", help="Only this project; default: all.")] = None,
+    tenants: Annotated[int | None, typer.Option(min=1, help="At most this many principals in projects.")] = None,
+    probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, made of rows of theirs.")] = 4,
+    requests: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ask these instead: JSONL, JSON, Parquet or CSV.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Plant rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
+    from ..leaktest import leak_test as tested
+    from ..request_files import read_requests
+
+    report = tested(
+        settings_of(corpus=corpus, grants=grants, lanes=lanes),
+        principal=principal,
+        project=project,
+        tenants=tenants,
+        probes=probes,
+        requests=[dict(row) for row in read_requests(requests) if isinstance(row, Mapping)] if requests else None,
+    )
+    emit(report.as_dict(), as_json=as_json, text=report.text())
+    return EXIT["ok"] if report.ok else EXIT["differs"]
 
 
 def _text_of(file: Path) -> str:
