@@ -23,6 +23,9 @@ COMMANDS = [
     "xray",
     "lineage",
     "compact",
+    "verify-answer",
+    "erase",
+    "leak-test",
     "doctor",
     "demo",
 ]

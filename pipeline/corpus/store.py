@@ -191,8 +191,9 @@ class Corpus:
             tables = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
             chosen = pa.concat_tables(tables) if tables else None
             if chosen is not None and chosen.num_rows:
-                names = [sorted(set(column.to_pylist())) for column in (chosen["evidence_id"], tombstone_keys(chosen))]
-                receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, *map(tuple, names))
+                rows = tuple(sorted(set(chosen["evidence_id"].to_pylist())))
+                keys = tuple(sorted(set(tombstone_keys(chosen).to_pylist())))
+                receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, rows, keys)
                 write_receipt(self.path, receipt)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
             ids = set[str]().union(*left)

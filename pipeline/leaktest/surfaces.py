@@ -56,9 +56,10 @@ def surfaces_of(
         found[f"foreign project {number + 1}"] = {"refusal": _refused(retriever, project)}
     run = open_run(settings, next(iter(asked.values())))
     if not audited_projects(settings, run):
+        listed = readable_snapshots(settings, run)
         found["lists"] = {
             "corpus info": _json(corpus_facts(settings)),
-            "snapshots": _json(readable_snapshots(settings, run)),
+            "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in listed]),  # an echo
         }
     for name, snapshot_id in asked.items():
         rows = {t: run.table(t, texts=True, snapshot_id=snapshot_id).to_pylist() for t in xray.TABLES_READ}

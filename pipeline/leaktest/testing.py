@@ -155,7 +155,7 @@ class _Tenant:
         """Compare every state with the first, and add what was found to the report."""
         seed = f"{self.principal}/{self.project}"
         corpus = Corpus.open(self.folder / "corpus")
-        frame = corpus.frame([self.project], [self.principal])
+        frame = corpus.frame([self.project], self._readable())
         asked = (
             derived(frame.evidence, self.project, count, self.as_of, seed)
             if requests is None
@@ -220,6 +220,12 @@ class _Tenant:
                     row = frame.evidence.slice(at, 1).to_pylist()[0] | placed
                     return {name: row.get(name) for name in IMPORT_ROWS.columns}
         return None
+
+    def _readable(self) -> set[str]:
+        """The users whose rows the tenant may read: the principal, and those granted."""
+        table = self.grants.table
+        mine = table.filter(pc.equal(table["principal"], self.principal))["users"].to_pylist()
+        return {self.principal}.union(*(users for users in mine if users))
 
     def _reached(self) -> set[str]:
         table = self.grants.table
