@@ -65,8 +65,7 @@ def surfaces_of(
         rows = {t: run.table(t, texts=True, snapshot_id=snapshot_id).to_pylist() for t in xray.TABLES_READ}
         found[name]["xray text"] = xray.render_text(rows, audit=False)
         found[name]["xray"] = _json(xray.caller_rows(rows))
-    ids = dict.fromkeys(asked.values(), "SNAPSHOT") | {str(folder): "FOLDER"}
-    return {name: {surface: _plain(text, ids) for surface, text in one.items()} for name, one in found.items()}
+    return {name: {surface: _plain(text, folder) for surface, text in one.items()} for name, one in found.items()}
 
 
 def audit_keys(surface: str, text: str) -> list[str]:
