@@ -24,6 +24,9 @@ COMMANDS = [
     "xray",
     "lineage",
     "compact",
+    "verify-answer",
+    "erase",
+    "leak-test",
     "doctor",
     "demo",
 ]
