@@ -17,8 +17,12 @@ In the order of the line:
 - `fact_verification`: facts against structured records
 - `budget_trimming`: the hard limit; `greedy_fit`, `line_units`, `byte_runs`, `token_counting`, `item_rendering`
 - `citation_binding`: every label leads to its source
-- `context_projection`: the bytes the model may read; `rendering`
+- `context_projection`: the bytes the model may read; `rendering`, and `masking` of e-mails and paths
 - `audit_snapshot`: decisions, conditions, snapshots; `decision_rules`, `condition_rules`, `snapshot_digest`
+
+After the line:
+
+- `answer_checks`: an answer held against what was shown; `answer_claims`, `answer_values`, `answer_facts`
 
 What all of them rest on:
 

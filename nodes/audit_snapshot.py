@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .condition_rules import condition_rows, worst_actions
-from .decision_rules import decision_columns
+from .decision_rules import decision_columns, masked_rows
 from .digests import EMPTY_SHA256
 from .keys import flags_at, flat, gathered, objects, positions, take_or
 from .snapshot_digest import digests_of_requests, snapshot_digests
@@ -79,7 +79,7 @@ def decisions(
     )
     row, placement = candidates["row"], candidates["placement"]
     columns |= {
-        "redacted": pc.greater(pc.fill_null(pc.list_value_length(gathered(evidence["redactions"], row)), 0), 0),
+        "redacted": pc.or_(_some(gathered(evidence["redactions"], row)), pa.array(masked_rows(candidates, trimmed))),
         "source_id": gathered(evidence["source_id"], row),
         "path": gathered(evidence["path"], row),
         "version": gathered(placements["version"], placement),
@@ -227,3 +227,8 @@ def _statuses(
         ["failed", "denied", "partial", "empty"],
         "ok",
     )
+
+
+def _some(lists: pa.Array) -> pa.Array:
+    """Whether each list has a value."""
+    return pc.greater(pc.fill_null(pc.list_value_length(lists), 0), 0)

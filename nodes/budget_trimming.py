@@ -11,6 +11,8 @@ up over lines have the last word here: the whole block is rendered and counted, 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +23,7 @@ from .greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
 from .keys import flat, gathered, objects, pair_codes, pair_positions, positions, rank_within, take_or
+from .masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .recall_scope import codes_of
 from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
@@ -59,8 +62,9 @@ def fits(
     kept = packs.filter(packs["kept"])
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
-    texts = item_texts(kept, packs, evidence, placements)
-    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), evidence)
+    mask = class_lists(contracts["mask"]).take(pa.array(owner))
+    texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
+    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), evidence, mask)
     budgets = Budgets.of(contracts, shapes)
     kinds = gathered(evidence["evidence_kind"], kept["row"])
     brief = pa.array(shapes[owner] == "model-brief")
@@ -115,6 +119,7 @@ def fits(
             "merged_rows": _shown_rows(texts, _shown(texts, result, shown), kept.num_rows),
             "form": work.forms(result),
             "conflict_note": work.conflict_notes(result.number),
+            "masked": clipped(covered, result.start, result.end),
             "bound_by": pa.array(list(BUDGET_LIMITS)).take(pa.array(result.bound, mask=result.bound < 0)),
         }
     )
@@ -149,6 +154,10 @@ def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, 
             "chars": pc.cast(pc.utf8_length(text), pa.int32()),
             "conflict_note": chosen["conflict_note"],
             "history": packs["history"].take(pack),
+            "masked": chosen["masked"],
+            "masked_by": pc.if_else(
+                pc.greater(pc.list_value_length(flat(chosen["masked"])), 0), DETECTOR, pa.scalar(None, pa.string())
+            ),
         }
     )
 
@@ -183,7 +192,9 @@ class _Work:
         texts: ItemTexts,
         reason: pa.Array,
         evidence: pa.Table,
+        mask: pa.Array,
     ) -> None:
+        self.mask = mask
         self.kept, self.owner, self.texts, self.evidence, self.reason = kept, owner, texts, evidence, reason
         self.shape = shapes[owner]
         self.requests = len(shapes)
@@ -259,6 +270,7 @@ class _Work:
             conflict_note=pa.array(note),
             reason=self.reason.take(at),
             shape=self.shape[index],
+            mask=self.mask.take(at),
         )
 
 
@@ -281,6 +293,16 @@ def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counter
         gone = over[work.owner] & (number == last[work.owner])
         number[gone], bound[gone] = 0, TOKENS
         result.start[gone] = result.end[gone] = 0
+
+
+def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
+    """The texts without what each item's contract has masked, and the byte ranges of the masks."""
+    covered, spans = masked_with_spans(texts.text, mask)
+    if covered is texts.text:
+        return texts, spans
+    # The same row under two contracts reads differently, so it no longer counts as the same text.
+    codes = pc.fill_null(mask.dictionary_encode().indices, -1).to_numpy().astype(np.int64) + 1
+    return replace(texts, text=covered, same=texts.same * (int(codes.max(initial=0)) + 1) + codes), spans
 
 
 def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:

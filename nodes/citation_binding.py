@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from .item_texts import resolvable
 from .keys import flags_at, flat, gathered, pair_positions, positions
+from .masking import class_lists, masked
 from .rendering import authority_words, locators
 from .tables import CITATIONS, Citations, Contracts, Evidence, Packs, Placements, Trimmed
 
@@ -39,19 +40,23 @@ def citations(
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
     resolves = resolvable(line, byte, version, stored["path"], stored["text_sha256"])
     shared = ("request_id", "position", "label", "evidence_id", "line_start", "line_end", "byte_start", "byte_end")
+    owner = positions(trimmed["request_id"], contracts["request_id"])
+    mask = class_lists(contracts["mask"]).take(pa.array(owner))
+    locator = locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"])
+    stored["section"] = masked(stored["section"], mask)
     table = CITATIONS.build(
         {
             **{name: trimmed[name] for name in shared},
             **{name: column for name, column in stored.items() if name not in ("title", "authority")},
             "version": version,
-            "locator": locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"]),
+            "locator": masked(locator, mask),
             "visible_sha256": trimmed["visible_sha256"],
             "authority": authority_words(stored["authority"]),
             "standing": trimmed["standing"],
             "resolves": resolves,
         }
     )
-    required = flags_at(contracts["require_citation"], positions(trimmed["request_id"], contracts["request_id"]))
+    required = flags_at(contracts["require_citation"], owner)
     return table.filter(pc.or_(resolves, pa.array(~required)))
 
 

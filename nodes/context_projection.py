@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from .digests import text_sha256
 from .item_rendering import Items, rendered
 from .keys import flat, objects, pair_positions, positions, take_or
+from .masking import class_lists
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Ranked, Trimmed
 from .token_counting import Counters
 
@@ -50,6 +51,7 @@ def blocks(
         conflict_note=flat(shown["conflict_note"]),
         reason=take_or(ranked["selected_reason"], reason),
         shape=objects(shape)[owner],
+        mask=class_lists(contracts["mask"]).take(pa.array(owner)),
     )
     made = rendered(items, flat(shown["visible_text"]), evidence, contracts.num_rows)
     names = flat(contracts["tokenizer"]).dictionary_encode()

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, HIDING
-from .keys import flags_at, flat, objects, pair_codes, positions, take_or
+from .keys import flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
+from .list_columns import flattened
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -148,3 +149,11 @@ def _words(reason: NDArray[np.object_], selected: NDArray[np.object_]) -> NDArra
     text = _mapped(reason, GATE_WORDS | WORDS, None)
     text = np.where(reason == "selected", selected, text)
     return np.where(text == None, reason, text)  # noqa: E711 - element-wise
+
+
+def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:
+    """Which candidates are in an item of which policy masked something."""
+    items = trimmed.filter(pc.is_valid(trimmed["masked_by"]))
+    item, member = flattened(items["merged_rows"])
+    owner = flat(items["request_id"]).take(pa.array(item))
+    return pair_positions((candidates["request_id"], candidates["evidence_id"]), (owner, member)) >= 0

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .keys import flat, gathered, objects
+from .masking import masked
 from .rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
 
 Int = NDArray[np.int64]
@@ -24,7 +25,8 @@ class Items:
     """Items to be printed, all arrays in item order, sorted by `owner` and place.
 
     `row` is the frame row of the leading row, `number` the n of its label, `line` and `section` those of the first line
-    shown, which its locator names, `shape` the output shape of its request.
+    shown, which its locator names, `shape` the output shape of its request, `mask` what its request has masked (see
+    `masking`; null = nothing).
     """
 
     owner: Int
@@ -37,13 +39,14 @@ class Items:
     conflict_note: pa.Array
     reason: pa.Array
     shape: NDArray[np.object_]
+    mask: pa.Array
 
     def ways(self) -> list[pa.Array]:
         """Columns that say how an item is printed: equal items read the same, whoever asked."""
         shape = pa.array(self.shape, pa.string())
         return [
             self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
-            self.reason, shape,
+            self.reason, shape, self.mask,
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:
@@ -64,7 +67,9 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
     }
     return pieces(
         label=labels(stored["evidence_kind"], items.number),
-        locator=locators(stored["path"], stored["title"], stored["source_id"], items.line, items.section),
+        locator=masked(
+            locators(stored["path"], stored["title"], stored["source_id"], items.line, items.section), items.mask
+        ),
         authority=authority_words(stored["authority"]),
         standing=items.standing,
         form=items.form,

@@ -103,9 +103,12 @@ BREAKS = r"(\r\n|[\n\r\v\f\x1c\x1d\x1e\x{85}\x{2028}\x{2029}])"
 """Everything that `str.splitlines` or a reader takes for the end of a line."""
 
 _HIDDEN = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+"
-_FORGED = r"(?i)[\[\x{FF3B}\x{3010}\x{3014}]\s*(" + "|".join(EVIDENCE_KINDS.values) + r")\s*[#\x{FF03}]"
-_DOUBTFUL = np.isin(np.arange(256), [*range(32), ord("["), *range(127, 256)])
-"""Bytes without which a text has neither an invisible character nor a forged label."""
+_ENTITY = r"&(#|\w+;)"
+_FORGED = r"(?i)\[[\s\p{Z}]*(" + "|".join(EVIDENCE_KINDS.values) + r")[\s\p{Z}]*#"
+_FRAME = r"(?i)(evidence)\s+(package)\s+(snapshot)|(use)\s+(these)\s+(as)\s+(evidence)"
+"""The words of header and closing line, which a locator has no use for."""
+_DOUBTFUL = np.isin(np.arange(256), [*range(32), *b"[<>&", *range(127, 256)])
+"""Bytes without which a text has neither an invisible character nor a forged label or fence, in any spelling."""
 _LETTERS = string.ascii_lowercase
 
 
@@ -126,12 +129,28 @@ def unquoted(texts: pa.Array) -> pa.Array:
 
 
 def clean(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Paths, sections and titles on one line: control and invisible characters collapse to a space, forged labels open."""
+    """Paths, sections and titles on one line: what is invisible collapses to a space, forged labels and fences open.
+
+    Forgeries are looked for in the text's compatibility form, so that full-width letters and no-break spaces hide none;
+    an HTML entity is kept from being one. Whatever is no forgery stays as it is written.
+    """
     array = flat(texts).cast(pa.large_string())
-    if not np.any(_DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]]):
-        return pc.utf8_trim_whitespace(array)
-    array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
-    return pc.utf8_trim_whitespace(pc.replace_substring_regex(array, pattern=_FORGED, replacement=r"(\1#"))
+    if np.any(_DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]]):
+        array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
+        array = pc.replace_substring_regex(array, pattern=_ENTITY, replacement=r"& \1")
+        normal = pc.utf8_normalize(array, form="NFKC")
+        array = pc.if_else(pc.match_substring_regex(normal, f"{_FORGED}|<<|>>|{_FRAME}"), _opened(normal), array)
+    elif pc.any(pc.match_substring_regex(array, _FRAME)).as_py():
+        array = _opened(array)
+    return pc.utf8_trim_whitespace(array)
+
+
+def _opened(texts: pa.Array) -> pa.Array:
+    """Labels, fences and words of the frame as something that is none."""
+    texts = pc.replace_substring_regex(texts, pattern=_FORGED, replacement=r"(\1#")
+    texts = pc.replace_substring_regex(texts, pattern="<<", replacement="\u2039\u2039")
+    texts = pc.replace_substring_regex(texts, pattern=">>", replacement="\u203a\u203a")
+    return pc.replace_substring_regex(texts, pattern=_FRAME, replacement=r"\1\4-\2\5-\3\6")
 
 
 def labels(kinds: pa.Array, numbers: NDArray[np.int64]) -> pa.Array:

@@ -106,6 +106,7 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
         "withheld_k": policy["withheld_k"],
         "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
         "required_evidence": tidied(requests["required_evidence"], keep_null=False),
+        "mask": tidied(policy["mask"], keep_null=True),
     }
     columns |= {name: requests[name] for name in _COPIED}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}

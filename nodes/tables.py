@@ -268,6 +268,7 @@ PURPOSE_POLICIES = table(
     max_chunk_tokens=int32("tokens of one item's text"),
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
     instruction_sources=strings("path globs whose text may have standing instruction (C16)"),
+    mask=strings("what is masked at projection: email, absolute-path; null = nothing", nullable=True),
     weight_semantic=float64("weight of the semantic term"),
     weight_lexical=float64("weight of the lexical term"),
     weight_anchor=float64("weight of the anchor term"),
@@ -419,6 +420,7 @@ CONTRACTS = table(
     merge_policy=caller(string("how sub-queries merge")),
     output_shape=caller(string("what the block looks like")),
     instruction_sources=caller(strings("path globs with standing instruction")),
+    mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
     required_evidence=caller(strings("evidence the caller requires")),
     recall_effort=caller(string("none, minimal, full or graph")),
 )
@@ -786,6 +788,7 @@ FITS = table(
     merged_rows=strings("evidence ids of which something is shown, in document order"),
     form=string("form as shown: a cut `full` is an `excerpt`"),
     conflict_note=boolean("a member of a conflict set shown alone"),
+    masked=spans("byte ranges of visible_text that are masked", nullable=True),
     bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
 )
 
@@ -814,6 +817,10 @@ TRIMMED = table(
     byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
     conflict_note=caller(boolean("says that a competing claim may exist")),
     history=caller(boolean("shown as history")),
+    masked=caller(
+        spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)
+    ),
+    masked_by=caller(string("the detector by name and version; null = nothing was masked", nullable=True)),
 )
 
 TRIMS = table(
@@ -981,6 +988,29 @@ OUT_OF_SCOPE = table(
     reason_code=string("that gate's reason"),
 )
 
+# --- after the line: an answer held against what it was given -------------------------------------------------------
+
+ANSWER_FINDINGS = table(
+    "answer_findings",
+    key=("finding", "byte_start", "byte_end", "subject"),
+    order=("byte_start", "byte_end", "finding", "subject"),
+    persist=False,
+    doc="What an answer says that the visible bytes of its snapshot do not carry, and what it leaves unused.",
+    finding=caller(
+        string(
+            "unknown_citation, changed_quote, misattributed_quote, unsupported_value, contradicted_fact, "
+            "unfounded_action, unused_evidence"
+        )
+    ),
+    wrong=caller(boolean("false: worth knowing, no defect of the answer")),
+    subject=caller(text("the words of the answer; of unused evidence its label")),
+    label=caller(string("the citation it concerns", nullable=True)),
+    expected=caller(text("what the visible evidence says instead", nullable=True)),
+    line=caller(int32("line of the answer, from 1; 0 = the answer as a whole")),
+    byte_start=caller(int64("first byte in the answer")),
+    byte_end=caller(int64("end byte in the answer, exclusive")),
+)
+
 TABLES = {t.name: t for t in list(globals().values()) if isinstance(t, Table)}
 """Every declared table by name."""
 
@@ -1028,3 +1058,4 @@ GroupLadder = GROUP_LADDER.annotation
 GatedRows = GATED_ROWS.annotation
 ScopeTimes = SCOPE_TIMES.annotation
 RerankWeights = RERANK_WEIGHTS.annotation
+AnswerFindings = ANSWER_FINDINGS.annotation

@@ -118,6 +118,8 @@ LIFECYCLES = Vocabulary(
 """Memory states. `conflicted` and `private` are not states: see `conflict_set` and `owner_user` (C4, C5)."""
 ZONES = Vocabulary("zone", ("public", "internal", "private", "restricted"), {"confidential": "private"})
 VISIBILITIES = Vocabulary("visibility", ("model-visible", "user-only", "runtime-only", "denied"))
+MASKS = Vocabulary("mask", ("email", "absolute-path"), {"emails": "email", "absolute-paths": "absolute-path"})
+"""What a purpose may have masked at projection."""
 SAFETIES = Vocabulary("safety", ("safe", "requires-review", "blocked"), {"requires_review": "requires-review"})
 STANDINGS = Vocabulary(
     "standing",

@@ -1,7 +1,7 @@
 """Who may look at what was written: the snapshots of others, the facts of a corpus.
 
 Reads: settings, grants in force, the requests of a run. Gives: `audience_of`, `audited_projects`, `readable_snapshots`,
-`corpus_facts`. Whoever asked sees their part; an auditor of every project that a request reached sees all of it; anybody
+`corpus_facts`, `grants_in_force`. Whoever asked sees their part; an auditor of every project that a request reached sees all of it; anybody
 else gets the answer that an unknown id gets.
 """
 
@@ -24,6 +24,7 @@ __all__ = [
     "audited_projects",
     "audits",
     "corpus_facts",
+    "grants_in_force",
     "pinned_corpus",
     "readable_snapshots",
 ]
@@ -62,7 +63,7 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
     path = settings.grants_path
     grants = load_grants(path).table if path.exists() else run.stored("grants")
-    mine = _in_force(grants, settings.principal)
+    mine = grants_in_force(grants, settings.principal)
     return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
 
 
@@ -70,7 +71,7 @@ def audits(settings: Settings, projects: Collection[str]) -> bool:
     """Whether the principal holds grants with `audit` in all of these projects, in the grants file in force."""
     from .grants import load_grants
 
-    mine = _in_force(load_grants(settings.grants_path).table, settings.principal)
+    mine = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
     return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
 
 
@@ -90,26 +91,27 @@ def pinned_corpus(settings: Settings, run: Any) -> Any:
         raise StoreError(f"Expected generation {generation}, got none - at {settings['corpus']}", hint=hint) from error
 
 
-def _in_force(grants: pa.Table, principal: str) -> pa.Table:
+def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
     """The grants of a principal that have not expired."""
     in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(datetime.now(UTC))), True)
     return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
 
 
 def corpus_facts(settings: Settings) -> dict[str, Any]:
-    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project."""
+    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project.
+
+    Not even the generation is everybody's: it moves with rows that a caller may not know of.
+    """
     from .corpus import Corpus
     from .grants import load_grants
 
     found = Corpus.open(settings["corpus"]).info()
     table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
-    mine = _in_force(table, settings.principal)
+    mine = grants_in_force(table, settings.principal)
     if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
         return found
     granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
-    shown = {
-        name: found[name] for name in ("path", "generation", "created", "encoder_profile", "analyzers", "redactors")
-    }
+    shown = {name: found[name] for name in ("path", "analyzers")}
     return shown | {"projects": [project for project in found["projects"] if project in granted]}
 
 

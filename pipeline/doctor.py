@@ -81,7 +81,7 @@ def _corpus(settings: Settings) -> Iterator[Check]:
     found = corpus_facts(settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield Check("corpus", "ok", facts)
-    if outdated := sorted(set(found["redactors"]) - {REDACTOR}):
+    if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
 

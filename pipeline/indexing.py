@@ -105,6 +105,8 @@ class IndexReport:
         lines += [f"defaulted: {column} in {count} rows" for column, count in sorted(self.sources.defaulted.items())]
         if self.masked:
             lines.append(f"masked: a secret in {self.masked} rows")
+        if erased := self.published.get("erased_rows"):
+            lines.append(f"kept out: {erased} rows that were erased before")
         lines += [f"note: {note}" for note in self.sources.notes]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")

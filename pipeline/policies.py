@@ -24,6 +24,7 @@ from ..nodes.vocabulary import (
     INTENTS,
     LANES,
     LIFECYCLES,
+    MASKS,
     MERGE_POLICIES,
     OUTPUT_SHAPES,
     PURPOSES,
@@ -49,6 +50,7 @@ _TOP = (
     "output_shape",
     "include_states",
     "instruction_sources",
+    "mask",
     "budget",
     "weights",
     "kinds",
@@ -105,7 +107,7 @@ def load_policies(folder: str | Path | None = None) -> Policies:
         name, data = files[purpose]
         version = hashlib.sha256(data).hexdigest()
         digest.update(f"{purpose}:{version}\n".encode())
-        fields = parse(data, name).fields(_TOP, required=_TOP)
+        fields = parse(data, name).fields(_TOP, required=[name for name in _TOP if name != "mask"])
         if (stated := fields["purpose"].word(PURPOSES)) != purpose:
             raise PolicyError(
                 f"Expected {purpose}, got '{stated}' - at {fields['purpose'].at}", hint="the file name says it"
@@ -150,6 +152,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
             "output_shape": fields["output_shape"].word(OUTPUT_SHAPES),
             "include_states": fields["include_states"].words(LIFECYCLES, except_=("revoked",)),
             "instruction_sources": sorted(set(fields["instruction_sources"].texts())),
+            "mask": fields["mask"].words(MASKS) or None,
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
         | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}

@@ -1,6 +1,6 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
-Reads: settings, a folder of runs. Gives: `open_retriever`, `open_run`, `replayed`, `snapshot_rows`, `events_of`, and by
+Reads: settings, a folder of runs. Gives: `open_retriever`, `open_run`, `replayed`, `answer_report`, `snapshot_rows`, `events_of`, and by
 their names here `access` (who may look) and `checks` (`verified`). Every door (command line, and later others) goes
 through these, so that the same request gives the same bytes everywhere.
 """
@@ -29,6 +29,7 @@ from .views.xray import TABLES_READ
 
 __all__ = [
     "Audience",
+    "answer_report",
     "audience_of",
     "audited_projects",
     "audits",
@@ -110,6 +111,19 @@ def replayed(settings: Settings, snapshot_id: str) -> Any:
     audience = audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
     found = replay(RunStore(settings["runs"], create=False), snapshot_id)
     return found if audience == "audit" else found.for_caller()
+
+
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> Any:
+    """An answer held against a snapshot that the principal may read; see `answers.verify_answer`.
+
+    Raises:
+        AccessError: the snapshot is another's.
+    """
+    from .answers import verify_answer
+    from .runs import RunStore
+
+    audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
+    return verify_answer(RunStore(settings["runs"], create=False), snapshot_id, answer)
 
 
 def snapshot_rows(run: Any, snapshot_id: str) -> dict[str, list[dict[str, Any]]]:

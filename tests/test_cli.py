@@ -25,6 +25,9 @@ COMMANDS = [
     "lineage",
     "compact",
     "why",
+    "verify-answer",
+    "erase",
+    "leak-test",
     "doctor",
     "demo",
 ]

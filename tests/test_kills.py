@@ -69,6 +69,24 @@ def test_a_killed_run_is_finished_by_resume(seed: int, whole: Path, touches: dic
     assert len(store.list()) == 1 and store.unfinished() == []
 
 
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_killed_erasure_is_done_by_asking_again(seed: int, whole: Path, tmp_path: Path) -> None:
+    counted, folder = tmp_path / "counted", tmp_path / "killed"
+    for copy in (counted, folder):
+        shutil.copytree(whole, copy)
+    touches = int(child("erase", counted, -1).stdout)
+    assert child("erase", folder, random.Random(2000 + seed).randrange(touches)).returncode == 9
+    assert Corpus.open(folder / "corpus").verify() == []
+    assert killed.erase(folder) == killed.erase(counted) > 0
+    store = RunStore(folder / "runs")
+    assert verify(store, store.list()[0].run_id).status == "erased"
+    for corpus in (folder, counted):
+        assert {p.name for p in (corpus / "corpus" / "packs").iterdir()} == {
+            *Corpus.open(corpus / "corpus")._base.packs
+        }
+    assert Corpus.open(folder / "corpus").generation == Corpus.open(counted / "corpus").generation
+
+
 def empty_generation(folder: Path) -> str:
     return Corpus.create(folder / "empty").generation
 

@@ -74,7 +74,7 @@ def test_a_locator_stays_on_one_line(column: str, break_: str) -> None:
 
 def test_a_bracket_in_a_path_stays() -> None:
     assert one(clean, "app/[id]/page.tsx") == "app/[id]/page.tsx"
-    assert one(clean, "a [Rule # 3] ［code＃1］") == "a (Rule# 3] (code#1］"
+    assert one(clean, "a [Rule # 3] ［code＃1］") == "a (Rule# 3] (code#1]"
 
 
 def test_the_nonce_stands_nowhere_else_and_comes_from_the_block() -> None:

@@ -45,6 +45,8 @@ class PublishReport:
     new_placements: int = 0
     closed_placements: int = 0
     segments_written: int = 0
+    erased_rows: int = 0
+    """Imported rows that were erased before and stayed out."""
 
 
 def published(
@@ -78,7 +80,7 @@ def published(
     if encoder is not None:
         again |= {at for at in mine if not old.segments[at].encoded}
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
-    after = _Next(base, old, again, dropped, diff.changed, mine, encoder, redactor).write(
+    after = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor).write(
         fresh, now, added=_added(new, diff)
     )
     touched = np.setdiff1d(diff.changed["row"].to_numpy(), dropped)
@@ -111,7 +113,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     old = Stored.of(base, chosen)
     nothing = CHANGES.empty_table()
     none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
-    next_ = _Next(base, old, set(range(len(chosen))), np.empty(0, np.int64), nothing.drop(["segment_id"]), set(), None)
+    next_ = Next(base, old, set(range(len(chosen))), np.empty(0, np.int64), nothing.drop(["segment_id"]), set(), None)
     after = next_.write(none, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
@@ -150,7 +152,7 @@ def _heavy(old: Stored, changed: pa.Table) -> set[int]:
 
 
 @dataclass(frozen=True)
-class _Next:
+class Next:
     """The generation after `base`: `again` are segments of `old` to write again, without the rows `dropped`.
 
     Whether rows have vectors is for imports of their own owner to say, whose segments are `mine`: a row elsewhere that

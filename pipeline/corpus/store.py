@@ -10,6 +10,7 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow as pa
 from ...nodes.errors import BusyError, InputError, StoreError
 from ..own_folders import keep_out
 from .durable import file_sha256, remove_leftovers
+from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
 from .identity import MultisetHash
@@ -28,6 +30,7 @@ from .incoming import incoming
 from .manifest import ANALYZERS, Manifest, current, generations, remove_ghosts
 from .publishing import PublishReport, merged, published
 from .stored import Stored
+from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .vectors import Encoder
 from .zones import FAMILY
 
@@ -135,11 +138,11 @@ class Corpus:
         if now.tzinfo is None:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
         with self._writing():
-            new = incoming(rows, now, self._family(rows))
+            new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
             report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor)
             self._move_on(base)
-        return report
+        return replace(report, erased_rows=erased)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
         """Add rows of a live source; what they do not mention stays. Small segments are folded together as they come."""
@@ -174,6 +177,42 @@ class Corpus:
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
         return {"generations": len(forgotten), "packs": len(unused), "files": len(files), "bytes": freed}
+
+    def selected(self, selection: Selection) -> set[str]:
+        """The ids of the rows that `erase` would take out, those of a broken-off erasure of the same rows included."""
+        chosen = [
+            table["evidence_id"].filter(pa.array(selection.of(table))) for table in rows_on_disk(self.path).values()
+        ]
+        again = [receipt.evidence_ids for receipt in receipts(self.path) if _repeats(receipt, selection)]
+        return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
+
+    def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
+        """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
+
+        A receipt without payload comes first. Call `finish_erasure` when runs hold nothing of the rows any more.
+
+        Raises:
+            BusyError: another writer holds the lock.
+        """
+        with self._writing():
+            stored = rows_on_disk(self.path)
+            tables = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
+            chosen = pa.concat_tables(tables) if tables else None
+            if chosen is not None and chosen.num_rows:
+                rows = tuple(sorted(set(chosen["evidence_id"].to_pylist())))
+                keys = tuple(sorted(set(tombstone_keys(chosen).to_pylist())))
+                receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, rows, keys)
+                write_receipt(self.path, receipt)
+            left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
+            ids = set[str]().union(*left)
+            packs = packs_with(stored, ids)
+            self._move_on(without_rows(self._base, packs, ids, now))
+            return ids, forget_packs(self.path, packs)
+
+    def finish_erasure(self) -> None:
+        """Say in the receipts that nothing is left to do."""
+        with self._writing():
+            finish_receipts(self.path)
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
@@ -239,3 +278,8 @@ class Corpus:
         if base is not self._base:
             self._base = base
             self._frames.clear()
+
+
+def _repeats(receipt: Receipt, selection: Selection) -> bool:
+    """Whether a receipt is of the same principal and the same rows: who asks again may have another folder of runs."""
+    return (receipt.by, receipt.selection) == (selection.principal, selection.named)

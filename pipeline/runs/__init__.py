@@ -12,7 +12,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 
 from __future__ import annotations
 
-from .erasure import erase_texts
+from .erasure import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, compact
 from .replay import Replay, replay
 from .run import FORMAT, Run
@@ -26,9 +26,11 @@ __all__ = [
     "Replay",
     "Run",
     "RunStore",
+    "RunsErased",
     "StagedRun",
     "VerifyReport",
     "compact",
+    "erase_evidence",
     "erase_texts",
     "replay",
     "verify",

@@ -1,30 +1,43 @@
-"""Erasing texts from a run: the record stands, the words go, a receipt says so.
+"""Erasing texts from runs: the record stands, the words go, a receipt says so.
 
 runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they are afterwards; LOG holds its SHA-256
 
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
-LOG does not name is what a crash left, and means nothing.
+LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
+again. What one would otherwise get wrong: a block holds the text of every item in it, so the block of a request goes with
+any of its items; and the citation of an item may name the section of any of its merged rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+import shutil
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...nodes.errors import InputError, StoreError, VerificationError
-from .files import locked, read_json, read_parquet, sha256_of, sync_path, write_bytes
+from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.keys import flat, pair_codes
+from ...nodes.list_columns import flattened
+from ...nodes.tables import TABLES
+from .files import TEMPORARY, files_below, locked, read_json, read_parquet, sha256_of, sync_path, write_bytes
+from .live import compact
 from .log import Line
-from .parts import TEXTS
+from .parts import PERSISTED, TEXTS, stored_schema
+from .run import Run
 from .store import RunStore
 
 RECEIPTS = "receipts"
+
+_SHOWN = ("trimmed", "citations")
+"""Tables whose rows say that something of a row of evidence reached a block."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,72 @@ class Erased:
 
     texts: frozenset[str] = frozenset()
     parts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class RunsErased:
+    """What an erasure did to a folder of runs; ids of runs, and how many texts went."""
+
+    runs: list[str] = field(default_factory=list)
+    texts: int = 0
+    given_up: list[str] = field(default_factory=list)
+    """Unfinished runs whose parts held the text: they could not be resumed on a generation that is gone."""
+    unreadable: list[str] = field(default_factory=list)
+    """Damaged runs: nobody can say what they hold."""
+
+
+def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: str, dry_run: bool = False) -> RunsErased:
+    """Remove every text that shows something of these rows from every run of a folder.
+
+    Interactive runs that show any of it are compacted first. With `dry_run` nothing is written.
+    """
+    done = RunsErased()
+    ids = pa.array(sorted(evidence_ids), pa.string())
+    for run_id in store.run_ids():
+        try:
+            run = store.open(run_id)
+            if hashes := texts_showing(run, ids):
+                done.runs.append(run_id)
+                done.texts += len(hashes)
+                if not dry_run:
+                    erase_texts(store, compact(store, run_id).run_id, hashes, reason=reason)
+            if not dry_run:
+                _sweep(store, run)
+        except (ScopedRetrievalError, pa.ArrowException):
+            done.unreadable.append(run_id)
+    for run_id in store.unfinished():
+        folder = store.folder(run_id)
+        if (folder / "manifest.json").exists() or not any(_shows(folder, ids)):
+            continue
+        done.given_up.append(run_id)
+        if not dry_run:
+            shutil.rmtree(folder)
+    return done
+
+
+def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:
+    """The hashes of the stored texts of a run that show something of these rows, blocks included."""
+    found: list[pa.Array] = []
+    requests: list[pa.Array] = []
+    trimmed = run.stored("trimmed")
+    shown = trimmed.filter(_hit(trimmed, evidence_ids))
+    for declared in PERSISTED:
+        free = declared.names(free_text=True)
+        if "evidence_id" not in declared.columns or not (free or declared.name in _SHOWN):
+            continue
+        stored = run.stored(declared.name)
+        hit = _hit(stored, evidence_ids)
+        if declared.name == "citations":
+            hit = pc.or_(hit, _same_items(stored, shown))
+        rows = stored.filter(hit)
+        found += [flat(rows[name]) for name in free]
+        if declared.name in _SHOWN:
+            requests.append(flat(rows["request_id"]))
+    blocks = run.stored("blocks")
+    asked = pc.is_in(blocks["request_id"], value_set=pa.concat_arrays(requests))
+    found.append(flat(blocks["text"].filter(pc.and_(asked, blocks["block_ref"].is_valid()))))
+    wanted = pc.unique(pa.concat_arrays(found).drop_null())
+    return set(wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"]))).to_pylist())
 
 
 def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reason: str) -> int:
@@ -102,3 +181,34 @@ def _read_receipt(store: RunStore, line: Line) -> dict[str, Any]:
     if sha256_of(path) != line.body["receipt"]:
         raise VerificationError(f"Expected the receipt that LOG names, got a changed one - at {name}")
     return read_json(path)
+
+
+def _hit(table: pa.Table, evidence_ids: pa.Array) -> pa.Array:
+    """Which rows speak of one of these rows of evidence, alone or merged with others."""
+    hit = flat(pc.is_in(table["evidence_id"], value_set=evidence_ids))
+    if "merged_rows" not in table.column_names:
+        return hit
+    item, member = flattened(table["merged_rows"])
+    rows = pc.unique(pa.array(item).filter(pc.is_in(member, value_set=evidence_ids)))
+    return pc.or_(hit, pc.is_in(pa.array(range(table.num_rows), pa.int64()), value_set=rows.cast(pa.int64())))
+
+
+def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
+    """Which rows are of one of these items, by request and leading row."""
+    codes, wanted = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (table, items)))
+    return pa.array(np.isin(np.asarray(codes), np.asarray(wanted)))
+
+
+def _shows(folder: Path, evidence_ids: pa.Array) -> Iterator[bool]:
+    """For each finished part of an unfinished run, whether it shows something of these rows."""
+    for name in _SHOWN:
+        for path in sorted((folder / "tables" / name).glob("*.parquet")):
+            yield pc.any(_hit(read_parquet(path, stored_schema(TABLES[name])), evidence_ids)).as_py() or False
+
+
+def _sweep(store: RunStore, run: Run) -> None:
+    """Remove what a crash left of a part under a temporary name: it may hold the text."""
+    with locked(store.lock_of(run.run_id), "a run"):
+        for name in files_below(run.folder):
+            if Path(name).name.startswith(TEMPORARY):
+                (run.folder / name).unlink()

@@ -137,14 +137,16 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
     expected = {"manifest.json": logged[-1], "lineage.json": run.manifest["lineage_sha256"]}
     for table in run.manifest["tables"].values():
         expected |= {part["path"]: part["sha256"] for part in table["parts"]}
+    before = {path: expected[path] for path in rewritten if path in expected}
     expected |= rewritten
     for path, sha256 in expected.items():
         found.parts += 1
         file = run.folder / path
         if not file.exists():
             found.add("missing", path, "the manifest names it")
-        elif sha256_of(file) != sha256:
-            found.add("changed", path, "its SHA-256 is not the recorded one")
+        elif (got := sha256_of(file)) != sha256:
+            unfinished = "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
+            found.add("changed", path, unfinished if before.get(path) == got else "its SHA-256 is not the recorded one")
     for path in files_below(run.folder):
         if path not in expected:
             found.add("extra", path, "the manifest does not name it")

@@ -183,7 +183,7 @@ def _withheld(rows: Rows) -> list[str]:
     lost.sort(key=lambda d: (d["outcome"], d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
     lines = [f"--- not shown ({len(lost)}) ---"]
     for d in lost[:_WITHHELD_SHOWN]:
-        where = d["path"] or d["source_id"]
+        where = _line(d["path"] or d["source_id"])
         lines.append(f"- {d['outcome']} at {d['stage']}: {d['evidence_id']} {where} ({d['reason_code']})")
     if len(lost) > _WITHHELD_SHOWN:
         lines.append(f"- and {len(lost) - _WITHHELD_SHOWN} more in tables/decisions")

@@ -1,6 +1,6 @@
-"""Index or run the demo's shop in a process of its own, and kill it at the n-th touch of a file below a folder.
+"""Index, run or erase the demo's shop in a process of its own, and kill it at the n-th touch of a file below a folder.
 
-`python killed.py index|run FOLDER N` exits with 9 when killed; with N = -1 it finishes and prints how many touches
+`python killed.py index|run|erase FOLDER N` exits with 9 when killed; with N = -1 it finishes and prints how many touches
 there were. Touches are audit events of opening, renaming, removing, linking and making folders, so a kill falls between
 any two steps of a write, staging and rename included.
 """
@@ -50,6 +50,16 @@ def run(folder: Path) -> str:
     return summary.run_id
 
 
+def erase(folder: Path) -> int:
+    """Erase what the shop's work tree says, from the corpus and the run; the number of rows."""
+    from scoped_retrieval.pipeline.erasure import erase as erased
+    from scoped_retrieval.pipeline.settings import load_settings
+
+    flags = {"corpus": str(folder / "corpus"), "runs": str(folder / "runs"), "principal": "ana"}
+    settings = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
+    return erased(settings, source="workspace:work_tree", now=WHEN).rows
+
+
 def main(what: str, folder: Path, at: int) -> None:
     touches = 0
 
@@ -60,7 +70,7 @@ def main(what: str, folder: Path, at: int) -> None:
             if touches - 1 == at:
                 os._exit(9)
 
-    action = {"index": index, "run": run}[what]
+    action = {"index": index, "run": run, "erase": erase}[what]
     sys.addaudithook(watch)
     action(folder)
     print(touches)

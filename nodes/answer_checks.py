@@ -1,0 +1,179 @@
+"""An answer held against the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
+
+Reads `Shown` items (label, locator, visible text) and the text of an answer. Gives `answer_findings`.
+
+What one would otherwise get wrong: a finding says that the visible bytes do not carry something, not that it is false.
+What the model knows from elsewhere is exactly what this is meant to show (S0.100, S0.102). Evidence left unused is noted
+and is no defect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .answer_claims import PATH, Claims, Span, claims_of
+from .answer_facts import contradictions
+from .answer_values import values_in
+from .tables import ANSWER_FINDINGS, AnswerFindings
+
+__all__ = ["Shown", "answer_findings"]
+
+_ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
+_TRAILING = ".,;:!?"
+Finding = tuple[str, bool, str, str | None, str | None, int, int]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One item as the model saw it: its label, its locator and its visible text."""
+
+    label: str
+    locator: str
+    text: str
+    evidence_kind: str
+
+    @cached_property
+    def words(self) -> str:
+        """Locator and text with every run of white space as one space."""
+        return _spaced(f"{self.locator} {self.text}")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self.text.splitlines()]
+
+
+def answer_findings(items: Sequence[Shown], answer: str, frame: str = "") -> AnswerFindings:
+    """What is wrong with an answer, and what it leaves unused, by place in the answer.
+
+    `frame` is what else of the block carries values: dates and words on its fences.
+    """
+    claims = claims_of(answer)
+    by_label = {item.label: item for item in items}
+    found = [
+        *_citations(claims, by_label),
+        *_quotes(claims, by_label),
+        *_values(claims, items, frame),
+        *_facts(claims, items),
+        *_actions(claims, by_label),
+        *_unused(claims, by_label),
+    ]
+    rows = [
+        {
+            "finding": name, "wrong": wrong, "subject": subject, "label": label, "expected": expected,
+            "line": 0 if start == end else answer.count("\n", 0, start) + 1,
+            "byte_start": len(answer[:start].encode()), "byte_end": len(answer[:end].encode()),
+        }
+        for name, wrong, subject, label, expected, start, end in dict.fromkeys(found)
+    ]  # fmt: skip
+    rows.sort(key=lambda row: tuple(row[name] for name in ANSWER_FINDINGS.order))
+    return ANSWER_FINDINGS.from_rows(rows) if rows else ANSWER_FINDINGS.empty()
+
+
+def _citations(claims: Claims, items: Collection[str]) -> Iterator[Finding]:
+    for cited in claims.citations:
+        if cited.text not in items:
+            yield "unknown_citation", True, cited.text, cited.text, None, cited.start, cited.end
+
+
+def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+    """Quotes that stand in no visible text, or not in one of those cited beside them."""
+    for quote in claims.quotes:
+        holders = [label for label, item in items.items() if _stands(quote, item)]
+        cited = [label for label in quote.labels if label in items]
+        label = cited[0] if cited else None
+        if not holders:
+            yield "changed_quote", True, quote.text, label, None, quote.start, quote.end
+        elif cited and not set(holders) & set(cited):
+            yield "misattributed_quote", True, quote.text, label, holders[0], quote.start, quote.end
+
+
+def _stands(quote: Span, item: Shown) -> bool:
+    """Whether an item shows a quote: code line by line under one indentation, words in order around ellipses."""
+    if quote.code:
+        return _has_lines([line.rstrip() for line in quote.text.splitlines()], item.lines)
+    place = 0
+    for part in filter(None, _ELLIPSIS.split(_spaced(quote.text))):
+        options = (item.words.find(part, place), item.words.find(part.rstrip(_TRAILING), place))
+        place = next((at + 1 for at in options if at >= 0), 0)
+        if not place:
+            return False
+    return True
+
+
+def _has_lines(wanted: list[str], lines: list[str]) -> bool:
+    while wanted and not wanted[0]:
+        wanted = wanted[1:]
+    while wanted and not wanted[-1]:
+        wanted = wanted[:-1]
+    for start in range(len(lines) - len(wanted) + 1):
+        same = lines[start : start + len(wanted)]
+        if _dedented(same) == _dedented(wanted):
+            return True
+    # One line may be a part of a longer one.
+    return len(wanted) == 1 and any(wanted[0].strip() in line for line in lines)
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
+    return [line[indent:] for line in lines]
+
+
+def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Finding]:
+    texts = [frame, *(f"{item.locator}\n{item.text}" for item in items)]
+    known = {(value.kind, value.canonical) for text in texts for value in values_in(text)}
+    whole = "\n".join(texts).lower()
+    for value, sentence in claims.values:
+        if (value.kind, value.canonical) in known or (value.kind == "id" and value.canonical in whole):
+            continue
+        subject = sentence.text[value.start - sentence.start : value.end - sentence.start]
+        yield "unsupported_value", True, subject, None, None, value.start, value.end
+
+
+def _facts(claims: Claims, items: Sequence[Shown]) -> Iterator[Finding]:
+    records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
+    for sentence in claims.sentences:
+        for label, place, expected in contradictions(sentence, records):
+            start, end = place
+            subject = sentence.text[start - sentence.start : end - sentence.start]
+            yield "contradicted_fact", True, subject, label, expected, start, end
+
+
+def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+    """Actions on what no cited item names. The evidence cited anywhere in the answer counts."""
+    cited = [items[label] for label in dict.fromkeys(c.text for c in claims.citations) if label in items]
+    for action in claims.actions:
+        names = _commanded(action.text) if action.code else [_target(action.text)]
+        if not any(_spaced(action.text) in item.words for item in cited) and not all(
+            any(_names(item, name) for item in cited) for name in names
+        ):
+            yield "unfounded_action", True, action.text, None, None, action.start, action.end
+
+
+def _target(name: str) -> str:
+    """A path as the evidence would name it; of a symbol its last part."""
+    name = name.removeprefix("./").removesuffix("()")
+    return name if PATH.fullmatch(name) else re.split(r"\.|::|#", name)[-1]
+
+
+def _commanded(command: str) -> list[str]:
+    """What a command must find in the evidence: its program, and every file that it names."""
+    words = [word for word in command.split() if word not in {"sudo", "env"} and not re.fullmatch(r"\w+=.*", word)]
+    return words[:1] + [word for word in words[1:] if "/" in word or re.fullmatch(r"[\w-]+\.\w{1,5}", word)]
+
+
+def _names(item: Shown, name: str) -> bool:
+    return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.words))
+
+
+def _unused(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+    cited = {span.text for span in claims.citations}
+    for label in items:
+        if label not in cited:
+            yield "unused_evidence", False, label, label, None, 0, 0
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())

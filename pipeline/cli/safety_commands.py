@@ -1,0 +1,116 @@
+"""`verify-answer`, `erase`, `leak-test`: an answer against what it was given, texts removed, a corpus probed for leaks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, RunsFlag, settings_of
+from .output import EXIT, emit
+
+__all__ = ["register"]
+
+Texts = list[str] | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("verify-answer")(verify_answer)
+    app.command()(erase)
+    app.command("leak-test")(leak_test)
+
+
+def verify_answer(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot that the answer was given.")],
+    answer: Annotated[Path, typer.Argument(metavar="ANSWER_FILE", help="The answer as text; - reads standard input.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions."""
+    from ..service import answer_report
+
+    report = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
+    emit(report.as_dict(), as_json=as_json, text=report.text())
+    if report.status == "erased":
+        return EXIT["erased"]
+    return EXIT["ok"] if report.ok else EXIT["differs"]
+
+
+def erase(
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Rows of this source, by its whole id.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="USER", help="Rows that belong to this user.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="P", help="Rows that belong to this project.")] = None,
+    evidence: Annotated[Texts, typer.Option(metavar="ID", help="This row, by its evidence id; repeatable.")] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; stands in the receipts.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go; write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it: nothing brings the text back.")] = False,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Erase evidence from a corpus and its runs for good; of several selectors, rows that all of them name."""
+    from ...nodes.errors import InputError
+    from ..erasure import erase as erased
+
+    if not (dry_run or yes):
+        hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
+        raise InputError.expected("--yes or --dry-run", "neither", "erase", hint=hint)
+    done = erased(
+        settings_of(corpus=corpus, runs=runs, grants=grants),
+        source=source,
+        user=user,
+        project=project,
+        evidence=evidence or (),
+        reason=reason,
+        dry_run=dry_run,
+    )
+    emit(done.as_dict(), as_json=as_json, text=done.text())
+    return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
+
+
+def leak_test(
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="P", help="Only this project; default: all.")] = None,
+    tenants: Annotated[int | None, typer.Option(min=1, help="At most this many principals in projects.")] = None,
+    probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, made of rows of theirs.")] = 4,
+    requests: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ask these instead: JSONL, JSON, Parquet or CSV.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Plant rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
+    from ..leaktest import leak_test as tested
+    from ..request_files import read_requests
+
+    report = tested(
+        settings_of(corpus=corpus, grants=grants, lanes=lanes),
+        principal=principal,
+        project=project,
+        tenants=tenants,
+        probes=probes,
+        requests=[dict(row) for row in read_requests(requests) if isinstance(row, Mapping)] if requests else None,
+    )
+    emit(report.as_dict(), as_json=as_json, text=report.text())
+    return EXIT["ok"] if report.ok else EXIT["differs"]
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file in UTF-8, or of standard input for `-`."""
+    from ...nodes.errors import InputError
+
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.expanduser().read_bytes()
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at ANSWER_FILE {file}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"Expected text in UTF-8, got another encoding - at ANSWER_FILE {file}") from error

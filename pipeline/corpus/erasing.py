@@ -1,0 +1,125 @@
+"""Rows taken out of a corpus for good: out of the current generation, and out of every pack on disk.
+
+A pack is immutable, so one that holds an erased row goes whole: what else of it is still current is written again
+elsewhere, and every generation that needs it is forgotten. Packs that no manifest names, which crashed writers left, go,
+too. Every step may be repeated, and what a broken-off erasure left is found again by the ids in its receipt.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.errors import StoreError
+from .changes import CHANGES
+from .durable import remove_leftovers, sync_folder
+from .generation import Generation
+from .incoming import Incoming
+from .publishing import Next
+from .stored import Stored
+
+_READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows are meant: all of what is named, of the projects in `audited` and of what `principal` owns."""
+
+    principal: str
+    audited: frozenset[str]
+    source: str | None = None
+    user: str | None = None
+    project: str | None = None
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> dict[str, object]:
+        """What was asked for, as it stands in a receipt."""
+        chosen = {"source": self.source, "user": self.user, "project": self.project, "evidence": list(self.evidence)}
+        return {name: value for name, value in chosen.items() if value}
+
+    def of(self, rows: pa.Table) -> NDArray[np.bool_]:
+        """Whether each row is meant, and one that the principal may erase."""
+        chosen = np.ones(rows.num_rows, dtype=bool)
+        for column, value in (("source_id", self.source), ("owner_user", self.user), ("owner_project", self.project)):
+            if value is not None:
+                chosen &= _truth(pc.equal(rows[column], value))
+        if self.evidence:
+            chosen &= _among(rows["evidence_id"], self.evidence)
+        own = _truth(pc.equal(rows["owner_user"], self.principal))
+        return chosen & (own | _among(rows["owner_project"], self.audited))
+
+
+def rows_on_disk(path: Path) -> dict[str, pa.Table]:
+    """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
+
+    Raises:
+        StoreError: a pack cannot be read, so that nobody can say what it holds.
+    """
+    found = {}
+    for folder in sorted((path / "packs").iterdir()):
+        file = folder / "evidence.arrow"
+        if folder.name.startswith(".") or not file.exists():
+            continue
+        try:
+            with pa.memory_map(str(file)) as source:
+                found[folder.name] = pa.ipc.open_file(source).read_all().select(_READ)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StoreError(f"Expected an Arrow file, got a damaged one - at {file}") from error
+    return found
+
+
+def packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
+    """The packs that hold one of these rows."""
+    return {pack for pack, table in rows.items() if _among(table["evidence_id"], ids).any()}
+
+
+def without_rows(base: Generation, packs: Collection[str], ids: Collection[str], now: datetime) -> Generation:
+    """The generation after `base` without these rows and without these packs; `base` if it uses none of them."""
+    old = Stored.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
+    dropped = np.flatnonzero(_among(old.evidence["evidence_id"], ids))
+    lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
+    none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
+    unchanged = CHANGES.empty_table().drop(["segment_id"])
+    next_ = Next(base, old, set(range(len(old.segments))), dropped, unchanged, set(), None)
+    return next_.write(none, now, added=-lost)
+
+
+def forget_packs(path: Path, packs: Collection[str]) -> int:
+    """Remove packs, the generations that need one, and packs that no generation needs; how many generations went."""
+    used: set[str] = set()
+    forgotten = 0
+    for file in sorted((path / "generations").glob("*.json")):
+        try:
+            needed = set(json.loads(file.read_bytes())["packs"])
+        except (OSError, ValueError, KeyError):
+            continue  # nobody can open it: its packs count as unused
+        if needed.isdisjoint(packs):
+            used |= needed
+        else:
+            file.unlink()
+            forgotten += 1
+    for folder in sorted((path / "packs").iterdir()):
+        if folder.name not in used:
+            shutil.rmtree(folder)
+    for folder in (path, path / "generations", path / "packs"):
+        remove_leftovers(folder)
+        sync_folder(folder)
+    return forgotten
+
+
+def _truth(flags: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return pc.fill_null(flags, False).to_numpy()
+
+
+def _among(values: pa.ChunkedArray, wanted: Collection[str]) -> NDArray[np.bool_]:
+    return pc.is_in(values, value_set=pa.array(sorted(wanted), pa.string())).to_numpy()

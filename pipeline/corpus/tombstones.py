@@ -1,0 +1,105 @@
+"""What was erased from a corpus, without a word of it: receipts, and the keys by which a publication keeps rows out.
+
+    ERASED.json     {"receipts": [{"at", "by", "reason", "selection", "rows", "evidence_ids", "keys", "finished"}]}
+
+A key is a digest over owner, source and text, so the same text of the same source stays out wherever in that source it
+comes back, and says nothing to whoever does not have the text. A receipt is written before anything is removed and
+marked as finished after everything was: an erasure that a crash broke off is known by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.errors import StoreError
+from .durable import write_atomic
+from .incoming import Incoming
+from .parts import moved
+
+FILE = "ERASED.json"
+_KEYED = ("owner_project", "owner_user", "source_id", "text_sha256")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One erasure: when, who, why, what was selected and which rows those were."""
+
+    at: str
+    by: str
+    reason: str
+    selection: dict[str, Any]
+    evidence_ids: tuple[str, ...]
+    keys: tuple[str, ...]
+    finished: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of evidence."""
+        return len(self.evidence_ids)
+
+
+def tombstone_keys(evidence: pa.Table) -> pa.Array:
+    """The key of each row, 32 hex digits."""
+    columns = (evidence[name].to_pylist() for name in _KEYED)
+    keys = (hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32] for row in zip(*columns, strict=True))
+    return pa.array(keys, pa.string())
+
+
+def receipts(path: Path) -> tuple[Receipt, ...]:
+    """The receipts of the corpus at `path`, oldest first.
+
+    Raises:
+        StoreError: the file is damaged; nothing may be published past it.
+    """
+    try:
+        stored = json.loads((path / FILE).read_bytes())["receipts"]
+        return tuple(
+            Receipt(**row | {"evidence_ids": tuple(row["evidence_ids"]), "keys": tuple(row["keys"])}) for row in stored
+        )
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"Expected receipts of erasures, got a damaged file - at {path / FILE}") from error
+
+
+def write_receipt(path: Path, receipt: Receipt) -> None:
+    """Add a receipt; the caller holds the lock of the corpus."""
+    _write(path, (*receipts(path), receipt))
+
+
+def finish_receipts(path: Path) -> None:
+    """Mark every receipt as finished; the caller holds the lock of the corpus."""
+    known = receipts(path)
+    if not all(receipt.finished for receipt in known):
+        _write(path, [replace(receipt, finished=True) for receipt in known])
+
+
+def kept_out(path: Path, new: Incoming) -> tuple[Incoming, int]:
+    """An import without the rows that were erased before, and how many those are."""
+    erased: set[str] = set().union(*(receipt.keys for receipt in receipts(path)))
+    if not erased or not new.evidence.num_rows:
+        return new, 0
+    keep = ~_among(tombstone_keys(new.evidence), erased)
+    if keep.all():
+        return new, 0
+    placements = moved(new.placements, np.where(keep, np.cumsum(keep) - 1, -1))
+    placements = placements.filter(pc.greater_equal(placements["row"], 0)).combine_chunks()
+    return Incoming(new.evidence.filter(pa.array(keep)).combine_chunks(), placements), int(np.count_nonzero(~keep))
+
+
+def _among(values: pa.Array, wanted: Collection[str]) -> NDArray[np.bool_]:
+    return pc.is_in(values, value_set=pa.array(sorted(wanted), pa.string())).to_numpy(zero_copy_only=False)
+
+
+def _write(path: Path, all_: Sequence[Receipt]) -> None:
+    write_atomic(path / FILE, json.dumps({"receipts": [asdict(receipt) for receipt in all_]}).encode())

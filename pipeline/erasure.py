@@ -1,0 +1,101 @@
+"""Erasure: rows of evidence taken out of a corpus and out of every run that showed them.
+
+    done = erase(settings, source="memory:ana", dry_run=True)
+
+Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt, current generation, older
+generations and packs, runs, end of the receipt; after a crash anywhere, asking for the same again does the rest. What one
+would otherwise get wrong: a row may be erased by whoever owns it or audits its project, and for everybody else it reads
+like one that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ..nodes.errors import AccessError, InputError
+from .access import grants_in_force
+from .corpus import Corpus, Selection
+from .grants import load_grants
+from .runs import RunsErased, RunStore, erase_evidence
+from .settings import Settings
+
+__all__ = ["Erasure", "erase"]
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What an erasure did, or with `dry_run` would do: counts and ids, no text."""
+
+    dry_run: bool
+    rows: int
+    generations: int
+    generation: str
+    runs: RunsErased = field(default_factory=RunsErased)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "dry_run": self.dry_run,
+            "rows": self.rows,
+            "generations_forgotten": self.generations,
+            "generation": self.generation,
+            "runs": self.runs.runs,
+            "texts": self.runs.texts,
+            "runs_given_up": self.runs.given_up,
+            "runs_unreadable": self.runs.unreadable,
+        }
+
+    def text(self) -> str:
+        """The same for people."""
+        verb = "would erase" if self.dry_run else "erased"
+        lines = [f"{verb}: {self.rows} rows of evidence, {self.runs.texts} texts in {len(self.runs.runs)} runs"]
+        if not self.dry_run:
+            lines.append(f"forgotten: {self.generations} generations that held them; current: {self.generation}")
+        lines += [f"{'would give' if self.dry_run else 'gave'} up: {run}, unfinished" for run in self.runs.given_up]
+        lines += [f"cannot be read, so nobody knows what it holds: {run}" for run in self.runs.unreadable]
+        return "\n".join(lines) + "\n"
+
+
+def erase(
+    settings: Settings,
+    *,
+    source: str | None = None,
+    user: str | None = None,
+    project: str | None = None,
+    evidence: Sequence[str] = (),
+    reason: str = "",
+    dry_run: bool = False,
+    now: datetime | None = None,
+) -> Erasure:
+    """Erase the rows that all of the given selectors name, from corpus and runs of the settings.
+
+    Raises:
+        InputError: nothing was selected by name.
+        AccessError: there is no such row that the principal may erase; absent and foreign read alike.
+        BusyError: another process writes the corpus or one of the runs.
+    """
+    if not (source or user or project or evidence):
+        raise InputError.expected("a source, user, project or evidence id", "none", "erase")
+    table = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
+    audited = frozenset(table.filter(table["audit"])["project"].to_pylist())
+    selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
+    corpus = Corpus.open(settings["corpus"])
+    ids = corpus.selected(selection)
+    if not ids:
+        named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
+        raise AccessError(
+            f"Expected evidence that you may erase, got none - at {named}",
+            hint="you may erase what you own, and with an `audit` grant what its project holds.",
+        )
+    store = RunStore(settings["runs"], create=False) if settings["runs"].is_dir() else None
+    if dry_run:
+        found = erase_evidence(store, ids, reason=reason, dry_run=True) if store else RunsErased()
+        return Erasure(True, len(ids), 0, corpus.generation, found)
+    ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
+    runs = erase_evidence(store, ids, reason=reason) if store else RunsErased()
+    if not runs.unreadable:
+        corpus.finish_erasure()
+    return Erasure(False, len(ids), generations, corpus.generation, runs)

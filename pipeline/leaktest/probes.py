@@ -1,0 +1,82 @@
+"""Probes: what a tenant asks while canaries come and go.
+
+Reads rows of the tenant's projects, or requests that the user gives. Gives request fields, no ids. Some probes leave a
+lane so few rows that one canary too many would push an answer out; one asks for canaries by their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.vocabulary import PURPOSES
+
+__all__ = ["Probe", "derived", "given", "naming"]
+
+_WORD = re.compile(r"[^\W\d_]{3,20}")
+_WORDS = 8
+"""Words of a row that make a question."""
+_TIGHT = {"lane_k": 2, "max_items": 3}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A request, and whether it may say what is forbidden: then its echo in the answer is none."""
+
+    name: str
+    fields: dict[str, Any]
+    names_canaries: bool = False
+
+
+def derived(evidence: pa.Table, project: str, count: int, as_of: datetime, seed: str) -> list[Probe]:
+    """Questions made of words of up to `count` rows, with their symbols and paths as anchors."""
+    ids = evidence["evidence_id"].to_pylist()
+    order = sorted(range(len(ids)), key=lambda row: hashlib.sha256(f"{seed}{ids[row]}".encode()).digest())
+    probes = []
+    for row in order:
+        text, path, symbols = (evidence[name][row].as_py() for name in ("text", "path", "symbols"))
+        words = list(dict.fromkeys(_WORD.findall(text[:4000])))[:_WORDS]
+        if not words:
+            continue
+        number = len(probes)
+        fields: dict[str, Any] = {
+            "question": " ".join(words),
+            "project": project,
+            "purpose": PURPOSES.values[number % len(PURPOSES.values)],
+            "time": {"as_of": as_of.isoformat()},
+            "anchors": {"symbols": (symbols or [])[:2] or None, "current_files": [path] if path else None},
+        }
+        if number % 2:
+            fields["budget"] = _TIGHT
+        probes.append(Probe(f"row {number + 1}", fields))
+        if len(probes) == count:
+            break
+    return probes
+
+
+def given(rows: Sequence[dict[str, Any]], project: str, as_of: datetime) -> list[Probe]:
+    """The user's own requests for this project, asked at the instant of the test."""
+    mine = [row for row in rows if row.get("project") in (None, project)]
+    own = [{k: v for k, v in row.items() if k not in ("request_id", "requestId", "as_of", "asOf")} for row in mine]
+    return [
+        Probe(f"request {number}", row | {"project": project, "time": {**(row.get("time") or {}), "as_of": as_of.isoformat()}})
+        for number, row in enumerate(own, start=1)
+    ]  # fmt: skip
+
+
+def naming(tokens: Sequence[str], ids: Sequence[str], project: str, as_of: datetime) -> Probe:
+    """A request that asks for canaries by word, symbol, path and id."""
+    fields = {
+        "question": " ".join([*tokens[:6], *ids[:2]]),
+        "project": project,
+        "purpose": "explain-code",
+        "time": {"as_of": as_of.isoformat()},
+        "anchors": {"symbols": [*tokens[:4]], "current_files": [f"{token}.md" for token in tokens[:3]]},
+    }
+    return Probe("canaries by name", fields, names_canaries=True)

@@ -1,0 +1,144 @@
+"""An answer against what its model was shown: each kind of finding, and that a faithful answer has none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.answer_checks import Shown, answer_findings
+from scoped_retrieval.nodes.answer_claims import claims_of
+from scoped_retrieval.nodes.answer_values import values_in
+from scoped_retrieval.nodes.tables import ANSWER_FINDINGS
+
+CODE = "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n"
+ITEMS = [
+    Shown("rule#1", "docs/roles.md#3 (Roles)", "There is no default role since 2026-04-14. The limit is 1,000 tokens.", "rule"),
+    Shown("code#2", "src/auth/session.ts#8 (createSession)", CODE, "code"),
+    Shown("test-log#3", "logs/vitest.log#1", "npx vitest tests/auth/session.test.ts\nFAIL expected role admin (DEL-12345)", "test-log"),
+    Shown("structured-fact#4", "widgets/refunds", "widget: refunds\nrefresh: every 60 seconds\nowner: support\ndue: 2026-07-01", "structured-fact"),
+]  # fmt: skip
+FAITHFUL = """There is "no default role" since 14 April 2026 [rule#1]; the limit is 1000 tokens [rule#1].
+
+```ts
+  return { role: user.role };
+```
+
+The session is made there [code#2]. DEL-12345 failed [test-log#3]. The owner is support [structured-fact#4].
+Change `createSession` in `src/auth/session.ts` [code#2] and run `npx vitest tests/auth/session.test.ts` [test-log#3].
+"""
+
+
+def found(answer: str, items: list[Shown] = ITEMS) -> list[tuple[str, str]]:
+    """Findings that are wrong, as (kind, subject)."""
+    table = ANSWER_FINDINGS.check(answer_findings(items, answer))
+    return [(row["finding"], row["subject"]) for row in table.to_pylist() if row["wrong"]]
+
+
+def test_a_faithful_answer_has_no_finding() -> None:
+    assert answer_findings(ITEMS, FAITHFUL).to_pylist() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "finding"),
+    [
+        ("It is so [rule#7].", ("unknown_citation", "rule#7")),
+        ("It is so [memo#1].", ("unknown_citation", "memo#1")),
+        ("It says \"there is a default role\" [rule#1].", ("changed_quote", "there is a default role")),
+        ("It says \u201cno default roles\u201d [rule#1].", ("changed_quote", "no default roles")),
+        ("It says \"no default role\" [code#2].", ("misattributed_quote", "no default role")),
+        ("> There never was a default role.\n> [rule#1]\n", ("changed_quote", "There never was a default role.")),
+        ("[code#2]:\n```ts\n  return { role: 'admin' };\n```\n", ("changed_quote", "  return { role: 'admin' };\n")),
+        ("[code#2]\n```diff\n--- a/src/auth/session.ts\n-  return { role: 'x' };\n+  return 1;\n```\n",
+         ("changed_quote", "  return { role: 'x' };")),
+        ("The limit is 2,000 tokens [rule#1].", ("unsupported_value", "2,000")),
+        ("It changed on 15 April 2026 [rule#1].", ("unsupported_value", "15 April 2026")),
+        ("See DEL-54321 [rule#1].", ("unsupported_value", "DEL-54321")),
+        ("The owner is billing [structured-fact#4].", ("contradicted_fact", "billing")),
+        ("The due date is 2026-04-14 [structured-fact#4].", ("contradicted_fact", "2026-04-14")),
+        ("Its refresh is every 1,000 seconds.", ("contradicted_fact", "1,000")),
+        ("Delete `src/auth/roles.ts` [code#2].", ("unfounded_action", "src/auth/roles.ts")),
+        ("Rename `dropSession()` [code#2].", ("unfounded_action", "dropSession()")),
+        ("Run `rm -rf build` [test-log#3].", ("unfounded_action", "rm -rf build")),
+        ("[test-log#3]\n```sh\nnpm publish\n```\n", ("unfounded_action", "npm publish")),
+        ("Change `createSession` [rule#1].", ("unfounded_action", "createSession")),
+    ],
+)  # fmt: skip
+def test_each_kind_of_finding(answer: str, finding: tuple[str, str]) -> None:
+    assert found(answer) == [finding]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'It says "There is no default role ... The limit is 1,000 tokens" [rule#1].',
+        "> There is no default role since 2026-04-14.\n> \u2014 [rule#1]\n",
+        "[code#2]\n```diff\n--- a/src/auth/session.ts\n+++ b/src/auth/session.ts\n-  return { role: user.role };\n+  return { role: user.role, since: 5 };\n```\n",
+        "Add `retryCount` to `src/auth/session.ts` [code#2].",
+        "1. First, read it [rule#1].\n2. Then change `session.ts` [code#2].",
+        "The refresh is every 60 seconds [structured-fact#4].",
+        "The owner was not told [structured-fact#4].",
+        "See line 8 [code#2].",
+        "It takes 1000.0 tokens [rule#1].",
+    ],
+)
+def test_what_the_evidence_carries_is_no_finding(answer: str) -> None:
+    assert found(answer) == []
+
+
+def test_unused_evidence_is_noted_and_not_wrong() -> None:
+    rows = answer_findings(ITEMS, "There is no default role [rule#1].").to_pylist()
+    assert [(r["finding"], r["label"], r["wrong"], r["line"]) for r in rows] == [
+        ("unused_evidence", label, False, 0) for label in ("code#2", "structured-fact#4", "test-log#3")
+    ]
+
+
+def test_two_records_with_one_key_are_told_apart_by_what_the_sentence_names() -> None:
+    twin = Shown("structured-fact#5", "widgets/orders", "widget: orders\nowner: sales", "structured-fact")
+    assert found("The refunds owner is sales.", [*ITEMS, twin]) == [("contradicted_fact", "sales")]
+    assert found("The orders owner is sales.", [*ITEMS, twin]) == []
+    assert found("The owner is sales.", [*ITEMS, twin]) == []
+
+
+def test_a_finding_names_line_and_bytes_of_the_answer() -> None:
+    answer = "Größe \u2713\nThe limit is 77 [rule#1].\n"
+    (row,) = [r for r in answer_findings(ITEMS, answer).to_pylist() if r["wrong"]]
+    assert row["line"] == 2
+    assert answer.encode()[row["byte_start"] : row["byte_end"]] == b"77"
+
+
+def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
+    assert found("It is 5 [doc#1].", []) == [("unsupported_value", "5"), ("unknown_citation", "doc#1")]
+    assert answer_findings([], "").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,000 and 1000.50", [("number", "1000"), ("number", "1000.5")]),
+        ("May 20, 2026 = 20 May 2026 = 2026-05-20T08:15:00Z", [("date", "2026-05-20")] * 3 + [("time", "08:15")]),
+        ("v1.2.3, 1.2.3", [("id", "1.2.3")] * 2),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", [("id", "01arz3ndektsv4rrffq69g5fav")]),
+        ("5d1f0c6e DEL-12345 x86", [("id", "5d1f0c6e"), ("id", "del-12345")]),
+        ("\u20ac5 -3 10-12 31 June 2026", [("number", "5"), ("number", "-3"), ("number", "10"), ("number", "12")]),
+    ],
+)  # fmt: skip
+def test_values_have_one_canonical_form(text: str, values: list[tuple[str, str]]) -> None:
+    assert [(v.kind, v.canonical) for v in values_in(text)] == values
+
+
+PIECES = [*'ab1.,[]#"`>\n -/', "```", "doc#1", "[rule#1]", "\u201c", "run ", "\u00e9", "a/b.py"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_every_claim_lies_where_it_says(answer: str) -> None:
+    claims = claims_of(answer)
+    for span in [*claims.citations, *claims.actions]:
+        assert answer[span.start : span.end] == span.text
+    for row in answer_findings(ITEMS, answer).to_pylist():
+        answer.encode()[row["byte_start"] : row["byte_end"]].decode()
+
+
+def test_a_text_quoted_from_an_item_is_no_finding() -> None:
+    for item in ITEMS:
+        for line in item.text.splitlines():
+            assert "changed_quote" not in [kind for kind, _ in found(f"It says \u201c{line}\u201d [{item.label}].")]

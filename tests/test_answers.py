@@ -1,0 +1,83 @@
+"""`verify-answer` from a run alone: exit codes, JSON, erased snapshots and whose snapshot it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from scoped_retrieval.pipeline.answers import verify_answer
+from scoped_retrieval.pipeline.runs import RunStore
+
+
+@pytest.fixture(name="snapshot")
+def snapshot_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """A snapshot of the shop, whose corpus is gone."""
+    _, snapshot = ask(capsys=capsys)
+    shutil.rmtree(shop / ".scoped-retrieval" / "corpus" / "packs")
+    return snapshot
+
+
+def cited(snapshot: str, path: str) -> str:
+    found = RunStore(".scoped-retrieval/runs").open(snapshot).table("citations", texts=True).to_pylist()
+    return next(c["label"] for c in found if c["path"] == path)
+
+
+def answered(text: str, snapshot: str, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    Path("answer.md").write_text(text, encoding="utf-8")
+    return run("verify-answer", snapshot, "answer.md", *args, capsys=capsys)
+
+
+def test_a_faithful_answer_exits_0_and_a_wrong_one_5(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    label = cited(snapshot, "docs/roles.md")
+    code, out, _ = answered(f'"There is no default role." [{label}]\n', snapshot, capsys)
+    assert (code, out.splitlines()[-1]) == (0, f"0 wrong, {len(out.splitlines()) - 1} noted")
+    code, out, _ = answered(f'"There is a default role." [{label}] since 2019\n', snapshot, capsys)
+    assert code == 5
+    assert out.splitlines()[:2] == [
+        f"line 1: quotes what no visible text says: There is a default role. [{label}]",
+        "line 1: gives a value that no visible text has: 2019",
+    ]
+
+
+def test_json_has_every_finding(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answered("As in [doc#99].", snapshot, capsys, "--json")
+    found = json.loads(out)
+    assert (code, found["ok"], found["wrong"], found["status"]) == (5, False, 1, "ok")
+    wrong = [row for row in found["findings"] if row["wrong"]]
+    assert [(row["finding"], row["label"], row["line"]) for row in wrong] == [("unknown_citation", "doc#99", 1)]
+
+
+def test_an_answer_to_another_principals_snapshot_is_refused(
+    snapshot: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    code, out, err = answered("x", snapshot, capsys)
+    assert (code, out) == (3, "")
+    assert "Expected a snapshot that you may read" in err
+
+
+def test_what_is_no_text_is_an_input_error(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("answer.md").write_bytes(b"\xff\xfe\x00")
+    assert run("verify-answer", snapshot, "answer.md", capsys=capsys)[0] == 2
+    code, _, err = run("verify-answer", snapshot, "none.md", capsys=capsys)
+    assert (code, "ANSWER_FILE none.md" in err) == (2, True)
+
+
+def test_an_erased_snapshot_cannot_be_judged(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, snapshot = ask(capsys=capsys)
+    code, out, _ = run("erase", "--project", "shop", "--yes", capsys=capsys)
+    assert code == 0, out
+    code, out, _ = answered("There is no default role.", snapshot, capsys)
+    assert (code, out.splitlines()[-1]) == (6, "cannot tell: texts of this snapshot were erased")
+    assert run("replay", snapshot, capsys=capsys)[0] == 6
+    assert verify_answer(RunStore(".scoped-retrieval/runs"), snapshot, "").status == "erased"
+
+
+def test_erase_asks_for_yes_or_counts(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("erase", "--project", "shop", capsys=capsys)
+    assert (code, "Expected --yes or --dry-run, got 'neither' - at erase" in err) == (2, True)
+    code, out, _ = run("erase", "--project", "shop", "--dry-run", "--json", capsys=capsys)
+    assert (code, json.loads(out)["dry_run"], json.loads(out)["rows"] > 0) == (0, True, True)

@@ -1,0 +1,263 @@
+"""Erasure: no byte of corpus or runs holds the text any more, a receipt says so, and it does not come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from scoped_retrieval.nodes.errors import AccessError, InputError
+from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.erasure import Erasure, erase
+from scoped_retrieval.pipeline.runs import RunStore, live, log, replay, verify
+from scoped_retrieval.pipeline.runs import erasure as runs_erasure
+from scoped_retrieval.pipeline.runs import store as runs_store
+from scoped_retrieval.pipeline.runs.live_files import read_live
+from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.sources.importing import normalise
+from small_corpus import NOON, Story, row
+from stand_in_encoder import WordsByTheirStart
+
+CANARY = "zebrafink quartermaster"
+GONE = f"The login token of the {CANARY} is kept in a drawer."
+MORE = f"The {CANARY} resets the login on Mondays."
+KEPT = "The login token expires after ten minutes."
+GRANTS = {"principals": {"ana": {"projects": ["shop"], "audit": True}, "bo": {"projects": ["shop"]}}}
+
+
+def told(folder: Path, **how: Any) -> Story:
+    """Three publications of three sources in `shop`, one of them bo's own."""
+    story = Story(
+        folder, row("doc", "docs/old.md", GONE), row("doc", "docs/keep.md", KEPT, source_id="doc:other"), **how
+    )
+    story.tell(row("doc", "docs/new.md", MORE))
+    story.tell(
+        row("memory", "m/1", f"bo recalls the {CANARY}", source_id="memory:bo", owner_user="bo", lifecycle="verified")
+    )
+    (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
+    return story
+
+
+def settings(folder: Path, principal: str = "ana") -> Settings:
+    flags = {
+        "corpus": folder / "corpus",
+        "runs": folder / "runs",
+        "grants": folder / "grants.yaml",
+        "principal": principal,
+    }
+    return load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
+
+
+def asked(story: Story, *, batch: bool) -> str:
+    """The id of a snapshot that shows the rows of every source."""
+    question = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"}
+    with story.open(runs=story.folder / "runs") as retriever:
+        if not batch:
+            found = retriever.retrieve(question)
+            assert CANARY in found.block and KEPT in found.block
+            retriever.close(compacted=False)
+            return found.snapshot_id or ""
+        summary = retriever.run([question])
+    return RunStore(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"][0].as_py()
+
+
+def holding(folder: Path, text: str = CANARY) -> list[str]:
+    """Files below a folder with these bytes, in any encoding that a file here is written in."""
+    return [
+        str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file() and text in readable(path)
+    ]
+
+
+def readable(path: Path) -> str:
+    """The bytes of a file, those of compressed columns unpacked."""
+    data = path.read_bytes().decode("utf-8", "replace")
+    if path.suffix == ".parquet":
+        return data + str(pq.read_table(path).to_pylist())
+    if path.parent.name == "live":
+        return data + "".join(str(table.to_pylist()) for table in read_live(path).values())
+    return data
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+@pytest.mark.parametrize("encoder", [None, WordsByTheirStart()], ids=["lexical", "vectors"])
+def test_no_byte_holds_an_erased_source(tmp_path: Path, batch: bool, encoder: Any) -> None:
+    story = told(tmp_path, encoder=encoder)
+    snapshot = asked(story, batch=batch)
+    assert {Path(name).parts[0] for name in holding(tmp_path)} == {"corpus", "runs"}
+    done = erase(settings(tmp_path), source="doc:story", reason="asked by its owner")
+    done = erase(settings(tmp_path), source="memory:bo")
+    assert holding(tmp_path) == []
+    assert done.runs.given_up == done.runs.unreadable == []
+    store = RunStore(tmp_path / "runs")
+    report = verify(store, snapshot)
+    assert (report.status, report.problems) == ("erased", ())
+    assert (replay(store, snapshot).status, replay(store, snapshot).block) == ("erased", None)
+    corpus = Corpus.open(tmp_path / "corpus")
+    assert corpus.verify() == []
+    assert corpus.frame().evidence["text"].to_pylist() == [KEPT]
+    assert story.ask("who keeps the login token?").citations[0]["path"] == "docs/keep.md"
+
+
+def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    erase(settings(tmp_path), source="doc:story")
+    for path in ("docs/old.md", "docs/moved.md"):
+        story.tell(row("doc", path, GONE), row("doc", "docs/fresh.md", "a new line"), complete=["doc:story"])
+    texts = Corpus.open(tmp_path / "corpus").frame().evidence["text"].to_pylist()
+    assert GONE not in texts
+    assert "a new line" in texts
+
+
+def test_a_publication_says_what_it_kept_out(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    erase(settings(tmp_path), source="doc:story")
+    rows, _ = normalise(
+        pa.Table.from_pylist(
+            [{"source_id": "doc:story", "path": "docs/old.md", "text": GONE, "line_start": 1, "line_end": 1}]
+        ),
+        project="shop",
+        principal="ana",
+        now=NOON,
+    )
+    report = Corpus.open(tmp_path / "corpus").publish(rows, now=NOON + timedelta(days=1))
+    assert (report.new_rows, report.erased_rows) == (0, 1)
+    assert story.ask("quartermaster").status in ("ok", "empty")
+
+
+def test_by_evidence_user_and_project(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    frame = Corpus.open(tmp_path / "corpus").frame()
+    one = frame.evidence["evidence_id"][frame.evidence["text"].to_pylist().index(GONE)].as_py()
+    assert erase(settings(tmp_path), evidence=[one]).rows == 1
+    assert erase(settings(tmp_path), user="bo").rows == 1
+    left = Corpus.open(tmp_path / "corpus")
+    assert sorted(left.frame().evidence["text"].to_pylist()) == sorted([MORE, KEPT])
+    assert left.info()["placements"] == 2
+    assert erase(settings(tmp_path), project="shop").rows == 2
+    empty = Corpus.open(tmp_path / "corpus")
+    assert (empty.info()["rows"], empty.info()["placements"], empty.verify()) == (0, 0, [])
+    assert story.ask("quartermaster").status == "empty"
+
+
+def test_an_owner_erases_their_own_and_nobody_elses(tmp_path: Path) -> None:
+    told(tmp_path)
+    with pytest.raises(AccessError, match="Expected evidence that you may erase, got none - at source doc:story"):
+        erase(settings(tmp_path, "bo"), source="doc:story")
+    with pytest.raises(AccessError, match="Expected evidence that you may erase, got none - at source doc:none"):
+        erase(settings(tmp_path, "bo"), source="doc:none")
+    assert erase(settings(tmp_path, "bo"), source="memory:bo").rows == 1
+    with pytest.raises(InputError, match="Expected a source, user, project or evidence id"):
+        erase(settings(tmp_path))
+
+
+def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    asked(story, batch=False)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = erase(settings(tmp_path), source="doc:story", dry_run=True)
+    assert (done.rows, len(done.runs.runs), done.dry_run) == (2, 1, True)
+    assert done.runs.texts == 5  # two items, their locators and their block
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
+    told(tmp_path)
+    erase(settings(tmp_path), source="doc:story", reason="asked")
+    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    assert (receipt["by"], receipt["reason"], receipt["selection"], receipt["finished"]) == (
+        "ana",
+        "asked",
+        {"source": "doc:story"},
+        True,
+    )
+    assert len(receipt["evidence_ids"]) == len(receipt["keys"]) == 2
+    assert "drawer" not in json.dumps(receipt)
+
+
+def test_an_unfinished_run_that_holds_the_text_is_given_up(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    with story.open(runs=tmp_path / "runs", shard_requests=1) as retriever:
+        staged = retriever._staged(
+            [
+                {"request_id": n, "question": "login token", "project": "shop", "purpose": "answer-question"}
+                for n in "ab"
+            ]
+        )
+        whole = retriever._finish
+        with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
+            write = type(staged).write
+
+            def stop(self: Any, shard: int, *rest: Any) -> None:
+                write(self, shard, *rest)
+                raise KeyboardInterrupt
+
+            patch.setattr(type(staged), "write", stop)
+            whole(staged, retriever._line, False)
+    assert any("runs" in name for name in holding(tmp_path))
+    done = erase(settings(tmp_path), source="doc:story")
+    assert done.runs.given_up == [staged.run_id]
+    erase(settings(tmp_path), user="bo")
+    assert holding(tmp_path) == []
+
+
+@contextmanager
+def failing(at: int) -> Iterator[list[int]]:
+    """The write or removal number `at` of an erasure fails; gives how many were tried."""
+    touched = [0]
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in PLACES:
+            patch.setattr(owner, name, _failing(getattr(owner, name), at, touched))
+        yield touched
+
+
+def _failing(right: Any, at: int, touched: list[int]) -> Any:
+    def wrong(*args: Any, **how: Any) -> Any:
+        touched[0] += 1
+        if touched[0] - 1 == at:
+            raise OSError(28, "no space left")
+        return right(*args, **how)
+
+    return wrong
+
+
+PLACES = [
+    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
+    (erasing, "forget_packs"), (runs_erasure, "write_bytes"), (runs_store, "write_parquet"), (runs_store, "write_json"),
+    (live, "_remove"), (log.Log, "append"), (shutil, "rmtree"), (Path, "unlink"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+def test_an_erasure_that_failed_at_any_write_is_done_by_asking_again(tmp_path: Path, batch: bool) -> None:
+    whole = tmp_path / "whole"
+    snapshot = asked(told(whole), batch=batch)
+    every = 1 if batch or os.environ.get("TEST_PROFILE") == "full" else 6  # compaction writes many parts
+    for at in count(0, every):
+        folder = tmp_path / f"try-{at}"
+        shutil.copytree(whole, folder)
+        with failing(at) as touched:
+            try:
+                done: Erasure | None = erase(settings(folder), project="shop")
+            except OSError:
+                done = None
+        assert Corpus.open(folder / "corpus").verify() == []
+        if done is None or done.runs.unreadable:
+            erase(settings(folder), project="shop")
+        assert holding(folder) == []
+        store = RunStore(folder / "runs")
+        assert (verify(store, snapshot).status, replay(store, snapshot).status) == ("erased", "erased")
+        shutil.rmtree(folder)
+        if touched[0] <= at:
+            break
+    assert at > 5

@@ -1,0 +1,137 @@
+"""E-mails and absolute paths masked where policy says so: nothing shows through, no position moves, the budget stays hard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.nodes.masking import DETECTOR, masked, masked_with_spans
+from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline.policies import load_policies
+from selection_line import line
+from small_corpus import Story, row
+
+BOTH = "absolute-path email"
+EMAILS = ["bob@example.com", "a@b.co", "j.o'neil+x@mail.example.co.uk", "jürgen@straße.de"]
+PATHS = [
+    "/home/bob/notes.txt", "/Users/bob/shop/src", "/srv/a/b/", "C:\\Users\\bob\\x.py", "\\\\host\\share\\x.doc",
+    "/opaque/tree/file.py", "file:///home/bob/x",
+]  # fmt: skip
+HARMLESS = [
+    "/api/users",
+    "and/or",
+    "src/app.py",
+    "https://example.com/home/bob",
+    "@pytest.fixture",
+    "a @ b",
+    "1/2",
+    "~/x",
+    "x@1.2.3",
+]
+TEXT = "Ask bob@example.com first.\nThe log is /home/bob/shop/run.log today.\n"
+
+
+def cover(text: str, classes: str | None = BOTH) -> str:
+    return masked(pa.array([text], pa.large_string()), pa.array([classes])).to_pylist()[0]
+
+
+@pytest.mark.parametrize("secret", [EMAILS[0], EMAILS[1], EMAILS[3], *PATHS])
+def test_a_finding_is_covered_byte_for_byte(secret: str) -> None:
+    text = f"see {secret} or (`{secret}`), über"
+    found = cover(text)
+    assert secret not in found
+    assert len(found.encode()) == len(text.encode())
+    assert found.startswith(("see [", "see ******")) and found.endswith("), über")
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_neither_stays(text: str) -> None:
+    assert cover(f"x {text} y") == f"x {text} y"
+
+
+def test_each_class_alone_and_none() -> None:
+    assert cover(TEXT, "email") == TEXT.replace("bob@example.com", "[email********]")
+    assert cover(TEXT, "absolute-path") == TEXT.replace("/home/bob/shop/run.log", "[path****************]")
+    assert cover(TEXT, None) == TEXT
+    texts = pa.array([TEXT, None], pa.large_string())
+    assert masked(texts, pa.array([None, BOTH])) is texts
+
+
+@given(st.lists(st.sampled_from([*EMAILS, *PATHS, *HARMLESS, " ", "\n", "é", "x", "[email]"]), max_size=8).map("".join))
+def test_spans_are_where_the_text_differs(text: str) -> None:
+    texts = pa.array([text, text], pa.large_string())
+    (found, same), spans = (part.to_pylist() for part in masked_with_spans(texts, pa.array([BOTH, None])))
+    assert same == text
+    before, after = text.encode(), found.encode()
+    assert len(before) == len(after)
+    inside = {at for span in spans[0] for at in range(span["start"], span["end"])}
+    assert all(before[at] == after[at] for at in range(len(before)) if at not in inside)
+
+
+def test_block_citation_and_record_agree() -> None:
+    row = {
+        "text": TEXT,
+        "evidence_kind": "doc",
+        "path": "docs/a.md",
+        "section": "by bob@example.com",
+        "byte_start": 100,
+    }
+    made = line([row], requests={"r1": {"mask": ["absolute-path", "email"]}}).run()
+    block, item, citation = (made[name].to_pylist()[0] for name in ("blocks", "trimmed", "citations"))
+    assert "bob" not in block["text"]
+    assert item["visible_text"] in block["text"].replace("| ", "")
+    data = TEXT.encode()
+    for span in item["masked"]:
+        assert data[span["start"] : span["end"]].decode() in ("bob@example.com", "/home/bob/shop/run.log")
+    assert item["masked_by"] == DETECTOR
+    assert (citation["resolves"], citation["byte_start"], citation["byte_end"]) == (True, 100, 100 + len(data) - 1)
+    assert citation["locator"] == "docs/a.md#1 (by [email********])"
+    assert f"[{citation['label']}] {citation['locator']}\n" in block["text"]
+
+
+@pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
+def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
+    rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]
+    block = line(rows, requests={"r1": {"mask": ["absolute-path", "email"], "max_tokens": max_tokens}}).block()
+    counted = Counters().count(pa.array([block], pa.large_string()), ["approx-bpe/1"], pa.array([0]).to_numpy())
+    assert counted[0] <= max_tokens
+    assert "bob" not in block
+
+
+def test_contracts_of_one_shard_are_masked_each_for_itself() -> None:
+    asked = {"r1": {"mask": ["email"]}, "r2": {}, "r3": {"mask": ["absolute-path"]}, "r4": {"mask": ["email"]}}
+    rows = [{"text": TEXT, "evidence_kind": "doc"}]
+    blocks = line(rows, requests=asked).run()["blocks"]["text"].to_pylist()
+    alone = [line(rows, requests={name: fields}).block() for name, fields in asked.items()]
+    assert blocks == alone
+    assert ["bob@example.com" in text for text in blocks] == [False, True, True, False]
+    assert ["/home/bob" in text for text in blocks] == [True, True, False, True]
+
+
+def test_the_policy_key_alone_changes_the_block(tmp_path: Path) -> None:
+    story = Story(tmp_path, row("doc", "docs/a.md", TEXT))
+    policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "answer-question.yaml"
+    (tmp_path / "own" / "purposes").mkdir(parents=True)
+    own = tmp_path / "own" / "purposes" / policy.name
+    own.write_text(policy.read_text(encoding="utf-8") + "\nmask: [email]\n", encoding="utf-8")
+    question = {"question": "who reads the log?", "project": "shop", "purpose": "answer-question"}
+    with story.open() as plain, story.open(policies=tmp_path / "own") as covered:
+        before, after = plain.retrieve(question), covered.retrieve(question)
+    assert before.block.replace("bob@example.com", "[email********]").splitlines()[3:5] == after.block.splitlines()[3:5]
+    assert [d["redacted"] for d in after.tables["decisions"].to_pylist()] == [True]
+    assert [d["redacted"] for d in before.tables["decisions"].to_pylist()] == [False]
+    assert after.tables["snapshots"]["redacted"][0].as_py() == 1
+
+
+def test_an_unknown_class_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "purposes").mkdir()
+    policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "fix-test.yaml"
+    content = yaml.safe_load(policy.read_text(encoding="utf-8")) | {"mask": ["phone"]}
+    (tmp_path / "purposes" / "fix-test.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(PolicyError, match=r"Expected one of email, absolute-path.*got 'phone'.*mask\[0\]"):
+        load_policies(tmp_path)
