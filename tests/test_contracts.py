@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.gates import GATES
@@ -198,6 +198,7 @@ narrowings = st.fixed_dictionaries({}, optional={
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(narrowings, min_size=2, max_size=3))
+@example([{"allowed_paths": ["src/"], "accepted_authority": []}, {}])
 def test_rows_of_a_chain_of_delegations_only_shrink(desk, drawn):
     parent, rows = fields(**drawn[0]), paths(desk, fields(**drawn[0]))
     for child in drawn[1:]:

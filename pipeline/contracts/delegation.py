@@ -20,6 +20,8 @@ _SETTLED = ("workspace_root", "mode")
 _BOUNDS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "accepted_authority", "min_authority",
            "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens", "allow_stale_memory", "require_citation", "require_snapshot", "recall_effort")  # fmt: skip
+_ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
+"""Lists that allow nothing where they are empty."""
 _AS_GIVEN = ("as_of", "mode", "role", "include_after", "exclude_after", "window_days", "required_evidence")
 
 
@@ -43,7 +45,5 @@ def written_out(scope: Scope) -> Fields:
     contract = scope.contract
     given = {name: contract[name] for name in (*_PLACES, *_BOUNDS) if contract[name] is not None}
     given |= {name: scope.fields.given[name] for name in _AS_GIVEN if name in scope.fields.given}
-    given = {
-        name: value for name, value in given.items() if value != [] or name in ("allowed_sources", "allowed_paths")
-    }
+    given = {name: value for name, value in given.items() if value != [] or name in _ALLOWANCES}
     return Fields(given, scope.fields.without | {name for name in _SETTLED if name not in given})
