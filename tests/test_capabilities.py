@@ -114,7 +114,7 @@ def test_the_scope_reads_as_the_document_writes_it():
     asked = {
         "question": "why?",
         "scope": {
-            "sessionId": "s-21", "userId": "ana", "projectId": "shop", "workspaceRoot": "/work/shop", "branch": "main",
+            "sessionId": "s-21", "userId": "ana", "projectId": "shop", "workspaceRoot": "/src/shop", "branch": "main",
             "taskId": "t-1", "purpose": "fix-test", "allowedSources": ["workspace"], "deniedSources": ["external"],
             "timeBoundary": {
                 "asOf": "2026-05-01T00:00:00Z", "includeAfter": "2026-04-01T00:00:00Z",
@@ -131,7 +131,7 @@ def test_the_scope_reads_as_the_document_writes_it():
     assert {name: value for name, value in found.items() if value is not None} == {
         "request_id": found["request_id"], "intent_source": "runtime", "recall_effort": "full",
         "tokenizer": "approx-bpe/1", "question": "why?", "session_id": "s-21", "principal": "ana", "project": "shop",
-        "workspace_root": "/work/shop", "branch": "main", "task_id": "t-1", "purpose": "fix-test",
+        "workspace_root": "/src/shop", "branch": "main", "task_id": "t-1", "purpose": "fix-test",
         "allowed_sources": ["workspace"], "denied_sources": ["external"], "as_of": datetime(2026, 5, 1, tzinfo=UTC),
         "asked_at": NOON, "include_after": datetime(2026, 4, 1, tzinfo=UTC),
         "exclude_after": datetime(2026, 6, 1, tzinfo=UTC), "allow_stale_memory": True, "require_citation": True,
