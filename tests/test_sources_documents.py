@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources import records
 from scoped_retrieval.pipeline.sources.headers import read_header
-from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.report import SourceReport
-
-NOW = datetime(2026, 6, 1, tzinfo=UTC)
-
-
-def lines(folder: Path, *values: dict | str, name: str = "file.jsonl") -> Path:
-    path = folder / name
-    path.write_text("\n".join(v if isinstance(v, str) else json.dumps(v) for v in values), "utf-8")
-    return path
-
-
-def read(reader, path, **kind) -> tuple[list[dict], SourceReport]:
-    report = SourceReport()
-    tables = list(reader(path, project="shop", now=NOW, report=report, **kind))
-    for table in tables:
-        assert all(table.schema.field(n).type == IMPORT_ROWS.schema.field(n).type for n in table.schema.names)
-    return [row for table in tables for row in table.to_pylist()], report
-
-
-def stored(reader, path) -> list[dict]:
-    """Rows as the corpus gets them."""
-    tables = list(reader(path, project="shop", now=NOW, report=SourceReport()))
-    return normalise(pa.concat_tables(tables, promote_options="default"), project="shop", principal="ana", now=NOW)[
-        0
-    ].to_pylist()
-
 
 HEADER = {"entity": "decision", "level": "policy", "zone": "internal", "version": "v01", "tags": "[adr, auth]",
           "source_path": "/decisions/a.md", "date": "2026-04-14", "status": "ACCEPTED"}  # fmt: skip

@@ -5,44 +5,18 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources import records
-from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
-NOW = datetime(2026, 6, 1, tzinfo=UTC)
 EVENT = {"id": "e1", "sessionId": "s-1", "turnId": "t-1", "kind": "tool.finished", "createdAt": "2026-05-20T08:00:00Z"}
 MEMORY = {
     "id": "m1", "content": "Fixtures declare roles.", "status": "verified", "scope": {"project": "shop"},
     "sourceRefs": ["s-1"], "confidence": "high", "validFrom": "2026-05-01T00:00:00Z",
 }  # fmt: skip
-
-
-def lines(folder: Path, *values: dict | str, name: str = "file.jsonl") -> Path:
-    path = folder / name
-    path.write_text("\n".join(v if isinstance(v, str) else json.dumps(v) for v in values), "utf-8")
-    return path
-
-
-def read(reader, path, **kind) -> tuple[list[dict], SourceReport]:
-    report = SourceReport()
-    tables = list(reader(path, project="shop", now=NOW, report=report, **kind))
-    for table in tables:
-        assert all(table.schema.field(n).type == IMPORT_ROWS.schema.field(n).type for n in table.schema.names)
-    return [row for table in tables for row in table.to_pylist()], report
-
-
-def stored(reader, path) -> list[dict]:
-    """Rows as the corpus gets them."""
-    tables = list(reader(path, project="shop", now=NOW, report=SourceReport()))
-    return normalise(pa.concat_tables(tables, promote_options="default"), project="shop", principal="ana", now=NOW)[
-        0
-    ].to_pylist()
 
 
 # --- sessions
