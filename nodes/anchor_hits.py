@@ -19,17 +19,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .frames import expand_ranges
+from .index_keys import definition_keys
 from .item_texts import text_bytes
 from .keys import first_of_runs, flat
 from .list_columns import flattened
 from .numbers import quantise
+from .ragged import Ragged
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
 STRONGEST_SHARE = 0.6
-DEFINED, CALLED, PATH_MENTIONED, NAME_MENTIONED = 1.0, 0.7, 0.8, 0.5
-"""Quality of a hit; everything not named here has quality 1, a row's own id as well."""
+DEFINED, CALLED, PATH_MENTIONED, NAME_MENTIONED, CALLEE = 1.0, 0.7, 0.8, 0.5, 0.4
+"""Quality of a hit; everything not named here has quality 1, a row's own id as well. A callee is what a definition of
+the named identifier calls: one hop down its call chain (S0.98); `CALLED` is one hop up."""
 
 SIGNALS = {
     ("test", ""): "matched failing test name",
@@ -42,6 +45,8 @@ SIGNALS = {
     ("id", ""): "matched a named id",
 }
 """Words of a hit by the anchor's kind and origin; origin "" is any other."""
+
+CALLEE_SIGNAL = "called by what is named"
 
 _KINDS = ("test", "path", "error", "identifier", "id")
 
@@ -74,8 +79,8 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     order = np.lexsort((-quality, anchor, candidate))
     candidate, anchor, quality = candidate[order], anchor[order], quality[order]
     first = first_of_runs(candidate, anchor)
-    candidate, anchor = candidate[first], anchor[first]
-    gain = quantise(weight[anchor] * quality[first])
+    candidate, anchor, quality = candidate[first], anchor[first], quality[first]
+    gain = quantise(weight[anchor] * quality)
 
     total = np.bincount(anchor_owner, weights=weight, minlength=requests)
     reached = np.bincount(candidate, weights=gain, minlength=len(owner))
@@ -87,8 +92,11 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     best[candidate[lead]] = np.minimum(gain[lead], 1.0) * STRONGEST_SHARE
     strongest = np.full(len(owner), -1, dtype=np.int64)
     strongest[candidate[lead]] = anchor[lead]
-    words = _words(anchors)
-    return AnchorTerm(quantise(best + (1 - best) * share), words.take(pa.array(strongest, mask=strongest < 0)))
+    signal = _words(anchors).take(pa.array(strongest, mask=strongest < 0))
+    callee = np.zeros(len(owner), dtype=bool)
+    callee[candidate[lead]] = quality[lead] == CALLEE
+    signal = pc.if_else(pa.array(callee), CALLEE_SIGNAL, signal)
+    return AnchorTerm(quantise(best + (1 - best) * share), signal)
 
 
 def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
@@ -105,6 +113,8 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
         for text in (value, name):
             here, there = _same(owner[lists], names.cast(pa.large_string()), anchor_owner, text, named)
             yield lists[here], there, np.full(len(here), quality)
+            if column == "symbols":
+                yield _callees(owner, rows, lists[here], there)
     ids = pc.equal(flat(anchors["kind"]), "id").to_numpy(zero_copy_only=False)
     for column in ("evidence_id", "entity", "uri") if ids.any() else ():
         own, wanted = (pc.utf8_lower(side) for side in (flat(rows[column]).cast(pa.large_string()), value))
@@ -114,6 +124,23 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
     yield from _mentions(
         owner, flat(rows["text"]), anchor_owner, pc.if_else(pa.array(kind == "test"), name, value), kind
     )
+
+
+def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple[Int, Int, Float]:
+    """Candidates that define what the `definitions` of an anchor call, by the closest key of each call."""
+    call, names = flattened(rows["calls"].take(pa.array(definitions)))
+    called = Ragged.of(names).expand(lambda one: definition_keys(one)[:1])
+    row, names = flattened(rows["symbols"])
+    defined = Ragged.of(names).expand(definition_keys)
+    wanted = called.vocabulary.take(pa.array(called.codes))
+    here, there = _same(
+        owner[row][defined.rows],
+        defined.vocabulary.take(pa.array(defined.codes)),
+        owner[definitions][call][called.rows],
+        wanted,
+        np.ones(len(wanted), dtype=bool),
+    )
+    return row[defined.rows[here]], anchor[call[called.rows[there]]], np.full(len(here), CALLEE)
 
 
 def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArray[np.bool_]) -> tuple[Int, Int]:

@@ -132,8 +132,10 @@ def _shown_rules(
     def number(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(owner[mask], minlength=len(ids))
 
+    packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
+    over = packed & (items == 0)
     strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
-    yield number(strong) == 0, "no_strong_match", "", "warn", "nothing shown matches the question strongly"
+    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", "nothing shown matches the question strongly"
 
     stale = ~at_least("recency", STALE_RECENCY)
     yield (
@@ -161,9 +163,7 @@ def _shown_rules(
     few = (items >= FEW_ITEMS) & (distinct == 1)
     yield few, "low_diversity", "", "continue", "everything shown is of one kind"
 
-    packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
     bound_by = objects(take_or(blocks["bound_by"], positions(ids, blocks["request_id"])))
-    over = packed & (items == 0)
     yield over, "over_budget", "", "degrade", "the budget is too small for any item"
     for limit in ("max_items", "max_tokens", "max_chars", "max_chunk_tokens"):
         yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"

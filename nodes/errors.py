@@ -95,5 +95,5 @@ class VerificationError(ScopedRetrievalError):
 
 
 def _quoted(got: object) -> str:
-    text = repr(got) if isinstance(got, str) else str(got)
+    text = "nothing" if got is None else repr(got) if isinstance(got, str) else str(got)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,10 +1,11 @@
 """Query planning: turns each request into several sub-queries, each with its own text, lanes, sources and limits.
 
-Reads requests, contracts and the plan rules of the purpose. Gives `anchors`, `sub_queries` and `query_terms`.
+Reads requests, contracts, the plan rules of the purpose and `session_events`, what each request's own session has just
+observed. Gives `anchors`, `sub_queries` and `query_terms`.
 
 The one thing to know: the query text of a sub-query is not the user's sentence. It is put together from the parts its
-rule names: question, context, declared anchors, what was found in traces and state (S0.42). A rule whose parts are all
-empty plans nothing, unless the request requires the evidence it serves.
+rule names: question, context, declared anchors, what was found in traces, state and the session's last events (S0.42).
+A rule whose parts are all empty plans nothing, unless the request requires the evidence it serves.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .tables import (
     PlanRules,
     QueryTerms,
     Requests,
+    SessionEvents,
     SubQueries,
 )
 from .text_analysis import query_tokens
@@ -44,20 +46,24 @@ _WEIGHTS = {
     "question": 0.5,
     "state": 0.5,
     "context_summary": 0.25,
+    "session_events": 0.25,
 }
 """How much an anchor weighs by where it was found, most trusted first: 1 where it was declared, less in prose."""
 
+_PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact"})
 _GRAPH = ("symbol", "expansion")
 _TEXT = pa.large_string()
 _DAY = 86_400_000_000
 
+Int = NDArray[np.int64]
 
-def anchors(requests: Requests) -> Anchors:
+
+def anchors(requests: Requests, session_events: SessionEvents) -> Anchors:
     """What each request names, by request, kind and value; of equal values the most trusted origin stays."""
     parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
     parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
-    parts += _found(requests, ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary"))
+    parts += _found(_texts(requests, session_events))
     request = np.concatenate([part[0] for part in parts])
     kind = np.concatenate([part[1] for part in parts])
     value = pa.concat_arrays([part[2].cast(_TEXT) for part in parts])
@@ -163,7 +169,7 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     return _terms_table(sub_queries, parts)
 
 
-def _declared(requests: pa.Table, column: str, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pa.Array, str]:
+def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.Array, str]:
     """A declared anchor as its own first match: each path or symbol, the test's name, the error's first line."""
     values = flat(requests[column])
     if pa.types.is_list(values.type):
@@ -177,21 +183,27 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[NDArray[np.in
     return at, np.full(len(at), KINDS.index(kind)), values, column
 
 
-def _found(
-    requests: pa.Table, columns: tuple[str, ...]
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64], pa.Array, str]]:
-    """The anchors that stand in some columns; every pattern runs once over all of them."""
-    texts = [flat(requests[name]) for name in columns]
-    held = [np.flatnonzero(text.is_valid()) for text in texts]
-    texts = [text.drop_null().cast(_TEXT) for text in texts]
-    texts[columns.index("state")] = spoken_state(texts[columns.index("state")])
-    starts = starts_of(np.array([len(text) for text in texts]))
-    found = anchors_in(pa.concat_arrays(texts))
+def _texts(requests: pa.Table, session_events: pa.Table) -> list[tuple[str, Int, pa.Array]]:
+    """Everything that may hold anchors: where it comes from, the request of each text, the texts."""
+    columns = []
+    for name in _PRINTED:
+        text = flat(requests[name])
+        columns.append((name, np.flatnonzero(text.is_valid()), text.drop_null().cast(_TEXT)))
+    state = _PRINTED.index("state")
+    columns[state] = (*columns[state][:2], spoken_state(columns[state][2]))
+    owner = positions(session_events["request_id"], requests["request_id"])
+    return [*columns, ("session_events", owner, flat(session_events["text"]).cast(_TEXT))]
+
+
+def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.Array, str]]:
+    """The anchors that stand in some texts; every pattern runs once over all of them."""
+    starts = starts_of(np.array([len(text) for _, _, text in columns]))
+    found = anchors_in(pa.concat_arrays([text for _, _, text in columns]))
     column = np.searchsorted(starts, found.text, side="right") - 1
     parts = []
-    for number, name in enumerate(columns):
+    for number, (name, owner, _) in enumerate(columns):
         own = np.flatnonzero(column == number)
-        at = held[number][found.text[own] - starts[number]]
+        at = owner[found.text[own] - starts[number]]
         parts.append((at, found.kind[own], found.value.take(pa.array(own)), name))
     return parts
 
@@ -211,13 +223,15 @@ def _query_texts(
     requests: pa.Table,
     anchors: pa.Table,
     plan_rules: pa.Table,
-    request: NDArray[np.int64],
-    rule: NDArray[np.int64],
+    request: Int,
+    rule: Int,
 ) -> pa.Array:
     """The query text of each (contract, rule) pair: the parts of the rule that are not empty, one per line."""
     asked = requests.take(pa.array(positions(contracts["request_id"], requests["request_id"])))
     owner = positions(anchors["request_id"], contracts["request_id"])
-    traced = np.asarray(pc.equal(flat(anchors["origin"]), "stack_trace"))
+    origin = {name: np.asarray(pc.equal(flat(anchors["origin"]), name)) for name in ("stack_trace", "session_events")}
+    traced, observed = origin.values()
+    asked_for = ~(traced | observed)
     is_kind = {kind: np.asarray(pc.equal(flat(anchors["kind"]), kind)) for kind in KINDS}
 
     def named(mask: NDArray[np.bool_]) -> pa.Array:
@@ -232,11 +246,12 @@ def _query_texts(
         "question": asked["question"],
         "context": asked["context_summary"],
         "failing_test": asked["failing_test"],
-        "error": pc.coalesce(flat(asked["error_text"]), named(is_kind["error"])),
+        "error": pc.coalesce(flat(asked["error_text"]), named(~observed & is_kind["error"])),
         "stack": named(traced & (is_kind["identifier"] | is_kind["path"])),
-        "files": named(~traced & is_kind["path"]),
-        "symbols": named(~traced & is_kind["identifier"]),
+        "files": named(asked_for & is_kind["path"]),
+        "symbols": named(asked_for & is_kind["identifier"]),
         "state": spoken_state(flat(asked["state"])),
+        "session": named(observed),
     }
     columns = []
     for name, text in parts.items():
@@ -250,9 +265,7 @@ def _query_texts(
     return pc.binary_join_element_wise(*columns, pa.scalar("\n", _TEXT), null_handling="skip")
 
 
-def _required(
-    contracts: pa.Table, plan_rules: pa.Table, request: NDArray[np.int64], rule: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def _required(contracts: pa.Table, plan_rules: pa.Table, request: Int, rule: Int) -> NDArray[np.bool_]:
     """Whether the contract requires evidence that the rule serves."""
     needed = np.zeros(len(request), dtype=bool)
     for value in REQUIRED_EVIDENCE.values:
@@ -262,9 +275,7 @@ def _required(
     return needed
 
 
-def _terms_table(
-    sub_queries: pa.Table, parts: list[tuple[str, NDArray[np.int64], pa.Array, NDArray[np.float64]]]
-) -> pa.Table:
+def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, NDArray[np.float64]]]) -> pa.Table:
     """The looked-up keys in declared order: counts of equal text terms added, of equal anchor keys the greatest."""
     fields = sorted(field for field, _, _, _ in parts)
     sub = np.concatenate([part[1] for part in parts])
@@ -297,7 +308,7 @@ def _terms_table(
     )
 
 
-def _places(values: pa.Array) -> NDArray[np.int64]:
+def _places(values: pa.Array) -> Int:
     """The place of each value among the sorted distinct values."""
     encoded = values.dictionary_encode()
     place = np.empty(len(encoded.dictionary), dtype=np.int64)

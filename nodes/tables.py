@@ -478,9 +478,21 @@ ANCHORS = table(
     kind=string("identifier, path, test, error, id"),
     value=text("the anchor as matched"),
     origin=string(
-        "failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state or context_summary"
+        "failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state, context_summary or "
+        "session_events"
     ),
     weight=float64("1 for a declared anchor, less for one found in prose"),
+)
+
+SESSION_EVENTS = table(
+    "session_events",
+    key=("request_id", "rank"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="What each request's own session has just observed, read before planning (S0.42); `anchors` keeps what it names.",
+    request_id=string("the request"),
+    rank=int32("1 = the newest"),
+    text=text("the event, cut where it is long"),
 )
 
 SUB_QUERIES = table(
@@ -1028,6 +1040,7 @@ ContractBounds = CONTRACT_BOUNDS.annotation
 ContractLayers = CONTRACT_LAYERS.annotation
 ScopeGroups = SCOPE_GROUPS.annotation
 Anchors = ANCHORS.annotation
+SessionEvents = SESSION_EVENTS.annotation
 SubQueries = SUB_QUERIES.annotation
 QueryTerms = QUERY_TERMS.annotation
 Reachable = REACHABLE.annotation

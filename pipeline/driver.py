@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.keys import flat
+from ..nodes.session_trail import session_events
 from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
 from .hooks import TableCheck, declared_table, failed_node
@@ -56,8 +57,14 @@ STEPS = (
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 """The lanes that exist, in the order of their nodes."""
 
-PLANNED = ("contracts", "contract_bounds", "contract_layers", "scope_groups", "anchors", "sub_queries", "query_terms")
+SCOPED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
 """Nodes that need no corpus: they run first, and say which part of it is opened."""
+
+WALL = ("gated_rows", "row_groups", "reachable")
+"""Nodes that say which rows each request may see at all: what its session observed is read through them."""
+
+PLANNED = ("anchors", "sub_queries", "query_terms")
+"""Nodes that need no vectors: they run third, and say which texts are encoded."""
 
 VECTORS_KEPT = 1 << 15
 """Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
@@ -236,20 +243,25 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
         "provenance": line.provenance,
         "captures": _captures_of(requests["request_id"], captures),
     }
-    planned = driver.execute(list(PLANNED), inputs=inputs)
+    planned = driver.execute(list(SCOPED), inputs=inputs)
     bounds = planned["contract_bounds"]
     users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
     frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
     inputs |= frame.inputs()
     inputs["lane_states"] = _lane_states(requests["request_id"], line, broken, bounds, frame)
+    planned |= driver.execute(list(WALL), inputs=inputs, overrides=planned)
+    inputs["session_events"] = session_events(
+        planned["contracts"], planned["row_groups"], planned["reachable"], frame.evidence, frame.row_index
+    )
+    planned |= driver.execute(list(PLANNED), inputs=inputs, overrides=planned)
     inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
-    wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in PLANNED)]
+    wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
     return {
         "requests": requests,
         "failures": FAILURES.empty(),
-        **{name: planned[name] for name in PLANNED if TABLES[name].persist},
+        **{name: planned[name] for name in outputs() if name in planned},
         **found,
     }
 

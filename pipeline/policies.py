@@ -36,7 +36,9 @@ from .yaml_files import Item, parse
 
 __all__ = ["Policies", "load_policies"]
 
-PARTS = Vocabulary("part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state"))
+PARTS = Vocabulary(
+    "part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state", "session")
+)
 """What the text of a sub-query may be made of."""
 
 _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",

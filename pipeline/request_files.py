@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from ..nodes.errors import InputError
 from .request_fields import LISTS, NUMBERS, TEXTS, column_of
+from .strict_json import RepeatedKeyError, strict_json
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
 LIST_SEPARATOR = ";"
@@ -93,7 +94,9 @@ def _json_lines(text: str, file: str) -> list[Row]:
 def _object(line: str, file: str, number: int) -> Row:
     at = f"{file}:{number}"
     try:
-        value = json.loads(line)
+        value = strict_json(line)
+    except RepeatedKeyError as error:
+        return Unreadable(f"Expected every field once, got {error.args[0]!r} again - at {at}", number)
     except (ValueError, RecursionError) as error:
         column = error.colno if isinstance(error, json.JSONDecodeError) else 1
         reason = f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}"
@@ -105,7 +108,9 @@ def _object(line: str, file: str, number: int) -> Row:
 
 def _json(text: str, file: str) -> list[Row]:
     try:
-        value = json.loads(text)
+        value = strict_json(text)
+    except RepeatedKeyError as error:
+        raise InputError.expected("every field once", f"{error.args[0]!r} again", file) from None
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise InputError(f"Expected JSON, got text that is no JSON - at {file}:{line}") from None
@@ -189,6 +194,6 @@ def cell(path: str, text: str) -> Any:
 
 def _json_or(cell: str) -> Any:
     try:
-        return json.loads(cell)
+        return strict_json(cell)
     except (ValueError, RecursionError):
         return cell

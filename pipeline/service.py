@@ -40,6 +40,7 @@ __all__ = [
     "pinned_corpus",
     "readable_snapshots",
     "replayed",
+    "replayed_turn",
     "snapshot_rows",
     "verified",
 ]
@@ -111,6 +112,13 @@ def replayed(settings: Settings, snapshot_id: str) -> Any:
     audience = audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
     found = replay(RunStore(settings["runs"], create=False), snapshot_id)
     return found if audience == "audit" else found.for_caller()
+
+
+def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> Any:
+    """A model turn from its event: each snapshot as `replayed` gives it; see `model_turns.replay_turn`."""
+    from .model_turns import load_event, replay_turn
+
+    return replay_turn(load_event(event), lambda name: replayed(settings, name), model_input)
 
 
 def answer_report(settings: Settings, snapshot_id: str, answer: str) -> Any:

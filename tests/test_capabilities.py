@@ -351,3 +351,22 @@ def test_a_failure_is_attributed_to_its_stage(story: Story):
     assert b"Exception: none for guests." in long.encode()[gap["start"] : gap["end"]]
     assert "Exception" not in found.block
     assert "The default role is none." in found.block
+
+
+def test_a_question_is_searched_with_what_its_session_just_observed(story: Story):
+    """S0.42: the event names the function; the question does not."""
+    story.tell(
+        row("session-event", "s-1.jsonl", "It broke in `resolve_role`", session_id="s-1", event_time=days_ago(0.1)),
+        row("session-event", "s-2.jsonl", "It broke in `other_name`", session_id="s-2", event_time=days_ago(0.1)),
+        row("code", "src/role.py", "def resolve_role(): ...", symbols=["resolve_role"]),
+        row("code", "src/other.py", "def other_name(): ...", symbols=["other_name"]),
+    )
+    asked = {"purpose": "explain-code", "max_unverified_items": 5}
+    assert "src/role.py" not in places(story.ask("What is wrong here?", **asked))
+    found = story.ask("What is wrong here?", session_id="s-1", **asked)
+    assert "src/role.py" in places(found)
+    assert "src/other.py" not in places(found)
+    planned = found.tables["sub_queries"].to_pylist()
+    assert {row["query_text"] for row in planned if row["intent"] == "find-code"} == {
+        "What is wrong here?\nresolve_role"
+    }

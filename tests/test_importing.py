@@ -305,7 +305,7 @@ def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"source_id": "a:b"}', r"Expected text, got None - at .*rows.jsonl:2.text"),
+        ('{"source_id": "a:b"}', r"Expected text, got nothing - at .*rows.jsonl:2.text"),
         ('{"source_id": "a:b", "text": 3}', r"Expected text, got 'int' - at .*rows.jsonl:2.text"),
         ('{"source_id": "a:b", "text": "x", "line_start": "3"}', r"Expected a whole number, got 'str' - at .*rows.jsonl:2.line_start"),
         ('{"source_id": "a:b", "text": "x", "line_start": 99999999999}', r"a whole number of 32 bits.*:2.line_start"),
@@ -379,5 +379,5 @@ def test_a_parquet_file_with_text_that_is_not_utf8_or_a_number_that_is_none_is_n
 
 def test_an_empty_file_has_no_rows_and_a_missing_one_is_an_error(tmp_path) -> None:
     assert read_evidence(jsonl(tmp_path, "")).num_rows == 0
-    with pytest.raises(InputError, match="Expected a Parquet, Arrow or JSONL file, got None"):
+    with pytest.raises(InputError, match="Expected a Parquet, Arrow or JSONL file, got nothing"):
         read_evidence(tmp_path / "absent.parquet")

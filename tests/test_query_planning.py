@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from recall_world import LANES, day, frame, line, rules
 from scoped_retrieval.nodes.anchor_patterns import KINDS, anchors_in, spoken_state
+from scoped_retrieval.nodes.tables import SESSION_EVENTS
 
 WORLD = frame([{"name": "a", "text": "session"}])
 
@@ -107,6 +108,33 @@ def test_a_rule_whose_parts_are_all_empty_is_skipped() -> None:
     plan = ({"parts": ["error"], "intent": "find-error"}, {"parts": ["question"]})
     assert [q["intent"] for q in _plan(*plan, question="why?")] == ["find-code"]
     assert [q["intent"] for q in _plan(*plan, question="why?", error_text="boom")] == ["find-error", "find-code"]
+
+
+# --- what the session observed ---------------------------------------------------------------------------------------
+
+OBSERVED = [
+    {"request_id": "r1", "rank": 1, "text": "src/fourth.py printed ValueError: bad"},
+    {"request_id": "r1", "rank": 2, "text": "ran `second` and `named`"},
+]
+
+
+def _observed(part: str, **request: Any) -> dict[str, list[dict[str, Any]]]:
+    events = SESSION_EVENTS.from_rows(OBSERVED)
+    made = line(WORLD, [request], "sub_queries", "anchors", plan=rules({"parts": [part]}), session_events=events)
+    return {name: made[name].to_pylist() for name in ("sub_queries", "anchors")}
+
+
+def test_what_a_session_observed_is_searched_for_where_a_rule_says_so() -> None:
+    made = _observed("session", question="why does `named` fail?")
+    assert [row["query_text"] for row in made["sub_queries"]] == ["ValueError: bad ValueError second src/fourth.py"]
+    weights = {row["value"]: (row["origin"], row["weight"]) for row in made["anchors"]}
+    assert weights["second"] == ("session_events", 0.25)
+    assert weights["named"] == ("question", 0.5)  # the more trusted origin stays
+
+
+@pytest.mark.parametrize("part", ["symbols", "files", "error", "stack"])
+def test_what_a_session_observed_stands_in_no_part_but_its_own(part: str) -> None:
+    assert _observed(part, question="why?")["sub_queries"] == []
 
 
 def test_required_evidence_plans_its_rule_without_anchors() -> None:

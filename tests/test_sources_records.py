@@ -82,11 +82,11 @@ def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id": None}, r"Expected the event's id, got None - at .*file.jsonl:2.id"),
-        ({"createdAt": None}, r"Expected an ISO 8601 instant with a time zone, got None - at .*:2.createdAt"),
+        ({"id": None}, r"Expected the event's id, got nothing - at .*file.jsonl:2.id"),
+        ({"createdAt": None}, r"Expected an ISO 8601 instant with a time zone, got nothing - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20T08:00:00"}, r"got '2026-05-20T08:00:00' - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20"}, r"got '2026-05-20' - at .*:2.createdAt"),
-        ({"payload": None}, r"Expected text or a payload, got None - at .*:2.payload"),
+        ({"payload": None}, r"Expected text or a payload, got nothing - at .*:2.payload"),
         ({"turnId": ["t"]}, r"Expected text, got 'list' - at .*:2.turnId"),
         ({"visibility": "secret"}, r"Expected one of model-visible, .*, got 'secret' - at .*:2.visibility"),
         ({"zone": "top"}, r"Expected one of public, .*, got 'top' - at .*:2.zone"),
@@ -172,8 +172,8 @@ def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"content": " "}, r"Expected text, got None - at .*:1.content"),
-        ({"status": None}, r"Expected text, got None - at .*:1.status"),
+        ({"content": " "}, r"Expected text, got nothing - at .*:1.content"),
+        ({"status": None}, r"Expected text, got nothing - at .*:1.status"),
         (
             {"confidence": "sure"},
             r"Expected low, medium, high or a number from 0 to 1, got 'sure' - at .*:1.confidence",
@@ -257,7 +257,7 @@ READERS = [getattr(records, name) for name in records.__all__]
 
 @pytest.mark.parametrize("reader", READERS)
 def test_nothing_at_the_path_is_an_error(tmp_path, reader) -> None:
-    with pytest.raises(InputError, match=r"got None - at .*absent"):
+    with pytest.raises(InputError, match=r"got nothing - at .*absent"):
         read(reader, tmp_path / "absent")
 
 

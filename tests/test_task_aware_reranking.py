@@ -155,6 +155,19 @@ def test_an_anchor_is_hit_by_definition_path_or_text(row: dict[str, Any], hit: d
     assert term("anchor", {"text": "x"} | row, anchors=[hit]) == pytest.approx(best + (1 - best) * quality, abs=1e-8)
 
 
+def test_what_a_named_definition_calls_ranks_above_what_it_does_not_call() -> None:
+    named = {"text": "def login(): check()", "symbols": ["Session.login"], "calls": ["check"]}
+    callee, other = ({"text": text, "symbols": [text]} for text in ("Auth.check", "Auth.other"))
+    anchors = [anchor("identifier", "Session.login", "question", 0.5)]
+    made = line([named, callee, other], anchors=anchors).run()
+    terms = dict(zip(*(made["score_terms"][c].to_pylist() for c in ("evidence_id", "anchor")), strict=True))
+    text = dict(zip(*(made["evidence"][c].to_pylist() for c in ("evidence_id", "text")), strict=True))
+    by_text = {text[one]: value for one, value in terms.items()}
+    assert by_text["def login(): check()"] > by_text["Auth.check"] > by_text["Auth.other"] == 0
+    reasons = dict(zip(*(made["ranked"][c].to_pylist() for c in ("evidence_id", "selected_reason")), strict=True))
+    assert {text[one]: why for one, why in reasons.items()}["Auth.check"] == "called by what is named"
+
+
 def test_one_declared_anchor_outweighs_mentions_found_in_prose() -> None:
     anchors = [anchor("path", "a.py")] + [anchor("identifier", f"name_{n}", "question", 0.25) for n in range(6)]
     declared = {"text": "x", "path": "a.py"}

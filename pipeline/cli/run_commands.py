@@ -1,4 +1,4 @@
-"""`runs`, `snapshots`, `replay`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
+"""`runs`, `snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
 
 `xray` of a question is the exception: it asks first, then opens the new snapshot.
 """
@@ -27,8 +27,8 @@ QUESTION_SHOWN = 60
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (runs, snapshots, replay, verify, xray, lineage, compact):
-        app.command()(command)
+    for command in (runs, snapshots, replay, replay_turn, verify, xray, lineage, compact):
+        app.command(command.__name__.replace("_", "-"))(command)
 
 
 def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
@@ -132,6 +132,33 @@ def replay(
     emit_block(found.block or "", result, as_json=as_json)
     note(f"snapshot: {snapshot} ({found.status})")
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
+
+
+def replay_turn(
+    event: Annotated[Path, typer.Argument(metavar="EVENT_FILE", help="The model request's event: JSON.")],
+    model_input: Annotated[
+        Path | None, typer.Option("--model-input", metavar="FILE", help="What the model was sent, if elsewhere.")
+    ] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """What one model request was shown: the snapshots its event names, and whether the model's input is the hashed one."""
+    from ..service import replayed_turn
+
+    turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
+    said = {True: "yes", False: "NO", None: "-"}
+    rows = [
+        (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, said[one.in_input])
+        for one in turn.snapshots
+    ]
+    text = write_table("", ("snapshot", "status", "citations", "block in the input"), rows)
+    text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {said[turn.input_matches]}\n"
+    text += f"visible tools: {', '.join(turn.event.visible_tools) or '-'}\n"
+    emit(turn.as_dict(), as_json=as_json, text=text)
+    if not turn.agrees:
+        return EXIT["differs"]
+    return EXIT["erased"] if any(one.replay.status == "erased" for one in turn.snapshots) else EXIT["ok"]
 
 
 def verify(

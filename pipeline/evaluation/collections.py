@@ -203,8 +203,9 @@ def _schema(folder: Path, part: str) -> list[str]:
     try:
         return pq.read_schema(folder / f"{part}.parquet").names
     except (OSError, pa.ArrowInvalid) as error:
+        missing = isinstance(error, FileNotFoundError)
         raise StoreError(
-            f"Expected a Parquet file, got {type(error).__name__} - at {folder.name}/{part}.parquet",
+            f"Expected a Parquet file, got {'nothing' if missing else 'a damaged one'} - at {folder.name}/{part}.parquet",
             hint="a collection is a folder with corpus.parquet, queries.parquet and qrels.parquet",
         ) from error
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -21,6 +21,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
+from ..strict_json import RepeatedKeyError, strict_json
 from .column_types import instant
 from .report import SourceReport
 
@@ -44,7 +45,14 @@ class Record:
     def value(self, *names: str) -> Any:
         """The first of the named fields that is there and not null."""
         self.used.update(names)
-        return next((self.fields[name] for name in names if self.fields.get(name) is not None), None)
+        return self.fields.get(self._given(names))
+
+    def place(self, *names: str) -> str:
+        """Where a value stands, by the name that the record gives it."""
+        return f"{self.at}.{self._given(names)}"
+
+    def _given(self, names: tuple[str, ...]) -> str:
+        return next((name for name in names if self.fields.get(name) is not None), names[0])
 
     def text(self, *names: str) -> str | None:
         """A string that is not blank; None if the record has none."""
@@ -52,7 +60,7 @@ class Record:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise InputError.expected("text", type(value).__name__, f"{self.at}.{names[0]}")
+            raise InputError.expected("text", type(value).__name__, self.place(*names))
         return value if value.strip() else None
 
     def required(self, *names: str) -> str:
@@ -60,7 +68,7 @@ class Record:
         value = self.text(*names)
         if value is None:
             raise InputError.expected(
-                "text", None, f"{self.at}.{names[0]}", hint=f"also read: {', '.join(names[1:])}" if names[1:] else ""
+                "text", None, self.place(*names), hint=f"also read: {', '.join(names[1:])}" if names[1:] else ""
             )
         return value
 
@@ -72,7 +80,7 @@ class Record:
     def instant(self, *names: str) -> datetime | None:
         """ISO 8601 with a zone, or milliseconds since 1970."""
         value = self.value(*names)
-        return None if value is None else instant(value, f"{self.at}.{names[0]}")
+        return None if value is None else instant(value, self.place(*names))
 
     def strings(self, *names: str) -> list[str] | None:
         """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""
@@ -84,7 +92,7 @@ class Record:
             if isinstance(item, dict):
                 item = next((item[key] for key in ("ref", "id", "path", "uri") if isinstance(item.get(key), str)), item)
             if not isinstance(item, str):
-                raise InputError.expected("text", type(item).__name__, f"{self.at}.{names[0]}[{position}]")
+                raise InputError.expected("text", type(item).__name__, f"{self.place(*names)}[{position}]")
             items.append(item)
         return items
 
@@ -92,13 +100,13 @@ class Record:
         """A number."""
         value = self.value(*names)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InputError.expected("a number", type(value).__name__, f"{self.at}.{names[0]}")
+            raise InputError.expected("a number", type(value).__name__, self.place(*names))
         return value
 
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
         """A value of a closed list, in its canonical form."""
         value = self.value(*names)
-        return None if value is None else vocabulary.canonical(value, f"{self.at}.{names[0]}")
+        return None if value is None else vocabulary.canonical(value, self.place(*names))
 
     def mapping(self, name: str) -> Record:
         """The object in a field, as a record of its own; empty if there is none."""
@@ -146,8 +154,8 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
             "UTF-8 text", f"byte 0x{line[error.start]:02x} at column {error.start + 1}", at
         ) from error
     try:
-        value = json.loads(text, object_pairs_hook=_object)
-    except _RepeatedKeyError as error:
+        value = strict_json(text)
+    except RepeatedKeyError as error:
         raise InputError.expected("every field once", f"{error.args[0]!r} again", at) from None
     except (ValueError, RecursionError) as error:
         detail = "too deep nesting" if isinstance(error, RecursionError) else "a number of too many digits"
@@ -191,15 +199,3 @@ def note_unread(records: Iterable[Record], report: SourceReport, what: str) -> N
     if unread:
         listed = ", ".join(f"{name} ({count})" for name, count in sorted(unread.items()))
         report.note(f"{what}: fields not read: {listed}")
-
-
-class _RepeatedKeyError(ValueError):
-    pass
-
-
-def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        raise _RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))
-    return result

@@ -34,6 +34,7 @@ from scoped_retrieval.nodes.tables import (
     REQUESTS,
     SCOPE_GROUPS,
     SEGMENTS,
+    SESSION_EVENTS,
     SUB_QUERIES,
 )
 from scoped_retrieval.nodes.text_analysis import analyze
@@ -255,7 +256,8 @@ def line(
     given = {name: world[name] for name in ("evidence", "placements", "segments", "row_index", "postings")}
     given |= asked(world, requests, chunk=chunk)
     given |= {"plan_rules": rules({}) if plan is None else plan, "lanes": lanes, "bm25": bm25 or Bm25()}
-    given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()} | inputs
+    given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
+    given |= {"session_events": SESSION_EVENTS.empty()} | inputs
     out = _driver().execute(list(nodes or ("hits", "candidates")), inputs=given)
     declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}
     for name, table in out.items():

@@ -73,7 +73,8 @@ def rows(draw: st.DrawFn) -> Row:
         "owner_user": draw(st.sampled_from(USERS)) if origin == "memory" else None,
         "path": draw(st.sampled_from(PATHS)),
         "section": draw(st.sampled_from([None, "Roles", "createUser"])),
-        "text": " ".join(words),
+        "session_id": draw(st.sampled_from([None, "s-1"])) if kind == "session-event" else None,
+        "text": " ".join([*words, *(["`createUser`"] if kind == "session-event" else [])]),
         "symbols": draw(st.sampled_from([[], ["createUser"], ["session"]])),
         "calls": draw(st.sampled_from([[], ["createUser"], ["retry"]])),
         "zone": draw(st.sampled_from(["public"] + ["internal"] * 6 + ["private", "restricted"])),
@@ -107,6 +108,8 @@ def requests(draw: st.DrawFn, number: int) -> Row:
     }
     if draw(st.booleans()):
         request["branch"] = draw(st.sampled_from(["main", "dev"]))
+    if draw(st.booleans()):
+        request["session_id"] = "s-1"
     if draw(st.booleans()):
         request["denied_sources"] = [draw(st.sampled_from(["memory", "artifact", "project-doc:one"]))]
     if draw(st.booleans()):
@@ -144,7 +147,7 @@ def foreign_rows(draw: st.DrawFn) -> Row:
         "test_suite": None,
         "declared_visibility": "model-visible",
         "lifecycle": "verified",
-        "text": " ".join(WORDS),
+        "text": " ".join((*WORDS, "`retry`")),
         "recorded_time": NOW - timedelta(days=30),
         "superseded_at": None,
         "valid_from": None,

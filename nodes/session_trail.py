@@ -1,0 +1,78 @@
+"""The last events of a request's own session: what the line is given beside the request (S0.42).
+
+Reads contracts and the first wall. Gives `session_events`, which query planning reads; planning itself reads no corpus.
+
+The one thing to know: an event counts only where it is admissible for the request, by the same gates as any evidence.
+What a session observed outside the request's boundary shapes no query.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .frames import RowIndex, expand_ranges
+from .keys import flat, gathered, positions, rank_within
+from .recall_scope import RecallTables, happened_at, numbers
+from .tables import SESSION_EVENTS
+
+EVENTS = 3
+"""Events per request: what was just observed, not the session's history."""
+CHARACTERS = 4_000
+"""Of an event, the characters that are read: a tool may have printed megabytes."""
+OBSERVED = ("session-event", "tool-output", "test-log")
+"""Kinds of evidence that a session observes."""
+
+Int = NDArray[np.int64]
+
+
+def session_events(
+    contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
+) -> pa.Table:
+    """SESSION_EVENTS: the `EVENTS` newest admissible events of each request's session; none for one without a session."""
+    request, row = _latest(contracts, row_groups, reachable, evidence, row_index)
+    text = pc.utf8_slice_codeunits(gathered(evidence["text"], row), 0, CHARACTERS)
+    rank = (rank_within(request) + 1).astype(np.int32)
+    return SESSION_EVENTS.build(
+        {"request_id": contracts["request_id"].take(pa.array(request)), "rank": rank, "text": text}
+    )
+
+
+def _latest(
+    contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
+) -> tuple[Int, Int]:
+    """(contract, frame row) pairs by contract, newest first."""
+    sessions = pc.unique(flat(contracts["session_id"]).drop_null())
+    if not len(sessions):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    # Rows that pass every gate but the clock, by (row group, session).
+    shown = np.flatnonzero(numbers(reachable["withheld_by"]) == 0)
+    row, group = numbers(reachable["row"])[shown], numbers(reachable["scope_group"])[shown]
+    of_row = _codes(evidence["session_id"], sessions)
+    of_row[~np.asarray(pc.is_in(flat(evidence["evidence_kind"]), value_set=pa.array(OBSERVED)))] = -1
+    kept = np.flatnonzero(of_row[row] >= 0)
+    row, key = row[kept], group[kept] * len(sessions) + of_row[row[kept]]
+    order = np.argsort(key, kind="stable")
+    row, key = row[order], key[order]
+
+    asked = np.flatnonzero(flat(contracts["session_id"]).is_valid())
+    at = positions(contracts["request_id"], row_groups["request_id"])[asked]
+    of_contract = np.append(numbers(row_groups["scope_group"]), -1)[at]
+    asked, of_contract = asked[of_contract >= 0], of_contract[of_contract >= 0]
+    wanted = of_contract * len(sessions) + _codes(contracts["session_id"], sessions)[asked]
+    low = np.searchsorted(key, wanted)
+    count = np.searchsorted(key, wanted, side="right") - low
+    request, row = np.repeat(asked, count), row[expand_ranges(low, count)]
+
+    open_, placement = RecallTables.clocks(contracts).judge(row_index, request, row)
+    request, row, placement = request[open_], row[open_], placement[open_]
+    order = np.lexsort((row_index.id_rank[row], -happened_at(row_index, row, placement), request))
+    order = order[rank_within(request[order]) < EVENTS]
+    return request[order], row[order]
+
+
+def _codes(column: pa.ChunkedArray, among: pa.Array) -> Int:
+    """The place of each value among some distinct values, -1 for any other and for null."""
+    return np.asarray(pc.index_in(flat(column), value_set=among).fill_null(-1)).astype(np.int64)

@@ -1,0 +1,33 @@
+"""JSON in which no object says a thing twice: of two values for one key, every reader would take another.
+
+Gives `strict_json`, for whatever people and harnesses write.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["RepeatedKeyError", "strict_json"]
+
+
+class RepeatedKeyError(ValueError):
+    """A key stands twice in an object; `args[0]` is the key."""
+
+
+def strict_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        RepeatedKeyError: a key stands twice in an object.
+        ValueError: it is no JSON.
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        raise RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))
+    return result

@@ -1,0 +1,105 @@
+"""A model turn from its event: the snapshots of one model request, and whether its input is the one that was hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+
+
+@pytest.fixture(name="turn")
+def turn_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """A model request that was shown two blocks; the corpus is gone, the event and the input stand beside each other."""
+    blocks, snapshots = [], []
+    for purpose in ("explain-code", "review-risk"):
+        _, snapshot = ask("--purpose", purpose, capsys=capsys)
+        blocks.append(run("replay", snapshot, capsys=capsys)[1])
+        snapshots.append(snapshot)
+    shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
+    sent = "You are a careful engineer.\n" + "\n".join(blocks)
+    Path("input.txt").write_text(sent, encoding="utf-8")
+    event = {
+        "retrievalSnapshotIds": snapshots,
+        "modelInputRef": "input.txt",
+        "visibleToolSet": ["read_file", "run_tests"],
+        "contextHash": f"sha256:{hashlib.sha256(sent.encode()).hexdigest()}",
+    }
+    write(event)
+    return event
+
+
+def write(event: object) -> None:
+    Path("event.json").write_text(json.dumps(event), encoding="utf-8")
+
+
+def replayed(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code, out, _ = run("replay-turn", "event.json", "--json", *args, capsys=capsys)
+    return code, json.loads(out)
+
+
+def test_a_turn_is_replayed_from_its_event(turn: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = replayed(capsys=capsys)
+    assert (code, found["input_matches"], found["visible_tools"]) == (0, True, ["read_file", "run_tests"])
+    assert [one["snapshot_id"] for one in found["snapshots"]] == turn["retrievalSnapshotIds"]
+    assert [one["in_input"] for one in found["snapshots"]] == [True, True]
+    assert all(one["citations"] and one["block"] in Path("input.txt").read_text() for one in found["snapshots"])
+    text = run("replay-turn", "event.json", capsys=capsys)[1]
+    assert text.splitlines()[-1] == "visible tools: read_file, run_tests"
+
+
+def test_an_input_that_was_not_the_one_hashed_exits_5(turn: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    write(turn | {"contextHash": "0" * 64})
+    code, found = replayed(capsys=capsys)
+    assert (code, found["input_matches"]) == (5, False)
+
+
+def test_a_block_that_the_model_was_never_sent_exits_5(
+    turn: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other.txt").write_text("no evidence at all", encoding="utf-8")
+    write({name: value for name, value in turn.items() if name != "contextHash"})
+    code, found = replayed("--model-input", "other.txt", capsys=capsys)
+    assert (code, found["input_matches"]) == (5, None)
+    assert [one["in_input"] for one in found["snapshots"]] == [False, False]
+
+
+def test_without_input_and_hash_the_snapshots_are_replayed_all_the_same(
+    turn: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({"retrieval_snapshot_ids": turn["retrievalSnapshotIds"], "model": "m-1"})
+    code, found = replayed(capsys=capsys)
+    assert (code, found["input_matches"], found["unread"]) == (0, None, ["model"])
+    assert [one["in_input"] for one in found["snapshots"]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ([], "Expected a JSON object, got 'list'"),
+        ({}, "Expected snapshot ids, got nothing - at event.json.retrievalSnapshotIds"),
+        ({"retrieval_snapshot_ids": [7]}, "Expected text, got 'int' - at event.json.retrieval_snapshot_ids[0]"),
+        ({"retrievalSnapshotIds": ["x"], "contextHash": "abc"}, "Expected a SHA-256 in hex, got 'abc'"),
+        ({"retrievalSnapshotIds": ["x"], "modelInputRef": "gone.txt"}, "Expected a readable file, got No such file"),
+    ],
+)
+@pytest.mark.usefixtures("turn")
+def test_a_bad_event_is_refused(event: object, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write(event)
+    code, out, err = run("replay-turn", "event.json", capsys=capsys)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+@pytest.mark.usefixtures("turn")
+def test_another_principals_snapshot_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    code, out, err = run("replay-turn", "event.json", capsys=capsys)
+    assert (code, out) == (3, "")
+    assert "Expected a snapshot that you may read" in err
