@@ -16,9 +16,13 @@ LINEAGE = {
     "nodes": [
         {"name": "hits", "kind": "node", "step": "candidate_recall", "doc": 'Rows, "best" first.', "table": "hits",
          "columns": [{"name": "request_id", "type": "string"}, {"name": "rank", "type": "int32"}], "tags": {}, "version": "a1"},
+        {"name": "query_terms", "kind": "node", "step": "query_planning", "doc": "Keys.", "table": None, "columns": [],
+         "tags": {}, "version": "b2"},
+        {"name": "ranked", "kind": "node", "step": "task_aware_reranking", "doc": "Order.", "table": None, "columns": [],
+         "tags": {}, "version": "c3"},
         {"name": "lanes", "kind": "input", "step": None, "doc": "", "table": None, "columns": [], "tags": {}, "version": None},
     ],
-    "edges": [["lanes", "hits"]],
+    "edges": [["hits", "ranked"], ["lanes", "hits"], ["query_terms", "hits"], ["query_terms", "ranked"]],
 }  # fmt: skip
 
 WHEN = datetime(2026, 5, 20, 9, tzinfo=UTC)
@@ -129,6 +133,13 @@ def test_an_xray_of_a_denied_request_says_so():
 @pytest.mark.golden
 def test_dot_text_reads_as_recorded():
     same_as_golden("lineage.dot", view.to_dot(LINEAGE))
+
+
+def test_an_arrow_that_a_longer_path_implies_is_left_out():
+    dot = view.to_dot(LINEAGE)
+    assert '"query_terms" -> "hits"' in dot
+    assert '"hits" -> "ranked"' in dot
+    assert '"query_terms" -> "ranked"' not in dot
 
 
 def test_a_picture_is_the_same_bytes_each_time():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -20,7 +20,8 @@ from ...nodes.schema import Table
 __all__ = ["FORMATS", "current_lineage", "lineage_of", "lineage_of_run", "picture", "to_dot", "write_picture"]
 
 FORMATS = ("json", "dot", "svg", "png")
-_GROUPS = {"input": "#eeeeee", "node": "#dce9f7"}
+_INPUTS_A_LINE = 3
+_LEGEND = "small: inputs of the line; an arrow that a longer path implies is left out, `lineage --json` has every edge"
 
 
 def lineage_of(driver: Any) -> dict[str, Any]:
@@ -68,21 +69,51 @@ def lineage_of_run(runs: Path, run_id: str) -> dict[str, Any]:
 
 
 def to_dot(lineage: Mapping[str, Any]) -> str:
-    """The graph as DOT, one box per node, grouped by step; columns are in the tooltip."""
+    """The graph as DOT: a box per node, grouped by step, with the inputs of the line that it reads named inside.
+
+    An arrow stands for an edge that no longer path implies; the JSON form has every edge.
+    """
+    inputs = {n["name"] for n in lineage["nodes"] if n["kind"] == "input"}
+    reads: dict[str, list[str]] = {n["name"]: [] for n in lineage["nodes"]}
+    made_of: dict[str, set[str]] = {n["name"]: set() for n in lineage["nodes"]}
+    for source, target in lineage["edges"]:
+        if source in inputs:
+            reads[target].append(source)
+        else:
+            made_of[target].add(source)
     lines = [
         "digraph lineage {",
-        "  rankdir=LR;",
-        '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11];',
-        '  edge [color="#777777"];',
+        "  rankdir=LR; ranksep=0.45; nodesep=0.12; compound=true;",
+        '  fontname="Helvetica"; fontsize=10; fontcolor="#777777"; labelloc=b; labeljust=l;',
+        f"  label={_quoted(_LEGEND)};",
+        '  node [shape=box, style="rounded,filled", fillcolor="#dce9f7", color="#9db8d6", fontname="Helvetica", fontsize=11];',
+        '  edge [color="#5f7893", arrowsize=0.7];',
     ]
     steps = sorted({n["step"] for n in lineage["nodes"] if n["step"]})
     for step in steps:
-        lines += [f"  subgraph {_quoted(f'cluster_{step}')} {{", f"    label={_quoted(step)};", '    color="#bbbbbb";']
-        lines += [f"    {_dot_node(n)}" for n in lineage["nodes"] if n["step"] == step]
+        lines += [f"  subgraph {_quoted(f'cluster_{step}')} {{", f"    label={_quoted(step.replace('_', ' '))};"]
+        lines += ['    color="#cccccc"; style=rounded; fontsize=12; fontcolor="#333333"; labelloc=t;']
+        lines += [f"    {_dot_node(n, reads[n['name']])}" for n in lineage["nodes"] if n["step"] == step]
         lines.append("  }")
-    lines += [f"  {_dot_node(n)}" for n in lineage["nodes"] if not n["step"]]
-    lines += [f"  {_quoted(source)} -> {_quoted(target)};" for source, target in lineage["edges"]]
+    lines += [f"  {_quoted(source)} -> {_quoted(target)};" for source, target in _unimplied(made_of)]
     return "\n".join([*lines, "}", ""])
+
+
+def _unimplied(made_of: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """The edges of the transitive reduction, sorted: those that no longer path implies."""
+    above: dict[str, set[str]] = {}
+
+    def ancestors(name: str) -> set[str]:
+        if name not in above:
+            above[name] = made_of[name].union(*(ancestors(one) for one in made_of[name]))
+        return above[name]
+
+    return sorted(
+        (source, target)
+        for target, sources in made_of.items()
+        for source in sources
+        if not any(source in ancestors(other) for other in sources - {source})
+    )
 
 
 def picture(dot: str, format_: str = "svg") -> bytes:
@@ -147,13 +178,12 @@ def _first_line(doc: str | None) -> str:
     return (doc or "").strip().partition("\n")[0].strip()
 
 
-def _dot_node(node: Mapping[str, Any]) -> str:
+def _dot_node(node: Mapping[str, Any], reads: Sequence[str]) -> str:
     columns = ", ".join(c["name"] for c in node["columns"])
     tooltip = node["doc"] + (f" ({columns})" if columns else "")
-    return (
-        f"{_quoted(node['name'])} [label={_quoted(node['name'])}, tooltip={_quoted(tooltip)}, "
-        f'fillcolor="{_GROUPS[node["kind"]]}"];'
-    )
+    lines = (", ".join(reads[low : low + _INPUTS_A_LINE]) for low in range(0, len(reads), _INPUTS_A_LINE))
+    small = "".join(f'<BR/><FONT POINT-SIZE="8" COLOR="#666666">{line}</FONT>' for line in lines)
+    return f"{_quoted(node['name'])} [label=<{node['name']}{small}>, tooltip={_quoted(tooltip)}];"
 
 
 def _quoted(text: str) -> str:
