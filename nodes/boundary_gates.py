@@ -122,6 +122,7 @@ def scope_times(
     """
     instants, _ = _instants(contracts, scope_groups)
     group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
+    history = _history(contracts, scope_groups)
     row_bounds = np.searchsorted(group, np.arange(_group_count(scope_groups) + 1))
     rows, lengths, digests = (np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), [])
     stopped = np.zeros((len(instants), len(_TIME)), dtype=np.int64)
@@ -132,7 +133,7 @@ def scope_times(
         lines, length = _lines(gathered(evidence["evidence_id"], visible)), row_index.length[visible]
         for part in _chunks(list(positions), len(visible)):
             _, as_of, start, end = instants[part].T
-            codes = time_grid(row_index, visible, as_of, start, end)
+            codes = time_grid(row_index, visible, as_of, start, end, np.full(len(part), history[number]))
             for position, code in zip(part, codes, strict=True):
                 passed = code == 0
                 rows[position] = np.count_nonzero(passed)
@@ -264,6 +265,14 @@ def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.i
     moment = np.full(len(group), -1, dtype=np.int64)
     instants, moment[group >= 0] = np.unique(table[group >= 0], axis=0, return_inverse=True)
     return instants, moment
+
+
+def _history(contracts: pa.Table, scope_groups: pa.Table) -> NDArray[np.bool_]:
+    """Per scope group, whether superseded and deleted text passes."""
+    leads = scope_groups["leader"].to_numpy()
+    found = np.zeros(_group_count(scope_groups), dtype=bool)
+    found[scope_groups["scope_group"].to_numpy()[leads]] = contracts["include_deleted"].to_numpy()[leads]
+    return found
 
 
 def _lines(ids: pa.ChunkedArray) -> pa.Array:

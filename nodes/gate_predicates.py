@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .gates import GATES, NUMBER
 from .keys import flat
 from .list_columns import flattened
-from .selectors import SourcePairs, selected_pairs, source_pairs
+from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from .vocabulary import LIFECYCLES, ZONES
 
 Mask = NDArray[np.bool_]
@@ -41,7 +41,7 @@ artifacts belong to a session; preferences, structured records, external and rem
 only while it is verified."""
 
 COLUMNS = ("source_id", "origin_class", "path", "namespace", "workspace_root", "branch", "test_suite", "principals",
-           "zone", "declared_visibility", "authority", "lifecycle", "declared_safety", "owner_project", "owner_user")  # fmt: skip
+           "zone", "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "owner_project", "owner_user")  # fmt: skip
 """The columns of EVIDENCE that these gates look at."""
 
 
@@ -75,6 +75,12 @@ class SegmentColumns:
     @cached_property
     def authority(self) -> NDArray[np.int32]:
         return self.column("authority").fill_null(0).to_numpy()
+
+    @cached_property
+    def path(self) -> tuple[pa.Array, NDArray[np.int64]]:
+        """The distinct paths, and each row's position among them; the last position stands for none."""
+        encoded = self.column("path").dictionary_encode()
+        return encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
 
     @cached_property
     def hidden(self) -> Mask:
@@ -159,6 +165,7 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
     if "workspace_root" in segment.named:
         position, codes = segment.named["workspace_root"]
         yield NUMBER["workspace"], (codes >= 0) & (codes != position.get(contract["workspace_root"], -1))
+    yield from _preset_stops(segment, contract)
     yield NUMBER["visibility"], segment.hidden
     yield NUMBER["lifecycle"], _outside(segment.lifecycle, LIFECYCLES.values, contract["include_states"])
     yield NUMBER["safety"], segment.blocked
@@ -168,12 +175,30 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
         yield NUMBER["min_authority"], segment.authority < contract["min_authority"]
 
 
+def _preset_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Iterator[tuple[int, Mask]]:
+    """The same for what the mode chose: paths, levels and zones."""
+    if contract["search_paths"] is not None or contract["excluded_paths"]:
+        paths, codes = segment.path
+        stopped = np.ones(len(paths) + 1, dtype=bool)  # a row without a path is in none
+        stopped[-1] = contract["search_paths"] is not None
+        searched = contract["search_paths"]
+        stopped[:-1] = False if searched is None else ~glob_mask(paths, searched)
+        stopped[:-1] |= glob_mask(paths, contract["excluded_paths"])
+        yield NUMBER["path_scope"], stopped[codes]
+    if contract["excluded_levels"]:
+        level = pc.utf8_lower(segment.column("level"))
+        yield NUMBER["level"], _truth(pc.is_in(level, pa.array(contract["excluded_levels"])))
+    if contract["excluded_zones"]:
+        yield NUMBER["zone"], np.array([word in contract["excluded_zones"] for word in ZONES.values])[segment.zone]
+
+
 def _bound_stops(
     segment: SegmentColumns, bound: Mapping[str, Any], shared: Mapping[int, Mask]
 ) -> Iterator[tuple[int, Mask]]:
     """The same for what one grant bounds, on top of the contract's own stops."""
     highest = ZONES.values.index(bound["zone"]) if bound["zone"] in ZONES else -1
-    yield NUMBER["zone"], segment.zone > highest
+    beyond = segment.zone > highest
+    yield NUMBER["zone"], beyond | shared[NUMBER["zone"]] if NUMBER["zone"] in shared else beyond
     if bound["sources"] is not None:
         stopped = ~selected_pairs(bound["sources"], segment.pairs)[segment.pairs.codes]
         gate = NUMBER["source_allow"]

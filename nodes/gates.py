@@ -38,6 +38,8 @@ GATES = _gates(
     ("branch", "access", "wrong_branch", "it has no branch or the request's"),
     ("workspace", "access", "wrong_workspace", "committed text, unless the request's work tree shadows its path"),
     ("test_suite", "access", "wrong_test_suite", "it has no test suite or the request's"),
+    ("path_scope", "access", "out_of_scope_path", "its path is one that the mode searches"),
+    ("level", "access", "level_excluded", "its level is none that the mode leaves out"),
     ("visibility", "visibility", "not_model_visible", "it may enter model input"),
     ("lifecycle", "visibility", "lifecycle_excluded", "its state is one the contract includes"),
     ("safety", "visibility", "safety_blocked", "it is not blocked"),

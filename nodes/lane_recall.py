@@ -98,7 +98,7 @@ def recall_newest(tables: RecallTables) -> Found:
                 rows = scope.rows[at]
                 open_, placement = clock.judge(index, of_request[scope.request[sub]], rows)
                 time = happened_at(index, rows, placement)
-                kept = np.flatnonzero(open_ & (time >= scope.oldest[sub]))
+                kept = np.flatnonzero(open_ & (time >= scope.earliest(sub, at)))
                 place = np.repeat(np.arange(len(subs)), len(local))[kept]
                 k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
                 best = best_cells(place, time[kept].astype(np.float64), index.id_rank[rows[kept]], k)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .frames import OPEN_END, OPEN_START, RowIndex, expand_ranges, micros
 from .keys import flat, positions
 from .list_columns import contains
-from .selectors import selected_pairs, source_pairs
+from .selectors import glob_mask, selected_pairs, source_pairs
 from .time_gates import time_codes, time_grid
 
 Int = NDArray[np.int64]
@@ -33,23 +33,27 @@ SEPARATOR = "\x1f"
 
 @dataclass(frozen=True)
 class Clock:
-    """Distinct time bounds of some requests: `as_of`, window start and window end, int64 microseconds."""
+    """Distinct time bounds of some requests; `as_of`, window start and window end are int64 microseconds."""
 
     as_of: Int
     start: Int
     end: Int
+    history: Bool
+    """Where superseded and deleted text passes as well."""
 
     def __len__(self) -> int:
         return len(self.as_of)
 
     def judge(self, row_index: RowIndex, clock: Int, rows: Int) -> tuple[Bool, Int]:
         """Whether each (clock, frame row) pair passes the time gates, and the placement it was judged by."""
-        codes, placement = time_codes(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock])
+        bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
+        codes, placement = time_codes(row_index, rows, *bounds)
         return codes == 0, placement
 
     def grid(self, row_index: RowIndex, clock: Int, rows: Int) -> Bool:
         """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
-        return time_grid(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock]) == 0
+        bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
+        return time_grid(row_index, rows, *bounds) == 0
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,10 @@ class RecallTables:
     def clock(self) -> tuple[Clock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
         all_ = self.clocks(self.contracts)
-        distinct, inverse = np.unique(np.stack([all_.as_of, all_.start, all_.end]), axis=1, return_inverse=True)
-        return Clock(*(np.ascontiguousarray(row) for row in distinct)), inverse.reshape(-1)
+        bounds = np.stack([all_.as_of, all_.start, all_.end, all_.history])
+        distinct, inverse = np.unique(bounds, axis=1, return_inverse=True)
+        *times, history = (np.ascontiguousarray(row) for row in distinct)
+        return Clock(*times, history=history.astype(bool)), inverse.reshape(-1)
 
     @staticmethod
     def clocks(contracts: pa.Table) -> Clock:
@@ -90,6 +96,7 @@ class RecallTables:
             micros(contracts["as_of"], OPEN_END),
             micros(contracts["window_start"], OPEN_START),
             micros(contracts["window_end"], OPEN_END),
+            np.asarray(contracts["include_deleted"].fill_null(False)),
         )
 
     @cached_property
@@ -237,11 +244,29 @@ class Scope:
         """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
         return micros(self.tables.sub_queries["oldest"], OPEN_START)[self.sub]
 
+    @cached_property
+    def _windowed(self) -> tuple[NDArray[np.bool_], Int, Int]:
+        """Rows that each distinct list of window paths speaks of, bool[lists, rows]; per sub-query its list and start."""
+        sub_queries = self.tables.sub_queries.select(["window_paths", "window_start"]).take(pa.array(self.sub))
+        lists = pc.binary_join(flat(sub_queries["window_paths"]), SEPARATOR).dictionary_encode()
+        path = self.column("path")
+        masks = [glob_mask(path, globs.split(SEPARATOR)) for globs in lists.dictionary.to_pylist()]
+        return np.stack(masks), numbers(lists.indices), micros(sub_queries["window_start"], OPEN_START)
+
+    def earliest(self, sub: Int, local: Int) -> Int:
+        """The time before which the row of each pair does not return; OPEN_START = any age."""
+        oldest = self.oldest[sub]
+        if not self.tables.sub_queries["window_start"].null_count < self.tables.sub_queries.num_rows:
+            return oldest
+        masks, of, start = self._windowed
+        return np.where(masks[of[sub], local], np.maximum(oldest, start[sub]), oldest)
+
     def filtered(self, sub: Int, local: Int) -> Bool:
         """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""
         passed, of = self.filters
         allowed = passed[of[sub], local]
-        aged = np.flatnonzero(allowed & (self.oldest[sub] != OPEN_START))
+        earliest = self.earliest(sub, local)
+        aged = np.flatnonzero(allowed & (earliest != OPEN_START))
         if len(aged):
             clock, of_request = self.tables.clock
             index, rows = self.tables.row_index, self.rows[local[aged]]
@@ -250,7 +275,7 @@ class Scope:
             if len(undated):
                 _, placement = clock.judge(index, of_request[self.request[sub[aged[undated]]]], rows[undated])
                 time[undated] = recorded_at(index, placement)
-            allowed[aged] = time >= self.oldest[sub[aged]]
+            allowed[aged] = time >= earliest[aged]
         return allowed
 
 

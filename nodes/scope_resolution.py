@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
 from .frames import OPEN_START, expand_ranges, micros
-from .keys import flat
+from .keys import flat, positions
 from .list_columns import collected, contains, flattened, tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
@@ -35,6 +35,7 @@ from .tables import (
     ContractLayers,
     Contracts,
     Grants,
+    Presets,
     PurposePolicies,
     Requests,
     ScopeGroups,
@@ -49,10 +50,15 @@ _COPIED = ("principal", "project", "namespace", "workspace_root", "branch", "tes
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape")
+_PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
+           "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
+_CAPPED = ("lane_k", "pool_k", "max_items")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "include_after",
               "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "include_states", "accepted_authority", "min_authority")  # fmt: skip
+            "denied_sources", "include_states", "accepted_authority", "min_authority", "search_paths", "excluded_paths",
+            "excluded_levels", "excluded_zones", "include_deleted")  # fmt: skip
+_MODE_EFFECT = ", ".join((*_PRESET[1:], "lane_k", "pool_k", "max_items", "mode_lanes"))
 _INSTANT = ("as_of", "window_start", "window_end")
 
 _GROUP_COLUMNS = Table(
@@ -69,13 +75,15 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
 
-def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> Contracts:
+def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolicies, presets: Presets) -> Contracts:
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
 
     A request is denied if no grant of its own project holds at `asked_at`, or if it allows no source. Where it gives a
-    budget or cap, that one counts, else its purpose's. Counts below zero read as zero.
+    budget or cap, that one counts, else its mode's, else its purpose's; a mode's count is never exceeded. Counts below
+    zero read as zero.
     """
     requests = _ordered(requests)
+    preset = presets.take(pa.array(positions(requests["request_id"], presets["request_id"])))
     reach = _reach(requests, grants)
     policy = _policy_of(requests, purpose_policies)
     cap = _resolved("max_unverified_items", requests, policy)
@@ -96,15 +104,19 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
         "denied_sources": tidied(requests["denied_sources"], keep_null=False),
         "window_start": start,
         "window_end": end,
-        "include_states": _include_states(requests, policy, cap, reach),
+        "include_states": _include_states(requests, preset, policy, cap, reach),
         "accepted_authority": tidied(requests["accepted_authority"], keep_null=True),
         "min_authority": pc.max_element_wise(requests["min_authority"].fill_null(0), pa.scalar(0, pa.int32())),
         "withheld_k": policy["withheld_k"],
         "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
         "required_evidence": tidied(requests["required_evidence"], keep_null=False),
+        "mode_lanes": preset["lanes"],
+        "path_window_start": _days_before(requests, preset["window_days"]),
     }
+    columns |= {name: preset[name] for name in _PRESET}
     columns |= {name: requests[name] for name in _COPIED}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
+    columns |= {name: _capped(name, requests, preset, policy) for name in _CAPPED}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
     parts = [
@@ -125,8 +137,10 @@ def contract_bounds(requests: Requests, grants: Grants, contracts: Contracts) ->
     return _bounds(requests, grants, _reach(requests, grants), np.asarray(contracts["denied"]))
 
 
-def contract_layers(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal: grants, then purpose, then request."""
+def contract_layers(
+    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, presets: Presets
+) -> ContractLayers:
+    """The layers of each contract, by request id and ordinal: grants, purpose, mode where there is one, request."""
     requests = _ordered(requests)
     reach, policy = _reach(requests, grants), _policy_of(requests, purpose_policies)
     narrowed = pc.if_else(
@@ -140,14 +154,24 @@ def contract_layers(requests: Requests, grants: Grants, purpose_policies: Purpos
         _names(given, "as_of"),
     ]
     count = requests.num_rows
-    version = flat(policy["version"])
-    versions = [pa.repeat(table_digest(grants, GRANTS)[:16], count), version, pa.repeat("request", count)]
-    by_request = pa.array(np.arange(3 * count).reshape(3, count).T.ravel())
+    preset = presets.take(pa.array(positions(requests["request_id"], presets["request_id"])))
+    effects.insert(2, pa.repeat(_MODE_EFFECT, count))
+    versions = [
+        pa.repeat(table_digest(grants, GRANTS)[:16], count),
+        flat(policy["version"]),
+        flat(preset["version"]),
+        pa.repeat("request", count),
+    ]
+    layers = ("grants", "purpose", "mode", "request")
+    cell = np.arange(len(layers) * count).reshape(len(layers), count).T
+    used = np.ones(cell.shape, dtype=bool)
+    used[:, layers.index("mode")] = np.asarray(preset["mode"].is_valid())
+    by_request, owner = pa.array(cell[used]), np.nonzero(used)[0]
     return CONTRACT_LAYERS.build(
         {
-            "request_id": requests["request_id"].take(pa.array(np.repeat(np.arange(count), 3))),
-            "ordinal": np.tile(np.arange(1, 4, dtype=np.int32), count),
-            "layer": ["grants", "purpose", "request"] * count,
+            "request_id": requests["request_id"].take(pa.array(owner)),
+            "ordinal": np.cumsum(used, axis=1)[used].astype(np.int32),
+            "layer": pa.array(np.repeat(layers, count)).take(by_request),
             "version": pa.concat_arrays(versions).take(by_request),
             "effect": pa.concat_arrays([flat(effect) for effect in effects]).take(by_request),
         }
@@ -252,15 +276,17 @@ def _bounds(requests: pa.Table, grants: pa.Table, reach: _Reach, denied: NDArray
     )
 
 
-def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: _Reach) -> pa.ListArray:
-    """The purpose's lifecycles that cap, request and grants leave; revoked is never one of them."""
+def _include_states(
+    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: _Reach
+) -> pa.ListArray:
+    """The purpose's lifecycles that cap, request, mode and grants leave; revoked is never one of them."""
     names = LIFECYCLES.values
     shown = np.zeros((requests.num_rows, len(names)), dtype=bool)
     shown[_lifecycles(policy["include_states"])] = True
     shown &= reach.states
     shown[:, names.index("revoked")] = False
     shown[np.asarray(pc.equal(cap, 0)), names.index("candidate")] = False
-    fresh_only = ~np.asarray(requests["allow_stale_memory"])
+    fresh_only = ~np.asarray(requests["allow_stale_memory"]) & ~np.asarray(preset["include_deleted"])
     for outdated in ("deprecated", "expired"):
         shown[fresh_only, names.index(outdated)] = False
     request, state = np.nonzero(shown)
@@ -276,11 +302,16 @@ def _lifecycles(states: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.
 
 def _window(requests: pa.Table) -> tuple[pa.Array, pa.ChunkedArray]:
     """Start and end of each window; the later of `include_after` and `as_of` less `window_days` is the start."""
-    days = np.clip(requests["window_days"].fill_null(np.nan).to_numpy(), 0, _ALL_DAYS)
-    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(days) * _DAY, _FIRST_MICRO)
-    back = np.where(np.isnan(days), OPEN_START, np.rint(back)).astype(np.int64)
+    back = micros(_days_before(requests, requests["window_days"]), OPEN_START)
     start = np.maximum(micros(requests["include_after"], OPEN_START), back)
     return pa.array(start, mask=start == OPEN_START).cast(TIMESTAMP), requests["exclude_after"]
+
+
+def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> pa.Array:
+    """`as_of` less some days; null where they are."""
+    length = np.clip(days.fill_null(np.nan).to_numpy(), 0, _ALL_DAYS)
+    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * _DAY, _FIRST_MICRO)
+    return pa.array(np.rint(back).astype(np.int64), mask=np.isnan(length)).cast(TIMESTAMP)
 
 
 def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
@@ -296,6 +327,12 @@ def _resolved(name: str, requests: pa.Table, policy: pa.Table) -> pa.ChunkedArra
     """The request's value, else the purpose's."""
     value = pc.coalesce(requests[name], flat(policy[name]))
     return pc.max_element_wise(value, pa.scalar(0, pa.int32())) if name in _COUNTS else value
+
+
+def _capped(name: str, requests: pa.Table, preset: pa.Table, policy: pa.Table) -> pa.ChunkedArray:
+    """The smaller of what the request and its mode say, else the purpose's."""
+    chosen = pc.min_element_wise(requests[name], preset[name])
+    return pc.max_element_wise(pc.coalesce(chosen, flat(policy[name])), pa.scalar(0, pa.int32()))
 
 
 def _names(flags: dict[str, pa.ChunkedArray], always: str) -> pa.Array:

@@ -19,6 +19,7 @@ from .frames import expand_ranges
 from .gates import GATES, NUMBER
 from .keys import flat
 from .list_columns import flattened
+from .second_wall_paths import preset_stops
 from .vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 
 Mask = NDArray[np.bool_]
@@ -63,11 +64,12 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
     return np.where(furthest == _PASSED, 0, furthest)
 
 
-def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> Ints:
-    """The first time gate that removes each candidate, judged by the placement that serves it best.
+def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
+    """The first time gate that removes each candidate, and whether the placement that serves it best has ended.
 
-    Best is one that passes every gate, then one alive at `as_of`, then one recorded by then; of equals the latest, but
-    of those recorded only later the first.
+    Best is one that passes every gate (one that still stands before one that ended, which passes only where the contract
+    includes deleted text), then one alive at `as_of`, then one recorded by then; of equals the latest, but of those
+    recorded only later the first.
     """
     held = placements["row"].to_numpy()
     starts = np.searchsorted(held, row)
@@ -77,29 +79,33 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
         pa.array(expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
     )
     stored = rows.select(["event_time", "valid_from", "valid_until"]).take(pa.array(candidate))
-    clock = asked.select(["as_of", "window_start", "window_end"]).take(pa.array(candidate))
+    clock = asked.select(["as_of", "window_start", "window_end", "include_deleted"]).take(pa.array(candidate))
     as_of, recorded = clock["as_of"], placed["recorded_time"]
     happened = pc.coalesce(stored["event_time"], recorded)
     unrecorded = _true(pc.greater(recorded, as_of))
     replaced = _true(pc.less_equal(placed["superseded_at"], as_of))
     gone = _true(pc.less_equal(placed["deleted_at"], as_of))
+    current_only = ~_true(clock["include_deleted"])
     removed = [
         ("recorded", unrecorded),
-        ("superseded", replaced),
-        ("deleted", gone),
+        ("superseded", replaced & current_only),
+        ("deleted", gone & current_only),
         ("valid_from", _true(pc.greater(stored["valid_from"], as_of))),
         ("valid_until", _true(pc.less_equal(stored["valid_until"], as_of))),
         ("window_start", _true(pc.less(happened, clock["window_start"]))),
         ("window_end", _true(pc.greater_equal(happened, clock["window_end"]))),
     ]
     stop = _first(removed, len(candidate))
-    grade = np.where(stop == _PASSED, 3, np.where(unrecorded, 0, np.where(replaced | gone, 1, 2)))
+    ended = replaced | gone
+    grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(unrecorded, 0, np.where(ended, 1, 2)))
     when = recorded.cast(pa.int64()).to_numpy()
     best = np.lexsort((np.where(grade > 0, when, -when), grade, candidate))
     last = best[np.append(np.diff(candidate[best]) > 0, True)] if len(best) else best
     result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
     result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
-    return result
+    over = np.zeros(len(row), dtype=bool)
+    over[candidate[last]] = ended[last]
+    return result, over
 
 
 def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
@@ -133,6 +139,7 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
         ("source_deny", _picked(rows, order, contracts["denied_sources"])),
         *named,
         ("workspace", elsewhere),
+        *preset_stops(rows, order, contracts),
         ("visibility", ~_equal(rows["declared_visibility"], pa.scalar("model-visible"))),
         ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
         ("safety", _equal(rows["declared_safety"], pa.scalar("blocked"))),

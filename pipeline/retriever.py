@@ -285,7 +285,8 @@ class Retriever:
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def _commits(self) -> Commits:
-        return Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
+        policies = self.policies
+        return Commits(self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies)
 
     def _inputs(self) -> dict[str, pa.Table]:
         return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}

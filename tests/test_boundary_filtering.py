@@ -15,6 +15,7 @@ from scoped_retrieval.nodes.boundary_gates import gated_rows
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
 from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.mode_presets import presets
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, scope_groups
 from scoped_retrieval.nodes.tables import (
     CANDIDATES,
@@ -29,6 +30,7 @@ from scoped_retrieval.nodes.time_gates import time_codes
 from wall_worlds import (
     DAY,
     GRANT,
+    MODES,
     NOON,
     POLICIES,
     REQUEST,
@@ -56,7 +58,7 @@ def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks:
     ]
     asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
-    resolved = contracts(asked, held, POLICIES)
+    resolved = contracts(asked, held, POLICIES, presets(asked, MODES))
     candidates = CANDIDATES.from_rows(
         [
             {"request_id": f"r{r}", "evidence_id": row["evidence_id"], "row": n, "placement": 0, "pool_rank": n + 1,

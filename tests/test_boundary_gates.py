@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes import boundary_gates
 from scoped_retrieval.nodes.frames import RowIndex
 from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.mode_presets import presets
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, scope_groups
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
@@ -30,6 +31,7 @@ from scoped_retrieval.nodes.tables import (
 from wall_worlds import (
     DAY,
     GRANT,
+    MODES,
     NOON,
     POLICIES,
     REQUEST,
@@ -88,7 +90,7 @@ def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int
     frame = frame_of(rows, chunks)
     asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
-    resolved = contracts(asked, held, POLICIES)
+    resolved = contracts(asked, held, POLICIES, presets(asked, MODES))
     bounds = contract_bounds(asked, held, resolved)
     groups = scope_groups(resolved, bounds)
     gated = GATED_ROWS.check(

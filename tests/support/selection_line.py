@@ -38,6 +38,9 @@ CONTRACT: dict[str, Any] = {
     "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
     "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "merge_policy": "interleave-by-relevance",
     "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+    "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
+    "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
+    "newest_first": False,
 }  # fmt: skip
 ROW: dict[str, Any] = {
     "source_id": "workspace:shop", "origin_class": "workspace", "evidence_kind": "code", "owner_project": "shop",

@@ -11,6 +11,7 @@ from scoped_retrieval.pipeline.policies import load_policies
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 POLICIES = load_policies().purpose_policies
+MODES = load_policies().mode_policies
 ROW = {
     "source_id": "git:shop", "origin_class": "workspace", "evidence_kind": "code", "path": "src/a.py",
     "owner_project": "shop", "zone": "internal", "declared_visibility": "model-visible", "authority": 1,
