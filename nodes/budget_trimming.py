@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .digests import text_sha256
+from .fact_notes import fact_notes
+from .frames import micros
 from .greedy_fit import LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
-from .keys import flat, gathered, objects, pair_codes, pair_positions, positions, take_or
+from .keys import flags_at, flat, gathered, objects, pair_codes, pair_positions, positions, take_or
 from .recall_scope import codes_of
 from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
@@ -57,7 +59,9 @@ def fits(
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
     texts = item_texts(kept, packs, evidence, placements)
-    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), evidence)
+    notes = fact_notes(kept, fact_checks)
+    happened = _happened(kept, owner, contracts, evidence, placements)
+    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), notes, happened, evidence)
     budgets = Budgets.of(contracts, shapes)
     kinds = gathered(evidence["evidence_kind"], kept["row"])
     brief = pa.array(shapes[owner] == "model-brief")
@@ -109,6 +113,7 @@ def fits(
             "merged_rows": _shown_rows(texts, result, shown, kept.num_rows),
             "form": work.forms(result),
             "conflict_note": work.conflict_notes(result.number),
+            "fact_note": notes,
             "bound_by": pa.array(list(LIMITS)).take(pa.array(result.bound, mask=result.bound < 0)),
         }
     )
@@ -142,6 +147,7 @@ def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, 
             "tokens": counters.count(text, names.dictionary.to_pylist(), which).astype(np.int32),
             "chars": pc.cast(pc.utf8_length(text), pa.int32()),
             "conflict_note": chosen["conflict_note"],
+            "fact_note": chosen["fact_note"],
             "history": packs["history"].take(pack),
         }
     )
@@ -176,9 +182,12 @@ class _Work:
         shapes: NDArray[np.object_],
         texts: ItemTexts,
         reason: pa.Array,
+        fact_note: pa.Array,
+        happened: Int,
         evidence: pa.Table,
     ) -> None:
         self.kept, self.owner, self.texts, self.evidence, self.reason = kept, owner, texts, evidence, reason
+        self.fact_note, self.happened = fact_note, happened
         self.shape = shapes[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
@@ -207,10 +216,13 @@ class _Work:
         return items, slices(self.texts.text, result.start, result.end).take(pa.array(index))
 
     def places(self, number: Int) -> Int:
-        """Place in the block: order of choice, in a model-brief inside the groups; 0 = dropped."""
+        """Place in the block: newest first where the contract says so, else order of choice; 0 = dropped.
+
+        A model-brief has its groups, and this order inside them.
+        """
         index = np.flatnonzero(number)
         group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
-        order = index[np.lexsort((number[index], group, self.owner[index]))]
+        order = index[np.lexsort((number[index], -self.happened[index], group, self.owner[index]))]
         starts = np.flatnonzero(np.diff(self.owner[order], prepend=-1) != 0)
         place = np.zeros(len(number), dtype=np.int64)
         place[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
@@ -238,6 +250,7 @@ class _Work:
             form=pa.array(form.astype(object), pa.string()),
             standing=flat(self.kept["standing"]).take(at),
             conflict_note=pa.array(note),
+            fact_note=self.fact_note.take(at),
             reason=self.reason.take(at),
             shape=self.shape[index],
         )
@@ -262,6 +275,13 @@ def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counter
         gone = over[work.owner] & (number == last[work.owner])
         number[gone], bound[gone] = 0, TOKENS
         result.start[gone] = result.end[gone] = 0
+
+
+def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, evidence: pa.Table, placements: pa.Table) -> Int:
+    """When each item happened, microseconds; 0 for those of contracts whose blocks are not in order of time."""
+    event = gathered(evidence["event_time"], kept["row"])
+    time = micros(pc.coalesce(event, gathered(placements["recorded_time"], kept["placement"])), 0)
+    return np.where(flags_at(contracts["newest_first"], owner), time, 0)
 
 
 def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:

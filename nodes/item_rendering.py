@@ -34,6 +34,7 @@ class Items:
     form: pa.Array
     standing: pa.Array
     conflict_note: pa.Array
+    fact_note: pa.Array
     reason: pa.Array
     shape: NDArray[np.object_]
 
@@ -41,7 +42,8 @@ class Items:
         """Columns that say how an item is printed: equal items read the same, whoever asked."""
         shape = pa.array(self.shape, pa.string())
         return [
-            self.row, pa.array(self.number), self.line, self.form, self.standing, self.conflict_note, self.reason, shape
+            self.row, pa.array(self.number), self.line, self.form, self.standing, self.conflict_note, self.fact_note,
+            self.reason, shape,
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:
@@ -67,6 +69,7 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
         standing=items.standing,
         form=items.form,
         conflict_note=items.conflict_note,
+        fact_note=items.fact_note,
         day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
         reason=items.reason,
         text_sha256=stored["text_sha256"],

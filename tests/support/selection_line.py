@@ -66,7 +66,7 @@ class Line:
         known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
         for node in (
             task_aware_reranking.score_terms, task_aware_reranking.rerank_weights, task_aware_reranking.ranked,
-            evidence_packing.packs, fact_verification.fact_checks, budget_trimming.fits, budget_trimming.trimmed,
+            evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks, budget_trimming.fits, budget_trimming.trimmed,
             budget_trimming.trims, citation_binding.citations, context_projection.blocks,
         ):  # fmt: skip
             if node.__name__ not in overrides:
