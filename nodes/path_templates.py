@@ -27,7 +27,7 @@ def variables_in(template: str) -> list[str]:
     return _VARIABLE.findall(template)
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
+def filled(template: str, values: Mapping[str, str], at: str) -> str:
     """The glob of a template, relative to the root.
 
     Raises:
@@ -39,7 +39,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
         if name not in values:
             known = ", ".join(sorted(values)) or "none"
             raise InputError(
-                f"Expected a value for {{{name}}} of {template}, got none - at requests.variables.{name}",
+                f"Expected a value for {{{name}}} of {template}, got none - at {at}.variables.{name}",
                 hint=f"give `variables: {{{name}: ...}}` in the request or in SHO.json; given: {known}.",
             )
         return _WILD.sub(r"[\g<0>]", values[name])
@@ -47,7 +47,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(literal, template).removeprefix("/")
 
 
-def variable_values(text: str | None) -> dict[str, str]:
+def variable_values(text: str | None, at: str) -> dict[str, str]:
     """The variables of a request, from its JSON object, under both of their names.
 
     Raises:
@@ -55,7 +55,7 @@ def variable_values(text: str | None) -> dict[str, str]:
     """
     if text is None:
         return {}
-    at = "requests.variables"
+    at = f"{at}.variables"
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:

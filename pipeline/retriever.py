@@ -153,7 +153,7 @@ class Retriever:
         now = self._clock()
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(),
-            defaults={**self._defaults(), "purpose": "answer-question"},
+            defaults={**self._defaults(), "purpose": "answer-question"}, modes=self.policies.mode_policies,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -215,7 +215,12 @@ class Retriever:
     def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
         now = self._clock()
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults()
+            rows or (),
+            principal=self.principal,
+            asked_at=now,
+            corpus=self._commits(),
+            defaults=self._defaults(),
+            modes=self.policies.mode_policies,
         )
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")

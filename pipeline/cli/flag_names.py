@@ -22,6 +22,8 @@ ASK_FLAGS = {
     "namespace": "--namespace",
     "test_suite": "--test-suite",
     "session_id": "--session",
+    "mode": "--mode",
+    "variables": "--var",
     "anchors.failing_test": "--failing-test",
     "anchors.error_text": "--error-text",
     "anchors.current_files": "--file",
