@@ -16,6 +16,7 @@ from .keys import flat
 from .mode_choices import chosen
 from .tables import PRESETS, ModePolicies, Presets, Requests
 
+
 def presets(requests: Requests, mode_policies: ModePolicies) -> Presets:
     """The preset of each request, by request id; each distinct pair of mode and variables is filled in once.
 

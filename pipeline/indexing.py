@@ -29,7 +29,7 @@ from .sources.evidence_file import read_evidence
 from .sources.importing import normalise
 from .sources.jsonl import is_unicode
 from .sources.report import SourceReport
-from .sources.structured import files_named
+from .sources.structured import files_named, with_schemas
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
 
@@ -181,12 +181,12 @@ def _read(settings: Settings, request: IndexRequest, now: datetime, report: Inde
 def _sources(request: IndexRequest, project: str, now: datetime, report: SourceReport) -> Iterator[tuple[str, Tables]]:
     """Kind of source and its tables, in a fixed order."""
     common = {"project": project, "now": now, "report": report}
-    placed = {
-        file.resolve()
+    placed = with_schemas(
+        file
         for kind, suffixes in PLACED.items()
         for path in getattr(request, kind)
         for file in files_named(path, suffixes)
-    }
+    )
     for path in request.paths:
         if request.git:
             yield "history", git_history.read_git_history(path, name=request.source, **common)

@@ -58,6 +58,7 @@ def named_by_flags(flags: Mapping[str, str], settings: Any) -> Iterator[None]:
         message, _, hint = error.message.partition("\n\nHint: ")
         place = _PLACE.search(message)
         field = place["field"] if place else ""
+        field = field if field in flags else field.partition(".")[0]
         if place is None or field not in flags:
             raise
         origin = settings.origin(field) if field in settings.values else "default"

@@ -16,13 +16,13 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
 from .file_kinds import FileKind
 from .files import microseconds
-from .headers import Header, read_header
+from .headers import Header, read_header, record_number
 from .report import SourceReport
 
 __all__ = ["metadata_of"]
 
 
-def metadata_of(path: str, kind: FileKind, data: bytes, report: SourceReport) -> Mapping[str, Any]:
+def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, report: SourceReport) -> Mapping[str, Any]:
     """Columns that the header of a document fills; none where there is no header."""
     if kind.splitter != "markdown" or b"level" not in data:
         return {}
@@ -34,7 +34,7 @@ def metadata_of(path: str, kind: FileKind, data: bytes, report: SourceReport) ->
         dated = header.instant("date")
         found = {
             "document_type": entity,
-            "entity": header.text("id"),
+            "entity": header.text("id") or record_number(title or ""),
             "level": level.lower(),
             "tags": header.strings("tags"),
             "zone": _zone(header, path, report),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -31,7 +31,7 @@ from .record_schema import SCHEMA_SUFFIX, schema_beside
 from .report import SourceReport
 from .work_tree import file_version
 
-__all__ = ["files_named", "read_logs", "read_sot"]
+__all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
 
 _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
@@ -149,6 +149,11 @@ def files_named(path: str | PathLike[str], suffixes: tuple[str, ...] = _SOT) -> 
     if other := [file for file in found if file.suffix.lower() not in suffixes]:
         raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", other[0].name, str(path))
     return found
+
+
+def with_schemas(files: Iterable[Path]) -> set[Path]:
+    """The files and their schemas, resolved: what no other source reads."""
+    return {each.resolve() for file in files for each in (file, file.with_name(f"{file.stem}{SCHEMA_SUFFIX}"))}
 
 
 def _common(record: _Record, place: str, data: bytes, source: str, project: str) -> Mapping[str, Any]:

@@ -104,7 +104,8 @@ def add_file(
     recorded: int,
 ) -> None:
     """Add the chunks of a file as it stands in a work tree; it happened when it was modified, never after `recorded`."""
-    generated, metadata = is_generated(kind, content), metadata_of(path, kind, content, report)
+    generated = is_generated(kind, content)
+    metadata = metadata_of(path, kind, document.title, content, report)
     report.read += len(document.chunks)
     for chunk in document.chunks:
         happened = min(modified, recorded)
