@@ -77,6 +77,9 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     pair = np.repeat(np.arange(len(about[0])), counts)
     value, fact = about[0][pair], order[expand_ranges(starts[:-1][about[1]], counts)]
     same, named = _compared(values, subjects.section, facts, value, fact)
+    # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
+    cell = (values.line[value] * max(facts.num_rows, 1) + fact) * len(KINDS) + values.kind[value]
+    named &= same | ~np.isin(cell, cell[same & named])
     compared = np.flatnonzero(named)
     rank = np.where(same[compared], 0, np.where(own_line[pair[compared]], 1, 2))
     best = compared[np.lexsort((fact[compared], rank, value[compared]))]

@@ -120,6 +120,9 @@ def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> s
     return stops(wall([row], [request or {}], [grant or {}])).get(0, "not opened")
 
 
+PLANNING = {"mode": "planning", "variables": '{"venture": "acme"}'}
+
+
 @pytest.mark.parametrize(
     ("change", "request_change", "grant", "gate"),
     [
@@ -138,6 +141,11 @@ def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> s
         ({"workspace_root": "/w"}, {}, {}, "workspace"),
         ({"workspace_root": "/w"}, {"workspace_root": "/v"}, {}, "workspace"),
         ({"test_suite": "unit"}, {"test_suite": "e2e"}, {}, "test_suite"),
+        ({"path": "docs/a.md"}, PLANNING, {}, "path_scope"),
+        ({"path": "context/logs/a.md"}, PLANNING, {}, "path_scope"),
+        ({"path": None}, PLANNING, {}, "path_scope"),
+        ({"path": "context/a.md", "level": "Sprint"}, PLANNING, {}, "level"),
+        ({"path": "context/a.md", "zone": "restricted"}, PLANNING, {"zone": "restricted"}, "zone"),
         ({"declared_visibility": "runtime-only"}, {}, {}, "visibility"),
         ({"declared_visibility": None}, {}, {}, "visibility"),
         ({"lifecycle": "candidate"}, {}, {}, "lifecycle"),
@@ -152,7 +160,8 @@ def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> s
     ],
 )
 def test_the_same_row_is_admitted_until_one_column_changes(change, request_change, grant, gate):
-    assert stop({}, request_change, grant) is None
+    plain = {"path": "context/a.md"} if "mode" in request_change else {}
+    assert stop(plain, request_change, grant) is None
     assert stop(change, request_change, grant) == gate
 
 
