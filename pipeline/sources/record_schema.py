@@ -87,7 +87,7 @@ class RecordSchema:
         """
         if self.key is None and columns:
             return "id" if "id" in columns else columns[0]
-        if self.key not in columns:
+        if self.key is None or self.key not in columns:
             raise InputError.expected(f"the key column {self.key or 'id'}", ", ".join(columns) or "no column", at)
         return self.key
 
