@@ -38,6 +38,7 @@ from .lanes import NO_VECTORS, vector_states
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
 STEPS = (
+    "mode_presets",
     "scope_resolution",
     "query_planning",
     "boundary_gates",
@@ -56,7 +57,8 @@ STEPS = (
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 """The lanes that exist, in the order of their nodes."""
 
-PLANNED = ("contracts", "contract_bounds", "contract_layers", "scope_groups", "anchors", "sub_queries", "query_terms")
+PLANNED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups", "anchors", "sub_queries",
+           "query_terms")  # fmt: skip
 """Nodes that need no corpus: they run first, and say which part of it is opened."""
 
 VECTORS_KEPT = 1 << 15
