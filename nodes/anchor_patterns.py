@@ -94,12 +94,12 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
 
     URLs are not searched: what follows `://` is neither a path nor an identifier of the project.
     """
-    clean = pc.replace_substring_regex(texts.cast(pa.large_string()), pattern=_MARKS, replacement=" ")
+    clean = unmarked(texts)
     clean = pc.replace_substring(clean, pattern="\\", replacement="/")
     clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
     parts = []
     for pattern in PATTERNS:
-        at, value = _find_all(clean, pattern.regex)
+        at, value = find_all(clean, pattern.regex)
         parts.append((at, np.full(len(at), KINDS.index(pattern.kind)), value))
     text = np.concatenate([at for at, _, _ in parts])
     kind = np.concatenate([kind for _, kind, _ in parts])
@@ -118,7 +118,12 @@ def normalised_paths(values: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(values, pattern=r"[.:/]+$", replacement="")
 
 
-def _find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
+def unmarked(texts: pa.Array) -> pa.Array:
+    """Texts without the control characters that mark a match in `find_all`."""
+    return pc.replace_substring_regex(texts.cast(pa.large_string()), pattern=_MARKS, replacement=" ")
+
+
+def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
     """The group of every match of a pattern, and the position of its text; matches do not overlap."""
     hit = np.flatnonzero(np.asarray(pc.match_substring_regex(texts, pattern=regex)))
     if not len(hit):

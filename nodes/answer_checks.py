@@ -1,6 +1,7 @@
 """An answer held against the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
 
-Reads `Shown` items (label, locator, visible text) and the text of an answer. Gives `answer_findings`.
+Reads `Shown` items (label, locator, visible text), what records that were looked up say of values of the answer, and its
+text. Gives `answer_findings`.
 
 What one would otherwise get wrong: a finding says that the visible bytes do not carry something, not that it is false.
 What the model knows from elsewhere is exactly what this is meant to show (S0.100, S0.102). Evidence left unused is noted
@@ -45,10 +46,13 @@ class Shown:
         return [line.rstrip() for line in self.text.splitlines()]
 
 
-def answer_findings(items: Sequence[Shown], answer: str, frame: str = "") -> AnswerFindings:
+def answer_findings(
+    items: Sequence[Shown], answer: str, frame: str = "", mismatches: Sequence[tuple[str, str]] = ()
+) -> AnswerFindings:
     """What is wrong with an answer, and what it leaves unused, by place in the answer.
 
-    `frame` is what else of the block carries values: dates and words on its fences.
+    `frame` is what else of the block carries values: dates and words on its fences. `mismatches` are values of the answer
+    with what a record that the contract admits says in their place, shown or not.
     """
     claims = claims_of(answer)
     by_label = {item.label: item for item in items}
@@ -56,7 +60,7 @@ def answer_findings(items: Sequence[Shown], answer: str, frame: str = "") -> Ans
         *_citations(claims, by_label),
         *_quotes(claims, by_label),
         *_values(claims, items, frame),
-        *_facts(claims, items),
+        *_facts(claims, items, answer, mismatches),
         *_actions(claims, by_label),
         *_unused(claims, by_label),
     ]
@@ -132,13 +136,22 @@ def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Find
         yield "unsupported_value", True, subject, None, None, value.start, value.end
 
 
-def _facts(claims: Claims, items: Sequence[Shown]) -> Iterator[Finding]:
+def _facts(
+    claims: Claims, items: Sequence[Shown], answer: str, mismatches: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Values that a record contradicts: one that is shown, else one that was looked up."""
     records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
+    said = set()
     for sentence in claims.sentences:
         for label, place, expected in contradictions(sentence, records):
             start, end = place
             subject = sentence.text[start - sentence.start : end - sentence.start]
+            said.add(subject)
             yield "contradicted_fact", True, subject, label, expected, start, end
+    for subject, expected in mismatches:
+        if subject not in said:
+            start = answer.find(subject)
+            yield "contradicted_fact", True, subject, None, expected, start, start + len(subject)
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:

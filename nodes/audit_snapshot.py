@@ -48,6 +48,7 @@ from .tables import (
     RerankWeights,
     ScoreTerms,
     Snapshots,
+    StructuredFacts,
     SubQueries,
     Trimmed,
     Trims,
@@ -103,10 +104,13 @@ def conditions(
     blocks: Blocks,
     decisions: Decisions,
     evidence: Evidence,
+    structured_facts: StructuredFacts,
+    fact_checks: FactChecks,
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to say."""
     return condition_rows(
-        requests, failures, contracts, lane_states, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions, evidence
+        requests, failures, contracts, lane_states, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions,
+        evidence, structured_facts, fact_checks,
     )  # fmt: skip
 
 
@@ -128,6 +132,7 @@ def request_digests(
     rerank_weights: RerankWeights,
     ranked: Ranked,
     packs: Packs,
+    structured_facts: StructuredFacts,
     fact_checks: FactChecks,
     trimmed: Trimmed,
     trims: Trims,
@@ -142,7 +147,7 @@ def request_digests(
         "contract_layers": contract_layers, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
         "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
         "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
-        "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims, "citations": citations, "blocks": blocks,
+        "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims, "citations": citations, "blocks": blocks,
         "decisions": decisions, "conditions": conditions,
     }  # fmt: skip
     return digests_of_requests(tables, _ids(captures))

@@ -31,7 +31,7 @@ from .tables import (
 
 _JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "valid_from", "valid_until",
            "owner_project", "owner_user", "namespace", "workspace_root", "branch", "test_suite", "principals", "zone",
-           "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing")  # fmt: skip
+           "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing")  # fmt: skip
 _FIRST_VISIBILITY = NUMBER["visibility"]
 _HISTORY_GATES = (NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"])
 
@@ -58,7 +58,7 @@ def verdicts(
     rows = pa.table({name: gathered(evidence[name], candidates["row"]) for name in _JUDGED})
     asked = contracts.take(pa.array(order))
     place = place_stops(rows, order, contracts, contract_bounds)
-    moment = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
+    moment, ended = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
     removed_by = np.where(place > 0, place, moment)
     admitted = removed_by == 0
     return VERDICTS.build(
@@ -73,7 +73,7 @@ def verdicts(
             "decided_by": _by_gate([gate.name for gate in GATES], removed_by),
             "reason_code": _by_gate([gate.reason_code for gate in GATES], removed_by),
             "would_reject_by": _would_reject_by(rows, admitted),
-            "standing": _standing(rows, asked, moment),
+            "standing": _standing(rows, asked, np.isin(moment, _HISTORY_GATES) | ended),
             "validity": _validity(rows, asked),
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
@@ -123,14 +123,14 @@ def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
     return pc.if_else(pa.array(admitted), soft, none)
 
 
-def _standing(rows: pa.Table, asked: pa.Table, moment: NDArray[np.int64]) -> pa.Array:
+def _standing(rows: pa.Table, asked: pa.Table, over: Mask) -> pa.Array:
     """How the text may speak: no text promotes itself, and the more doubtful word wins.
 
     Instruction takes more than a path the contract names: a verified rule of the project asked in, from its own files,
     that was declared evidence at least.
     """
     declared = rows["declared_standing"]
-    historical = _among(rows["lifecycle"], _HISTORICAL) | np.isin(moment, _HISTORY_GATES)
+    historical = _among(rows["lifecycle"], _HISTORICAL) | over
     unverified = ~_among(rows["lifecycle"], ("verified", "revoked", *_HISTORICAL))
     untrusted = _among(rows["evidence_kind"], _UNTRUSTED_KINDS) | _among(rows["origin_class"], _UNTRUSTED_ORIGINS)
     instructing = (

@@ -172,8 +172,8 @@ def scope_times(
         visible = by_id[place]
         length = row_index.length[visible]
         for part in _chunks(list(positions), len(visible)):
-            _, as_of, start, end = instants[part].T
-            codes = time_grid(row_index, visible, as_of, start, end)
+            _, as_of, start, end, history = instants[part].T
+            codes = time_grid(row_index, visible, as_of, start, end, history.astype(bool))
             for position, code in zip(part, codes, strict=True):
                 passed = code == 0
                 rows[position] = np.count_nonzero(passed)
@@ -186,6 +186,7 @@ def scope_times(
             "as_of": _timestamps(instants[:, 1]),
             "window_start": _timestamps(instants[:, 2]),
             "window_end": _timestamps(instants[:, 3]),
+            "include_deleted": instants[:, 4].astype(bool),
             "rows": rows,
             "total_length": lengths,
             "row_digest": pa.array(digests, pa.string()),
@@ -300,9 +301,13 @@ def _shadow(
 
 
 def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct (group, as_of, window start, window end), sorted, and each request's position; -1 = denied."""
+    """The distinct (group, as_of, window start, window end, history), sorted, and each request's place; -1 = denied.
+
+    History is 1 where superseded and deleted text passes, else 0.
+    """
     group = scope_groups["scope_group"].to_numpy().astype(np.int64)
-    table = np.column_stack([group, *(micros(contracts[name], null) for name, null in _INSTANT_COLUMNS)])
+    clock = [micros(contracts[name], null) for name, null in _INSTANT_COLUMNS]
+    table = np.column_stack([group, *clock, np.asarray(contracts["include_deleted"]).astype(np.int64)])
     moment = np.full(len(group), -1, dtype=np.int64)
     instants, moment[group >= 0] = np.unique(table[group >= 0], axis=0, return_inverse=True)
     return instants, moment

@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .digests import text_sha256
+from .fact_notes import fact_notes
+from .frames import micros
 from .greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
-from .keys import flat, gathered, objects, pair_codes, pair_positions, positions, rank_within, take_or
+from .keys import flags_at, flat, gathered, objects, pair_codes, pair_positions, positions, rank_within, take_or
 from .masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .recall_scope import codes_of
 from .rendering import GROUPS, TRIMMING_POLICY, labels
@@ -55,16 +57,15 @@ def fits(
     placements: Placements,
     counters: Counters,
 ) -> Fits:
-    """Every item that reached trimming, by request and position: what of its text fits, and which limit bound.
-
-    `fact_checks` is empty as yet and ignored: see `fact_verification`.
-    """
+    """Every item that reached trimming, by request and position: what of its text fits, and which limit bound."""
     kept = packs.filter(packs["kept"])
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
-    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), evidence, mask)
+    notes = fact_notes(kept, fact_checks)
+    happened = _happened(kept, owner, contracts, evidence, placements)
+    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), notes, happened, evidence, mask)
     budgets = Budgets.of(contracts, shapes)
     kinds = gathered(evidence["evidence_kind"], kept["row"])
     brief = pa.array(shapes[owner] == "model-brief")
@@ -119,6 +120,7 @@ def fits(
             "merged_rows": _shown_rows(texts, _shown(texts, result, shown), kept.num_rows),
             "form": work.forms(result),
             "conflict_note": work.conflict_notes(result.number),
+            "fact_note": notes,
             "masked": clipped(covered, result.start, result.end),
             "bound_by": pa.array(list(BUDGET_LIMITS)).take(pa.array(result.bound, mask=result.bound < 0)),
         }
@@ -153,6 +155,7 @@ def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, 
             "tokens": counters.count(text, names.dictionary.to_pylist(), which).astype(np.int32),
             "chars": pc.cast(pc.utf8_length(text), pa.int32()),
             "conflict_note": chosen["conflict_note"],
+            "fact_note": chosen["fact_note"],
             "history": packs["history"].take(pack),
             "masked": chosen["masked"],
             "masked_by": pc.if_else(
@@ -191,11 +194,13 @@ class _Work:
         shapes: NDArray[np.object_],
         texts: ItemTexts,
         reason: pa.Array,
+        fact_note: pa.Array,
+        happened: Int,
         evidence: pa.Table,
         mask: pa.Array,
     ) -> None:
-        self.mask = mask
         self.kept, self.owner, self.texts, self.evidence, self.reason = kept, owner, texts, evidence, reason
+        self.fact_note, self.happened, self.mask = fact_note, happened, mask
         self.shape = shapes[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
@@ -231,10 +236,13 @@ class _Work:
         return items, slices(self.texts.text, result.start, result.end).take(at)
 
     def places(self, number: Int) -> Int:
-        """Place in the block: order of choice, in a model-brief inside the groups; 0 = dropped."""
+        """Place in the block: newest first where the contract says so, else order of choice; 0 = dropped.
+
+        A model-brief has its groups, and this order inside them.
+        """
         index = np.flatnonzero(number)
         group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
-        order = index[np.lexsort((number[index], group, self.owner[index]))]
+        order = index[np.lexsort((number[index], -self.happened[index], group, self.owner[index]))]
         place = np.zeros(len(number), dtype=np.int64)
         place[order] = rank_within(self.owner[order]) + 1
         return place
@@ -268,6 +276,7 @@ class _Work:
             form=pa.array(form.astype(object), pa.string()),
             standing=flat(self.kept["standing"]).take(at),
             conflict_note=pa.array(note),
+            fact_note=self.fact_note.take(at),
             reason=self.reason.take(at),
             shape=self.shape[index],
             mask=self.mask.take(at),
@@ -303,6 +312,13 @@ def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
     # The same row under two contracts reads differently, so it no longer counts as the same text.
     codes = pc.fill_null(mask.dictionary_encode().indices, -1).to_numpy().astype(np.int64) + 1
     return replace(texts, text=covered, same=texts.same * (int(codes.max(initial=0)) + 1) + codes), spans
+
+
+def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, evidence: pa.Table, placements: pa.Table) -> Int:
+    """When each item happened, microseconds; 0 for those of contracts whose blocks are not in order of time."""
+    event = gathered(evidence["event_time"], kept["row"])
+    time = micros(pc.coalesce(event, gathered(placements["recorded_time"], kept["placement"])), 0)
+    return np.where(flags_at(contracts["newest_first"], owner), time, 0)
 
 
 def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:

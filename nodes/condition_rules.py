@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .fact_conditions import mismatches, stale_records
 from .keys import flags_at, flat, gathered, objects, pair_codes, positions, take_or
 from .tables import CONDITIONS
 from .vocabulary import ACTIONS
@@ -52,6 +53,8 @@ def condition_rows(
     blocks: pa.Table,
     decisions: pa.Table,
     evidence: pa.Table,
+    structured_facts: pa.Table,
+    fact_checks: pa.Table,
 ) -> pa.Table:
     """CONDITIONS of every request and failure."""
     ids = _ids(requests, failures)
@@ -70,6 +73,13 @@ def condition_rows(
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
     shown = _shown_rules(ids, contracts, contract, score_terms, candidates, packs, trimmed, blocks, decisions, evidence)
     rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
+    rules += [
+        (held & open_, name, "", "warn", message)
+        for name, (held, message) in (
+            ("fact_mismatch", mismatches(ids, fact_checks, trimmed)),
+            ("sot_stale", stale_records(ids, structured_facts)),
+        )
+    ]
     said = np.zeros(len(ids), bool)
     for mask, *_ in rules:
         said |= mask
@@ -101,9 +111,8 @@ def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
 
 def _overlay_rules(ids: pa.Array, requests: pa.Table) -> Iterator[Row]:
     at = positions(ids, requests["request_id"])
-    for field in ("mode", "role"):
-        given = np.asarray(take_or(requests[field], at).is_valid())
-        yield given, "no_overlay", field, "warn", f"no {field} overlay was applied"
+    given = np.asarray(take_or(requests["role"], at).is_valid())
+    yield given, "no_overlay", "role", "warn", "no role overlay was applied"
 
 
 def _shown_rules(

@@ -49,6 +49,7 @@ def blocks(
         form=flat(shown["form"]),
         standing=flat(shown["standing"]),
         conflict_note=flat(shown["conflict_note"]),
+        fact_note=flat(shown["fact_note"]),
         reason=take_or(ranked["selected_reason"], reason),
         shape=objects(shape)[owner],
         mask=class_lists(contracts["mask"]).take(pa.array(owner)),

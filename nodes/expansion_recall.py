@@ -1,7 +1,8 @@
 """The expansion lane: what stands beside the best hits, found through the rows' own links.
 
-Reads the visible hits of the other lanes. Gives neighbours in the same document, parents, partners in a conflict set and
-superseding records, each judged by the same gates as any other row before it becomes a hit.
+Reads the visible hits of the other lanes. Gives neighbours in the same document, parents and children, partners in a
+conflict set, superseding records, and as far as the contract says documents that are cited and structured records that
+are named; each is judged by the same gates as any other row before it becomes a hit.
 
 The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
 tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is.
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from .frames import PostingIndex, posting_keys
 from .index_keys import conflict_keys, id_keys
@@ -21,11 +24,17 @@ from .numbers import quantise
 from .ragged import Ragged, starts_of
 from .recall_scope import PAIRS, Int, RecallTables, Scope, numbers, slabs, spread
 from .recall_selection import VIA, Found, best_found
+from .references import References, cited_documents, named_records
 
 SEEDS = 10
 """Hits per request, over all lanes, from which the lane starts."""
-WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "parent": 0.5, "neighbour": 0.5}
-"""Share of the seed's fusion score: a competing or newer claim is worth as much as its seed, a surrounding one half."""
+WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "record": 1.0, "parent": 0.5, "child": 0.5, "neighbour": 0.5,
+           "citation": 0.5}  # fmt: skip
+"""Share of the seed's fusion score: a competing, newer or canonical claim is worth as much as its seed, a surrounding or
+cited one half."""
+SWITCHES = {"neighbour": "chunk_expansion", "parent": "chunk_expansion", "child": "chunk_expansion",
+            "citation": "citation_chaining", "record": "exact_lookups"}  # fmt: skip
+"""The contract's column without which a link is not followed; the others always are."""
 
 Reached = tuple[Int, Int, str]
 """Seed number, position in `scope.rows`, and how it was reached."""
@@ -44,7 +53,7 @@ def recall_expansion(
         postings: the frame's index.
         placements: the frame's placements, for document order.
     """
-    request = tables.sub_request
+    request, follows = tables.sub_request, _follows(tables.contracts)
     followed = np.flatnonzero(seed_rank < SEEDS)
     width = len(tables.row_index.id_rank) + 1
     taken = np.unique(request[known.sub] * width + known.row)
@@ -57,12 +66,14 @@ def recall_expansion(
         reached = [
             *_linked(scope, seeds.row[own], postings),
             _neighbours(scope, seeds.sub[own], local, placements),
+            _children(scope, seeds.row[own]),
+            *_referred(scope, seeds.row[own], postings),
         ]
         seed, row, via = _flattened(reached)
         sub = seeds.sub[own[seed]]
         clock, of_request = tables.clock
         passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
-        passes &= ~scope.withheld[row] & (row != local[seed])
+        passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
         passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
         kept = np.flatnonzero(passes)
         share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
@@ -86,6 +97,55 @@ def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached
         of, at = spread(matches.starts[named.codes], np.diff(matches.starts)[named.codes])
         local = scope.local(matches.rows[at])
         yield named.rows[of[local >= 0]], local[local >= 0], via
+
+
+def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
+    """Which links each contract follows, bool[contracts, VIA]."""
+    follows = np.ones((contracts.num_rows, len(VIA)), dtype=bool)
+    for via, column in SWITCHES.items():
+        follows[:, VIA.index(via)] = np.asarray(contracts[column])
+    return follows
+
+
+def _children(scope: Scope, rows: Int) -> Reached:
+    """The rows whose parent is a seed, by its evidence id or the id of its record."""
+    parents = scope.column("parent_id")
+    within = np.flatnonzero(np.asarray(parents.is_valid()))
+    names = pc.utf8_lower(parents.take(pa.array(within))).dictionary_encode()
+    code = numbers(names.indices)
+    by_parent = np.argsort(code, kind="stable")
+    starts = starts_of(np.bincount(code, minlength=len(names.dictionary)))
+    parts = []
+    for column in ("evidence_id", "entity"):
+        own = pc.utf8_lower(gathered(scope.tables.evidence[column], rows))
+        at = np.asarray(pc.index_in(own, value_set=names.dictionary.cast(own.type)).fill_null(-1))
+        known = np.flatnonzero(at >= 0)
+        of, child = spread(starts[at[known]], np.diff(starts)[at[known]])
+        parts.append((known[of], within[by_parent[child]]))
+    return np.concatenate([seed for seed, _ in parts]), np.concatenate([row for _, row in parts]), "child"
+
+
+def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
+    """Rows that the seeds cite, and structured records that they name; read only where a contract wants them."""
+    of_scope = scope.tables.contracts.take(pa.array(np.unique(scope.request)))
+    stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
+    if pc.any(of_scope["citation_chaining"]).as_py():
+        seed, local = _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings)
+        yield seed, local, "citation"
+    if pc.any(of_scope["exact_lookups"]).as_py():
+        seed, local = _looked_up(scope, named_records(stored["path"], stored["text"]), postings)
+        record = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))[local]
+        yield seed[record], local[record], "record"
+
+
+def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> tuple[Int, Int]:
+    """Row number and position in `scope.rows` of everything that stands under the keys."""
+    keys = references.key.dictionary_encode()
+    matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
+    code = numbers(keys.indices)
+    of, at = spread(matches.starts[code], np.diff(matches.starts)[code])
+    local = scope.local(matches.rows[at])
+    return references.row[of[local >= 0]], local[local >= 0]
 
 
 def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:

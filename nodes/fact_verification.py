@@ -1,14 +1,118 @@
-"""Fact verification: facts in items checked against structured records.
+"""Fact verification: dates, ids, numbers and money in items checked against structured records (S1.20, S1.29).
 
-Reads `packs`. Gives `fact_checks`, always empty: the corpus holds no structured records to check against. Trimming takes
-the table as an input and makes no use of it, so that the step has its place in the line; every item passes unchanged.
+Reads packs, bounded candidates and stored rows. Gives `structured_facts`, the fields of the records that recall brought
+in, and `fact_checks`, what they say of the items; only for contracts with exact look-ups.
+
+What one would get wrong: a record counts only if it came in as a hit and passed every gate. A key that the contract does
+not admit reads like one that does not exist: `unknown_key`. A record that agrees but is stale proves nothing; one that
+differs is a mismatch however old it is.
 """
 
 from __future__ import annotations
 
-from .tables import FACT_CHECKS, FactChecks, Packs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .fact_matching import Subjects, findings
+from .frames import OPEN_START, micros
+from .item_texts import item_texts
+from .keys import flags_at, gathered, positions, take_or
+from .masking import class_lists, masked
+from .rendering import locators
+from .tables import (
+    FACT_CHECKS,
+    STRUCTURED_FACTS,
+    Candidates,
+    Contracts,
+    Evidence,
+    FactChecks,
+    Packs,
+    Placements,
+    StructuredFacts,
+)
+
+STALE_DAYS = 30
+"""Age from which a record counts as stale (S1.33)."""
+_DAY = 86_400_000_000
+_FIELD = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
 
 
-def fact_checks(packs: Packs) -> FactChecks:
-    """No rows: a check needs structured records, and the corpus holds none. `fits` takes this table and ignores it."""
-    return FACT_CHECKS.empty()
+def structured_facts(
+    bounded_candidates: Candidates, contracts: Contracts, evidence: Evidence, placements: Placements
+) -> StructuredFacts:
+    """Every field of every record among the candidates, by request, record and field; none without exact look-ups.
+
+    What the contract masks is masked here: values are shown to the model and to the caller.
+    """
+    owner = positions(bounded_candidates["request_id"], contracts["request_id"])
+    origin = gathered(evidence["origin_class"], bounded_candidates["row"])
+    record = np.asarray(pc.equal(origin, "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
+    chosen = bounded_candidates.filter(pa.array(record))
+    if not chosen.num_rows:
+        return STRUCTURED_FACTS.empty()
+    row, placement, owner = chosen["row"].to_numpy(), chosen["placement"].to_numpy(), owner[record]
+    stored = {name: gathered(evidence[name], row) for name in ("entity", "path", "title", "source_id", "section")}
+    mask = class_lists(contracts["mask"]).take(pa.array(owner))
+    lines = pc.split_pattern(masked(gathered(evidence["text"], row), mask), "\n")
+    found = pc.extract_regex(lines.flatten(), pattern=_FIELD)
+    kept = np.flatnonzero(np.asarray(found.is_valid()))
+    of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)[kept]
+    at, fields = pa.array(of), found.take(pa.array(kept))
+    locator = locators(
+        stored["path"],
+        stored["title"],
+        stored["source_id"],
+        gathered(placements["line_start"], placement),
+        stored["section"],
+    )
+    recorded = micros(gathered(placements["recorded_time"], placement), OPEN_START)
+    stale = micros(contracts["as_of"], 0)[owner] - recorded > STALE_DAYS * _DAY
+    table = STRUCTURED_FACTS.build(
+        {
+            "request_id": chosen["request_id"].take(at),
+            "evidence_id": chosen["evidence_id"].take(at),
+            "entity": pc.fill_null(stored["entity"], "").take(at),
+            "field": fields.field("field").cast(pa.large_string()),
+            "value": fields.field("value").cast(pa.large_string()),
+            "locator": masked(locator, mask).take(at),
+            "stale": stale[of],
+        }
+    )
+    return table.sort_by([(name, "ascending") for name in STRUCTURED_FACTS.order])
+
+
+def fact_checks(
+    packs: Packs, structured_facts: StructuredFacts, contracts: Contracts, evidence: Evidence, placements: Placements
+) -> FactChecks:
+    """What the admitted records say of each value in each item, by request, item and value; records are not checked."""
+    wanted = flags_at(contracts["exact_lookups"], positions(packs["request_id"], contracts["request_id"]))
+    origin = gathered(evidence["origin_class"], packs["row"])
+    items = packs.filter(
+        pa.array(packs["kept"].to_numpy() & wanted & np.asarray(pc.not_equal(origin, "structured-sot")))
+    )
+    if not items.num_rows:
+        return FACT_CHECKS.empty()
+    subjects = Subjects(
+        owner=positions(items["request_id"], contracts["request_id"]),
+        text=item_texts(items, packs, evidence, placements).text,
+        path=gathered(evidence["path"], items["row"]),
+        section=gathered(evidence["section"], items["row"]),
+    )
+    owner = positions(structured_facts["request_id"], contracts["request_id"])
+    found = findings(subjects, structured_facts, owner)
+    item, fact = pa.array(found["text"].to_numpy()), found["fact"].to_numpy()
+    table = FACT_CHECKS.build(
+        {
+            "request_id": items["request_id"].take(item),
+            "evidence_id": items["evidence_id"].take(item),
+            "value": found["value"],
+            "kind": found["kind"],
+            "finding": found["finding"],
+            "field": take_or(structured_facts["field"], fact),
+            "canonical": take_or(structured_facts["value"], fact),
+            "record_id": take_or(structured_facts["evidence_id"], fact),
+            "locator": take_or(structured_facts["locator"], fact),
+        }
+    )
+    return table.sort_by([(name, "ascending") for name in FACT_CHECKS.order])

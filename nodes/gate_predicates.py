@@ -41,7 +41,7 @@ artifacts belong to a session; preferences, structured records, external and rem
 only while it is verified."""
 
 COLUMNS = ("source_id", "origin_class", "path", "namespace", "workspace_root", "branch", "test_suite", "principals",
-           "zone", "declared_visibility", "authority", "lifecycle", "declared_safety", "owner_project", "owner_user")  # fmt: skip
+           "zone", "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "owner_project", "owner_user")  # fmt: skip
 """The columns of EVIDENCE that these gates look at."""
 
 
@@ -158,10 +158,15 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
         yield NUMBER["source_deny"], selected_pairs(contract["denied_sources"], segment.pairs)[segment.pairs.codes]
     if contract["allowed_sources"] is not None:
         yield NUMBER["source_allow"], ~selected_pairs(contract["allowed_sources"], segment.pairs)[segment.pairs.codes]
-    if contract["denied_paths"]:
-        yield NUMBER["path_deny"], _on_paths(segment, contract["denied_paths"])
-    if contract["allowed_paths"] is not None:
-        yield NUMBER["path_allow"], ~_on_paths(segment, contract["allowed_paths"])
+    if denied := [*contract["denied_paths"], *contract["excluded_paths"]]:
+        yield NUMBER["path_deny"], _on_paths(segment, denied)
+    if allowed := [contract[name] for name in ("allowed_paths", "search_paths") if contract[name] is not None]:
+        yield NUMBER["path_allow"], ~np.logical_and.reduce([_on_paths(segment, globs) for globs in allowed])
+    if contract["excluded_zones"]:
+        yield NUMBER["zone"], ~_outside(segment.zone, ZONES.values, contract["excluded_zones"])
+    if contract["excluded_levels"]:
+        level = pc.utf8_lower(segment.column("level"))
+        yield NUMBER["level"], truth(pc.is_in(level, pa.array(contract["excluded_levels"])))
     for column, gate in (("namespace", "namespace"), ("branch", "branch"), ("test_suite", "test_suite")):
         if column in segment.named and contract[column] is not None:
             position, codes = segment.named[column]
@@ -183,8 +188,7 @@ def _bound_stops(
 ) -> Iterator[tuple[int, Mask]]:
     """The same for what one grant bounds, on top of the contract's own stops."""
     highest = ZONES.values.index(bound["zone"]) if bound["zone"] in ZONES else -1
-    yield NUMBER["zone"], segment.zone > highest
-    limits = []
+    limits = [("zone", segment.zone > highest)]
     if bound["sources"] is not None:
         limits.append(("source_allow", ~selected_pairs(bound["sources"], segment.pairs)[segment.pairs.codes]))
     if bound["paths"] is not None:

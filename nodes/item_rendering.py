@@ -37,6 +37,7 @@ class Items:
     form: pa.Array
     standing: pa.Array
     conflict_note: pa.Array
+    fact_note: pa.Array
     reason: pa.Array
     shape: NDArray[np.object_]
     mask: pa.Array
@@ -46,7 +47,7 @@ class Items:
         shape = pa.array(self.shape, pa.string())
         return [
             self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
-            self.reason, shape, self.mask,
+            self.fact_note, self.reason, shape, self.mask,
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:
@@ -74,6 +75,7 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
         standing=items.standing,
         form=items.form,
         conflict_note=items.conflict_note,
+        fact_note=items.fact_note,
         day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
         reason=items.reason,
         text_sha256=stored["text_sha256"],

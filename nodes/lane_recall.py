@@ -87,7 +87,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
 def recall_newest(tables: RecallTables) -> Found:
     """The recent lane: the newest admissible rows of the sub-query's sources and kinds; the score is 1 / place.
 
-    Sub-queries of one filter, clock and greatest age share one list, of which each takes its `lane_k` first.
+    Sub-queries of one filter, clock, greatest age and window share one list, of which each takes its `lane_k` first.
     """
     lane_k = numbers(tables.sub_queries["lane_k"])
     clock, of_request = tables.clock
@@ -95,8 +95,8 @@ def recall_newest(tables: RecallTables) -> Found:
     parts = []
     for scope in tables.scopes("recent"):
         passed, of = scope.filters
-        asked = np.stack([of, of_request[scope.request], scope.oldest])
-        lists, of_list = np.unique(asked, axis=1, return_inverse=True)
+        asked = np.stack([of, of_request[scope.request], scope.oldest, *scope.windows])
+        lists, example, of_list = np.unique(asked, axis=1, return_index=True, return_inverse=True)
         of_list = of_list.reshape(-1)
         longest = np.zeros(lists.shape[1], dtype=np.int64)
         np.maximum.at(longest, of_list, lane_k[scope.sub])
@@ -109,7 +109,7 @@ def recall_newest(tables: RecallTables) -> Found:
                 rows = scope.rows[at]
                 open_, placement = clock.judge(index, lists[1][some][place], rows)
                 time = happened_at(index, rows, placement)
-                kept = np.flatnonzero(open_ & (time >= lists[2][some][place]))
+                kept = np.flatnonzero(open_ & (time >= scope.earliest(example[some][place], at)))
                 ids = index.id_rank[rows[kept]]
                 best = best_cells(place[kept], time[kept].astype(np.float64), ids, longest[some])
                 place, rows = place[kept[best]], rows[kept[best]]

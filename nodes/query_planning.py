@@ -10,6 +10,8 @@ A rule whose parts are all empty plans nothing, unless the request requires the 
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -100,8 +102,9 @@ def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan
     request = np.repeat(planned, counts)
     rule = by_purpose[expand_ranges(starts[purpose[planned]], counts)]
 
-    lanes, kept_lanes = _lanes(plan_rules, efforts)
-    plan_lanes = rule * len(efforts) + effort[request]
+    extra, extras = _mode_lanes(contracts)
+    lanes, kept_lanes = _lanes(plan_rules, efforts, extras)
+    plan_lanes = (rule * len(efforts) + effort[request]) * len(extras) + extra[request]
     text = _query_texts(contracts, requests, anchors, plan_rules, request, rule)
     required = _required(contracts, plan_rules, request, rule)
     worded = np.asarray(pc.greater(pc.binary_length(pc.utf8_trim_whitespace(text)), 0))
@@ -110,7 +113,8 @@ def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan
     ordinal = np.arange(len(request)) - np.searchsorted(request, request) + 1
     at = pa.array(rule)
     asked = requests["lane_k"].take(pa.array(positions(contracts["request_id"], requests["request_id"])[request]))
-    lane_k = pc.coalesce(plan_rules["lane_k"].take(at), contracts["lane_k"].take(pa.array(request)))
+    ruled = pc.if_else(contracts["mode"].is_valid().take(pa.array(request)), None, plan_rules["lane_k"].take(at))
+    lane_k = pc.coalesce(ruled, contracts["lane_k"].take(pa.array(request)))
     age = plan_rules["max_age_days"].take(at)
     days = np.nan_to_num(age.fill_null(0.0).to_numpy())
     oldest = micros(contracts["as_of"], 0)[request] - np.rint(days * _DAY).astype(np.int64)
@@ -127,6 +131,8 @@ def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan
             "lane_k": pc.min_element_wise(lane_k, asked),
             "min_authority": plan_rules["min_authority"].take(at),
             "oldest": pa.array(oldest, mask=~np.asarray(age.is_valid())).cast(TIMESTAMP),
+            "window_paths": contracts["window_paths"].take(pa.array(request)),
+            "window_start": contracts["path_window_start"].take(pa.array(request)),
         }
     )
 
@@ -208,13 +214,21 @@ def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.
     return parts
 
 
-def _lanes(plan_rules: pa.Table, efforts: list[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """The lanes of every (rule, recall effort) and whether any is left; `graph` adds what walks, `minimal` keeps two."""
+def _mode_lanes(contracts: pa.Table) -> tuple[NDArray[np.int64], list[list[str]]]:
+    """The distinct lists of lanes that modes add, and which is each contract's."""
+    lists = pc.binary_join(flat(contracts["mode_lanes"]), " ").dictionary_encode()
+    return lists.indices.to_numpy().astype(np.int64), [words.split() for words in lists.dictionary.to_pylist()]
+
+
+def _lanes(plan_rules: pa.Table, efforts: list[str], extras: list[list[str]]) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """The lanes of every (rule, recall effort, lanes of the mode) and whether any is left.
+
+    `graph` adds what walks, `minimal` keeps two.
+    """
     lists = []
-    for lanes in plan_rules["lanes"].to_pylist():
-        for effort in efforts:
-            chosen = dict.fromkeys([*lanes, *_GRAPH] if effort == "graph" else lanes)
-            lists.append([lane for lane in chosen if effort != "minimal" or lane in _MINIMAL])
+    for lanes, effort, extra in product(plan_rules["lanes"].to_pylist(), efforts, extras):
+        chosen = dict.fromkeys([*lanes, *extra, *_GRAPH] if effort == "graph" else [*lanes, *extra])
+        lists.append([lane for lane in chosen if effort != "minimal" or lane in _MINIMAL])
     return pa.array(lists, type=pa.list_(pa.string())), np.array([len(lanes) > 0 for lanes in lists], dtype=bool)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .frames import OPEN_END, OPEN_START, RowIndex, expand_ranges, micros
 from .keys import flat, positions
 from .list_columns import holds
-from .selectors import selected_pairs, source_pairs
+from .selectors import glob_mask, selected_pairs, source_pairs
 from .time_gates import time_codes, time_grid
 
 Int = NDArray[np.int64]
@@ -37,23 +37,27 @@ PAIRS = 1 << 20
 
 @dataclass(frozen=True)
 class Clock:
-    """Distinct time bounds of some requests: `as_of`, window start and window end, int64 microseconds."""
+    """Distinct time bounds of some requests; `as_of`, window start and window end are int64 microseconds."""
 
     as_of: Int
     start: Int
     end: Int
+    history: Bool
+    """Where superseded and deleted text passes as well."""
 
     def __len__(self) -> int:
         return len(self.as_of)
 
     def judge(self, row_index: RowIndex, clock: Int, rows: Int) -> tuple[Bool, Int]:
         """Whether each (clock, frame row) pair passes the time gates, and the placement it was judged by."""
-        codes, placement = time_codes(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock])
+        bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
+        codes, placement = time_codes(row_index, rows, *bounds)
         return codes == 0, placement
 
     def grid(self, row_index: RowIndex, clock: Int, rows: Int) -> Bool:
         """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
-        return time_grid(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock]) == 0
+        bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
+        return time_grid(row_index, rows, *bounds) == 0
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,10 @@ class RecallTables:
     def clock(self) -> tuple[Clock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
         all_ = self.clocks(self.contracts)
-        distinct, inverse = np.unique(np.stack([all_.as_of, all_.start, all_.end]), axis=1, return_inverse=True)
-        return Clock(*(np.ascontiguousarray(row) for row in distinct)), inverse.reshape(-1)
+        bounds = np.stack([all_.as_of, all_.start, all_.end, all_.history])
+        distinct, inverse = np.unique(bounds, axis=1, return_inverse=True)
+        *times, history = (np.ascontiguousarray(row) for row in distinct)
+        return Clock(*times, history=history.astype(bool)), inverse.reshape(-1)
 
     @staticmethod
     def clocks(contracts: pa.Table) -> Clock:
@@ -94,6 +100,7 @@ class RecallTables:
             micros(contracts["as_of"], OPEN_END),
             micros(contracts["window_start"], OPEN_START),
             micros(contracts["window_end"], OPEN_END),
+            np.asarray(contracts["include_deleted"].fill_null(False)),
         )
 
     @cached_property
@@ -240,11 +247,38 @@ class Scope:
         """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
         return micros(self.tables.sub_queries["oldest"], OPEN_START)[self.sub]
 
+    @cached_property
+    def _window_globs(self) -> tuple[Int, list[str]]:
+        """Each sub-query's list of window paths, and the distinct lists."""
+        lists = self.tables.sub_queries["window_paths"].take(pa.array(self.sub))
+        encoded = pc.binary_join(flat(lists), SEPARATOR).dictionary_encode()
+        return numbers(encoded.indices), encoded.dictionary.to_pylist()
+
+    @cached_property
+    def windows(self) -> tuple[Int, Int]:
+        """Per sub-query, which list of paths its window holds for, and the window's start; OPEN_START = any age."""
+        return self._window_globs[0], micros(self.tables.sub_queries["window_start"], OPEN_START)[self.sub]
+
+    @cached_property
+    def _windowed(self) -> NDArray[np.bool_]:
+        """Rows that each distinct list of window paths speaks of, bool[lists, rows]."""
+        path = self.column("path")
+        return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self._window_globs[1]])
+
+    def earliest(self, sub: Int, local: Int) -> Int:
+        """The time before which the row of each pair does not return; OPEN_START = any age."""
+        of, start = self.windows
+        if (start == OPEN_START).all():
+            return self.oldest[sub]
+        held = self._windowed[of[sub], local]
+        return np.where(held, np.maximum(self.oldest[sub], start[sub]), self.oldest[sub])
+
     def filtered(self, sub: Int, local: Int) -> Bool:
         """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""
         passed, of = self.filters
         allowed = passed[of[sub], local]
-        aged = np.flatnonzero(allowed & (self.oldest[sub] != OPEN_START))
+        earliest = self.earliest(sub, local)
+        aged = np.flatnonzero(allowed & (earliest != OPEN_START))
         if len(aged):
             clock, of_request = self.tables.clock
             index, rows = self.tables.row_index, self.rows[local[aged]]
@@ -253,7 +287,7 @@ class Scope:
             if len(undated):
                 _, placement = clock.judge(index, of_request[self.request[sub[aged[undated]]]], rows[undated])
                 time[undated] = recorded_at(index, placement)
-            allowed[aged] = time >= self.oldest[sub[aged]]
+            allowed[aged] = time >= earliest[aged]
         return allowed
 
 

@@ -19,7 +19,7 @@ from .keys import gathered, rank_within
 from .recall_scope import Bool, Float, Int, RecallTables, Scope, recorded_at
 from .tables import HITS
 
-VIA = ("neighbour", "parent", "conflict", "superseding", "call")
+VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record")
 _BINS = 1 << 10
 _COLUMNS = ("sub", "row", "score", "withheld", "via")
 

@@ -98,6 +98,7 @@ FORM_WORDS = {
 explanation kept for auditors: it has no words here because nothing of it reaches a block."""
 
 CONFLICT_NOTE = ", a competing claim may exist"
+FACT_NOTE = ", but on record: "
 
 BREAKS = r"(\r\n|[\n\r\v\f\x1c\x1d\x1e\x{85}\x{2028}\x{2029}])"
 """Everything that `str.splitlines` or a reader takes for the end of a line."""
@@ -200,6 +201,7 @@ def pieces(
     standing: pa.Array,
     form: pa.Array,
     conflict_note: pa.Array,
+    fact_note: pa.Array,
     day: pa.Array,
     reason: pa.Array,
     text_sha256: pa.Array,
@@ -207,12 +209,13 @@ def pieces(
 ) -> Pieces:
     """The parts of each item around its text, all arrays in item order.
 
-    `day` is the date of the event or null, `reason` the short reason of selection, `fenced` false for items of a
+    `fact_note` is what a record says against the text or null, `day` the date of the event or null, `reason` the short reason of selection, `fenced` false for items of a
     citation-pack, which print reason and hash in place of text.
     """
     words = _join(
         authority, " authority, ", _worded(standing, STANDING_WORDS), _worded(form, FORM_WORDS),
         pc.if_else(conflict_note, CONFLICT_NOTE, ""), pc.fill_null(_join(", ", day), ""),
+        pc.fill_null(_join(FACT_NOTE, fact_note), ""),
     )  # fmt: skip
     named = _join("[", label, "] ", locator, "\n")
     cited = _join(

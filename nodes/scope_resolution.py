@@ -24,7 +24,7 @@ from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
 from .frames import OPEN_START, micros
 from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
-from .keys import flat
+from .keys import flat, positions
 from .list_columns import tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
@@ -37,6 +37,7 @@ from .tables import (
     ContractLayers,
     Contracts,
     Grants,
+    ModePresets,
     PurposePolicies,
     Requests,
     ScopeGroups,
@@ -54,10 +55,15 @@ _COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "b
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape")
+_PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
+           "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
+_CAPPED = ("lane_k", "pool_k", "max_items")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "allowed_paths", "denied_paths", "include_states", "accepted_authority", "min_authority")  # fmt: skip
+            "denied_sources", "allowed_paths", "denied_paths", "search_paths", "excluded_paths", "excluded_levels",
+            "excluded_zones", "include_states", "accepted_authority", "min_authority")  # fmt: skip
+_BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
 _INSTANT = ("as_of", "window_start", "window_end")
 
 _GROUP_COLUMNS = Table(
@@ -74,15 +80,17 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
 
-def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> Contracts:
+def contracts(
+    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, mode_presets: ModePresets
+) -> Contracts:
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
 
     A request is denied if the credential may not act as its principal, if no grant of its own project holds at
     `asked_at`, or if a list of what it allows is empty. Where it gives a budget or cap, that one counts, else its
-    purpose's. Counts below zero read as zero.
+    mode's, else its purpose's; a mode's count is never exceeded. Counts below zero read as zero.
     """
     requests = _ordered(requests)
-    reach = reach_of(requests, grants)
+    reach, preset = reach_of(requests, grants), _of_requests(mode_presets, requests)
     policy = _policy_of(requests, purpose_policies)
     cap = _resolved("max_unverified_items", requests, policy)
     reason = _denied_reason(requests, reach)
@@ -100,16 +108,20 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
         "denied_paths": tidied(requests["denied_paths"], keep_null=False),
         "window_start": start,
         "window_end": end,
-        "include_states": _include_states(requests, policy, cap, reach),
+        "include_states": _include_states(requests, preset, policy, cap, reach),
         "accepted_authority": tidied(requests["accepted_authority"], keep_null=True),
         "min_authority": pc.max_element_wise(requests["min_authority"].fill_null(0), pa.scalar(0, pa.int32())),
         "withheld_k": policy["withheld_k"],
         "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
         "required_evidence": tidied(requests["required_evidence"], keep_null=False),
         "mask": tidied(policy["mask"], keep_null=True),
+        "mode_lanes": preset["lanes"],
+        "path_window_start": _days_before(requests, preset["window_days"]),
     }
+    columns |= {name: preset[name] for name in _PRESET}
     columns |= {name: requests[name] for name in _COPIED}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
+    columns |= {name: _capped(name, requests, preset, policy) for name in _CAPPED}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
     parts = [
@@ -130,10 +142,12 @@ def contract_bounds(requests: Requests, grants: Grants, contracts: Contracts) ->
     return bounds_of(requests, reach_of(requests, grants), np.asarray(contracts["denied"]))
 
 
-def contract_layers(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal: acting for another, grants, purpose, preset, request.
+def contract_layers(
+    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, mode_presets: ModePresets
+) -> ContractLayers:
+    """The layers of each contract, by request id and ordinal: acting for another, grants, purpose, mode, preset, request.
 
-    The layers `act_as` and `preset` stand only where a request acts for another or is bound by a preset.
+    The layers `act_as`, `mode` and `preset` stand only where a request has them.
     """
     requests = _ordered(requests)
     reach, policy = reach_of(requests, grants), _policy_of(requests, purpose_policies)
@@ -146,10 +160,12 @@ def contract_layers(requests: Requests, grants: Grants, purpose_policies: Purpos
     everyone = np.ones(count, dtype=bool)
     granted_by, said = pa.repeat(table_digest(grants, GRANTS)[:16], count), pa.repeat("request", count)
     by_purpose = {name: pc.invert(given[name]) for name in (*_COUNTS, *_CHOICES)}
+    mode = _of_requests(mode_presets, requests)
     layers = [
         ("act_as", acts_for_another(requests), granted_by, pc.if_else(pa.array(reach.acting), "principal", "denied")),
         ("grants", everyone, granted_by, pc.if_else(pa.array(reach.granted), narrowed, "denied")),
         ("purpose", everyone, policy["version"], _names(by_purpose, "include_states, withheld_k")),
+        ("mode", np.asarray(mode["mode"].is_valid()), mode["version"], pa.repeat(_BY_MODE, count)),
         ("preset", np.asarray(requests["preset"].is_valid()), requests["preset"], pa.repeat("bounds", count)),
         ("request", everyone, said, _names(given, "as_of")),
     ]
@@ -216,15 +232,17 @@ def _denied_reason(requests: pa.Table, reach: Reach) -> pa.Array:
     return pc.coalesce(*(pc.if_else(flat(refused), reason, none) for refused, reason in refusals))
 
 
-def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: Reach) -> pa.ListArray:
-    """The purpose's lifecycles that cap, request and grants leave; revoked is never one of them."""
+def _include_states(
+    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: Reach
+) -> pa.ListArray:
+    """The purpose's lifecycles that cap, request, mode and grants leave; revoked is never one of them."""
     names = LIFECYCLES.values
     shown = np.zeros((requests.num_rows, len(names)), dtype=bool)
     shown[lifecycle_pairs(policy["include_states"])] = True
     shown &= reach.states
     shown[:, names.index("revoked")] = False
     shown[np.asarray(pc.equal(cap, 0)), names.index("candidate")] = False
-    fresh_only = ~np.asarray(requests["allow_stale_memory"])
+    fresh_only = ~np.asarray(requests["allow_stale_memory"]) & ~np.asarray(preset["include_deleted"])
     for outdated in ("deprecated", "expired"):
         shown[fresh_only, names.index(outdated)] = False
     request, state = np.nonzero(shown)
@@ -234,11 +252,16 @@ def _include_states(requests: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, 
 
 def _window(requests: pa.Table) -> tuple[pa.Array, pa.ChunkedArray]:
     """Start and end of each window; the later of `include_after` and `as_of` less `window_days` is the start."""
-    days = np.clip(requests["window_days"].fill_null(np.nan).to_numpy(), 0, _ALL_DAYS)
-    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(days) * _DAY, _FIRST_MICRO)
-    back = np.where(np.isnan(days), OPEN_START, np.rint(back)).astype(np.int64)
+    back = micros(_days_before(requests, requests["window_days"]), OPEN_START)
     start = np.maximum(micros(requests["include_after"], OPEN_START), back)
     return pa.array(start, mask=start == OPEN_START).cast(TIMESTAMP), requests["exclude_after"]
+
+
+def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> pa.Array:
+    """`as_of` less some days; null where they are."""
+    length = np.clip(days.fill_null(np.nan).to_numpy(), 0, _ALL_DAYS)
+    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * _DAY, _FIRST_MICRO)
+    return pa.array(np.rint(back).astype(np.int64), mask=np.isnan(length)).cast(TIMESTAMP)
 
 
 def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
@@ -256,10 +279,21 @@ def _resolved(name: str, requests: pa.Table, policy: pa.Table) -> pa.ChunkedArra
     return pc.max_element_wise(value, pa.scalar(0, pa.int32())) if name in _COUNTS else value
 
 
+def _capped(name: str, requests: pa.Table, preset: pa.Table, policy: pa.Table) -> pa.ChunkedArray:
+    """The smaller of what the request and its mode say, else the purpose's."""
+    chosen = pc.min_element_wise(requests[name], preset[name])
+    return pc.max_element_wise(pc.coalesce(chosen, flat(policy[name])), pa.scalar(0, pa.int32()))
+
+
 def _names(flags: dict[str, pa.ChunkedArray], always: str) -> pa.Array:
     """The names whose flag is set, comma separated, per row."""
     named: Sequence[pa.Array] = [pc.if_else(flat(f), name, pa.scalar(None, pa.string())) for name, f in flags.items()]
     return pc.binary_join_element_wise(pa.repeat(always, len(named[0])), *named, ", ", null_handling="skip")
+
+
+def _of_requests(table: pa.Table, requests: pa.Table) -> pa.Table:
+    """The row of each request."""
+    return table.take(pa.array(positions(requests["request_id"], table["request_id"])))
 
 
 def _ordered(requests: pa.Table) -> pa.Table:

@@ -29,6 +29,7 @@ Column: TypeAlias = pa.ChunkedArray | pa.Array
 AND = "\n"
 _PASSED = len(GATES) + 1
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
+_ALLOWED_PATHS = ("allowed_paths", "search_paths")
 _ACCEPTS = (
     ("workspace", "current-workspace"),
     ("project-doc", "project-doc"),
@@ -65,11 +66,12 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
     return np.where(furthest == _PASSED, 0, furthest)
 
 
-def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> Ints:
-    """The first time gate that removes each candidate, judged by the placement that serves it best.
+def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
+    """The first time gate that removes each candidate, and whether the placement that serves it best has ended.
 
-    Best is one that passes every gate, then one alive at `as_of`, then one recorded by then; of equals the latest, but
-    of those recorded only later the first.
+    Best is one that passes every gate (one that still stands before one that ended, which passes only where the contract
+    includes deleted text), then one alive at `as_of`, then one recorded by then; of equals the latest, but of those
+    recorded only later the first.
     """
     held = placements["row"].to_numpy()
     starts = np.searchsorted(held, row)
@@ -79,29 +81,33 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
         pa.array(expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
     )
     stored = rows.select(["event_time", "valid_from", "valid_until"]).take(pa.array(candidate))
-    clock = asked.select(["as_of", "window_start", "window_end"]).take(pa.array(candidate))
+    clock = asked.select(["as_of", "window_start", "window_end", "include_deleted"]).take(pa.array(candidate))
     as_of, recorded = clock["as_of"], placed["recorded_time"]
     happened = pc.coalesce(stored["event_time"], recorded)
     unrecorded = _true(pc.greater(recorded, as_of))
     replaced = _true(pc.less_equal(placed["superseded_at"], as_of))
     gone = _true(pc.less_equal(placed["deleted_at"], as_of))
+    current_only = ~_true(clock["include_deleted"])
     removed = [
         ("recorded", unrecorded),
-        ("superseded", replaced),
-        ("deleted", gone),
+        ("superseded", replaced & current_only),
+        ("deleted", gone & current_only),
         ("valid_from", _true(pc.greater(stored["valid_from"], as_of))),
         ("valid_until", _true(pc.less_equal(stored["valid_until"], as_of))),
         ("window_start", _true(pc.less(happened, clock["window_start"]))),
         ("window_end", _true(pc.greater_equal(happened, clock["window_end"]))),
     ]
     stop = _first(removed, len(candidate))
-    grade = np.where(stop == _PASSED, 3, np.where(unrecorded, 0, np.where(replaced | gone, 1, 2)))
+    ended = replaced | gone
+    grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(unrecorded, 0, np.where(ended, 1, 2)))
     when = recorded.cast(pa.int64()).to_numpy()
     best = np.lexsort((np.where(grade > 0, when, -when), grade, candidate))
     last = best[np.append(np.diff(candidate[best]) > 0, True)] if len(best) else best
     result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
     result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
-    return result
+    over = np.zeros(len(row), dtype=bool)
+    over[candidate[last]] = ended[last]
+    return result, over
 
 
 def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
@@ -115,6 +121,7 @@ def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
 def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple[str, Mask]]:
     """Which candidates each gate removes, where the contract alone decides."""
     asked = contracts.select([*_NAMED, "workspace_root", "min_authority"]).take(pa.array(order))
+    outside = [~(_null(contracts[name])[order] | _on_path(rows, order, contracts[name])) for name in _ALLOWED_PATHS]
     everyone = np.arange(contracts.num_rows)
     group_of, groups = flattened(contracts["groups"])
     who = pa.concat_arrays([flat(groups), flat(contracts["principal"])])
@@ -124,6 +131,7 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     open_sources = _null(contracts["allowed_sources"])[order]
     accepting = _null(contracts["accepted_authority"])[order]
     state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
+    zone = _word(rows["zone"], ZONES.values, "restricted")
     named = [
         (gate, _present(rows[name]) & _present(asked[name]) & ~_equal(rows[name], asked[name]))
         for gate, name in _NAMED.items()
@@ -133,10 +141,12 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
         ("principals", _present(rows["principals"]) & ~entitled),
         ("source_allow", ~(open_sources | _picked(rows, order, contracts["allowed_sources"]))),
         ("source_deny", _picked(rows, order, contracts["denied_sources"])),
-        ("path_allow", ~(_null(contracts["allowed_paths"])[order] | _on_path(rows, order, contracts["allowed_paths"]))),
-        ("path_deny", _on_path(rows, order, contracts["denied_paths"])),
+        *(("path_allow", mask) for mask in outside),
+        *(("path_deny", _on_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
+        ("zone", _belongs(order, zone, *flattened(contracts["excluded_zones"]))),
         *named,
         ("workspace", elsewhere),
+        ("level", _belongs(order, pc.utf8_lower(rows["level"]), *flattened(contracts["excluded_levels"]))),
         ("visibility", ~_equal(rows["declared_visibility"], pa.scalar("model-visible"))),
         ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
         ("safety", _equal(rows["declared_safety"], pa.scalar("blocked"))),
@@ -180,7 +190,7 @@ def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
 def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
     """Whether a glob of list `order[i]` matches the path of row `i` as a whole; no path, no match."""
     paths = flat(rows["path"])
-    return _present(paths) & _asked_once(order, globs, [paths.fill_null("")], _leads_to)
+    return _present(paths) & _asked_once(order, globs, [paths.fill_null("")], leads_to)
 
 
 def _asked_once(order: Ints, patterns: Column, values: list[pa.Array], matches: Callable[..., bool]) -> Mask:
@@ -214,19 +224,28 @@ def _selects(selector: str, source_id: str, origin_class: str) -> bool:
         return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
     glob = selector + "*" if selector.endswith("/") else selector
     reached = {0}
-    for character in glob:
-        if character == "*":
+    for piece in _LETTER.findall(glob):
+        if piece == "*":
             reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
         else:
-            reached = {at + 1 for at in reached if at < len(source_id) and character in ("?", source_id[at])}
+            reached = {at + 1 for at in reached if at < len(source_id) and (piece == "?" or _is(piece, source_id[at]))}
     return len(source_id) in reached
 
 
-_PIECE = re.compile(r"\*\*/|\*+|\?|[^*?]")
+_LETTER = re.compile(r"\[[*?\[]\]|(?s:.)")
+_PIECE = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
 
 
-def _leads_to(glob: str, path: str) -> bool:
-    """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments."""
+def _is(piece: str, character: str) -> bool:
+    """Whether a piece of a glob, a character or one in brackets, stands for this character."""
+    return character == (piece[1] if len(piece) == 3 else piece)
+
+
+def leads_to(glob: str, path: str) -> bool:
+    """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
+
+    `[*]`, `[?]` and `[[]` are the characters in the brackets.
+    """
     glob = glob + "**" if glob.endswith("/") else glob
     reached, before = {0}, "/"
     for piece in _PIECE.findall(glob):
@@ -240,7 +259,7 @@ def _leads_to(glob: str, path: str) -> bool:
         elif piece.startswith("**"):
             reached = set(range(min(reached), len(path) + 1)) if reached else reached
         else:
-            reached = {at + 1 for at in reached if path[at : at + 1] == piece}
+            reached = {at + 1 for at in reached if _is(piece, path[at : at + 1])}
         before = piece[-1]
     return len(path) in reached
 

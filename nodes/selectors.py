@@ -3,9 +3,9 @@
 A source selector is the name of an origin class (`memory`, or one of its aliases) or an anchored glob on `source_id`
 (`git:shop`, `docs:*`). `?` is one character, `*` any run of them, and a trailing `/` means everything below. In a path
 `*` and `?` stay inside one segment and `**` crosses segments; a source id is a name, so there `*` crosses `/` too, or a
-denial of `external:*` would miss `external:site/page`. Every other character stands for itself: no pattern matches a part.
-Patterns with a line end between them must all match: what two lists of allowances have in common. No request can write
-one, names hold no line end; a preset gives them as a list.
+denial of `external:*` would miss `external:site/page`. `[*]`, `[?]` and `[[]` are those characters themselves; so is every
+other character: no pattern matches a part. Patterns with a line end between them must all match: what two lists of
+allowances have in common. No request can write one, names hold no line end; a preset gives them as a list.
 
 Selectors are judged once per distinct (origin_class, source_id) pair, never per row.
 """
@@ -26,7 +26,7 @@ from .vocabulary import ORIGIN_CLASSES
 
 AND = "\n"
 """Between patterns that must all match."""
-_WILD = re.compile(r"\*\*/|\*+|\?")
+_WILD = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?")
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,8 @@ def glob_regex(glob: str, *, names: bool = False) -> str:
 
 
 def _wildcard(wild: str, starts_segment: bool, names: bool) -> str:
+    if wild.startswith("["):
+        return _literal(wild[1])
     if wild == "?":
         return "." if names else "[^/]"
     if names:

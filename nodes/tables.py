@@ -279,6 +279,32 @@ PURPOSE_POLICIES = table(
     weight_scope=float64("weight of the scope term"),
 )
 
+MODE_POLICIES = table(
+    "mode_policies",
+    key=("mode",),
+    order=("mode",),
+    persist=True,
+    doc="The modes of document 001, from `data/policies/modes/`. Lists of conditional globs are parallel.",
+    mode=string("planning, execution or review"),
+    version=string("SHA-256 of the file, first 16 hex digits"),
+    search_paths=strings("path templates: globs with `{variables}`"),
+    include_paths=strings("further path templates"),
+    include_when=strings("the variable that each of `include_paths` waits for; empty = none"),
+    exclude_kinds=strings("what each exclusion speaks of: path, level or zone"),
+    exclude_values=strings("the path template, level or zone that it leaves out"),
+    exclude_unless=strings("the variable that lifts each exclusion; empty = none"),
+    lanes=strings("lanes its strategies name"),
+    lane_k=int32("`k_in`"),
+    max_items=int32("`k_out`"),
+    window_days=float64("`time_window`, days; null = any age", nullable=True),
+    window_paths=strings("path templates that the window holds for"),
+    chunk_expansion=boolean("`chunk_expansion`"),
+    exact_lookups=boolean("`exact_lookups`"),
+    citation_chaining=boolean("whether its strategies name citation chaining"),
+    include_deleted=boolean("`include_deleted`"),
+    newest_first=boolean("whether its strategies name temporal search"),
+)
+
 KIND_POLICIES = table(
     "kind_policies",
     key=("purpose", "evidence_kind", "document_type"),
@@ -373,6 +399,32 @@ LANE_STATES = table(
 
 # --- scope_resolution -----------------------------------------------------------------------------------------------
 
+MODE_PRESETS = table(
+    "mode_presets",
+    key=("request_id",),
+    order=("request_id",),
+    persist=False,
+    doc="The mode of each request with its paths filled in; a request without a mode has a row that chooses nothing.",
+    request_id=string("the request", digest=False),
+    mode=string("planning, execution or review", nullable=True),
+    version=string("SHA-256 of the mode's file, first 16 hex digits", nullable=True),
+    search_paths=strings("path globs it searches, variables filled in; null = every path", nullable=True),
+    excluded_paths=strings("path globs it leaves out"),
+    excluded_levels=strings("levels it leaves out"),
+    excluded_zones=strings("zones it leaves out"),
+    lanes=strings("lanes that every sub-query uses beside its own"),
+    lane_k=int32("`k_in`: rows a lane returns", nullable=True),
+    pool_k=int32("twice `k_in` (S1.27)", nullable=True),
+    max_items=int32("`k_out`: items in the block", nullable=True),
+    window_days=float64("age up to which rows of `window_paths` return, days", nullable=True),
+    window_paths=strings("path globs the window holds for"),
+    chunk_expansion=boolean("neighbors, parents and children of hits return"),
+    exact_lookups=boolean("records that hits name return, and facts are checked against them"),
+    citation_chaining=boolean("documents that hits refer to return"),
+    include_deleted=boolean("superseded and deleted text is shown as history"),
+    newest_first=boolean("the block is in order of time, newest first"),
+)
+
 CONTRACTS = table(
     "contracts",
     key=("request_id",),
@@ -393,6 +445,11 @@ CONTRACTS = table(
     test_suite=caller(string("test suite", nullable=True)),
     session_id=caller(string("session", nullable=True)),
     purpose=caller(string("purpose")),
+    mode=caller(string("the mode that chose inside the bounds", nullable=True)),
+    search_paths=caller(strings("path globs the mode searches; null = every path", nullable=True)),
+    excluded_paths=caller(strings("path globs the mode leaves out")),
+    excluded_levels=caller(strings("levels the mode leaves out")),
+    excluded_zones=caller(strings("zones the mode leaves out")),
     allowed_sources=caller(strings("source selectors; null = all granted", nullable=True)),
     denied_sources=caller(strings("source selectors")),
     allowed_paths=caller(strings("anchored globs on path; null = all granted", nullable=True)),
@@ -423,6 +480,14 @@ CONTRACTS = table(
     mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
     required_evidence=caller(strings("evidence the caller requires")),
     recall_effort=caller(string("none, minimal, full or graph")),
+    mode_lanes=caller(strings("lanes that every sub-query uses beside its own")),
+    path_window_start=caller(timestamp("rows of `window_paths` that happened earlier do not return", nullable=True)),
+    window_paths=caller(strings("path globs that `path_window_start` holds for")),
+    chunk_expansion=caller(boolean("neighbors, parents and children of hits return")),
+    exact_lookups=caller(boolean("records that hits name return, and facts are checked against them")),
+    citation_chaining=caller(boolean("documents that hits refer to return")),
+    include_deleted=caller(boolean("superseded and deleted text is shown as history")),
+    newest_first=caller(boolean("the block is in order of time, newest first")),
 )
 
 CONTRACT_BOUNDS = table(
@@ -450,7 +515,7 @@ CONTRACT_LAYERS = table(
     doc="What each layer did to the contract, with its version.",
     request_id=string("the request", digest=False),
     ordinal=int32("order, from 1"),
-    layer=string("act_as, grants, purpose, preset or request"),
+    layer=string("act_as, grants, purpose, mode, preset or request"),
     version=string("digest of the layer's file or preset, or `request`"),
     effect=string("the fields it set or narrowed, comma separated"),
 )
@@ -512,6 +577,8 @@ SUB_QUERIES = table(
     lane_k=int32("rows a lane returns"),
     min_authority=int32("least authority of a returned row"),
     oldest=timestamp("rows older than this do not return; null = any age", nullable=True),
+    window_paths=strings("path globs that `window_start` holds for"),
+    window_start=timestamp("rows of `window_paths` older than this do not return; null = any age", nullable=True),
 )
 
 QUERY_TERMS = table(
@@ -556,14 +623,15 @@ REACHABLE = table(
 
 SCOPE_TIMES = table(
     "scope_times",
-    key=("scope_group", "as_of", "window_start", "window_end"),
-    order=("scope_group", "as_of", "window_start", "window_end"),
+    key=("scope_group", "as_of", "window_start", "window_end", "include_deleted"),
+    order=("scope_group", "as_of", "window_start", "window_end", "include_deleted"),
     persist=False,
     doc="The distinct instants and windows a scope group is asked for, each judged once.",
     scope_group=int32("the group"),
     as_of=timestamp("the instant"),
     window_start=timestamp("start of the window; null = open, sorted first", nullable=True),
     window_end=timestamp("end of the window, exclusive; null = open, sorted last", nullable=True),
+    include_deleted=boolean("superseded and deleted text passes"),
     rows=int64("rows that pass every gate"),
     total_length=int64("index terms in those rows"),
     row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
@@ -629,7 +697,8 @@ HITS = table(
     score=float64("raw lane score; not comparable between lanes"),
     withheld=boolean("recalled for the record only: a time or visibility gate withholds it"),
     via=string(
-        "by which link: parent, neighbour, conflict, superseding, or call (symbol lane, second hop); null = directly",
+        "by which link: parent, child, neighbour, conflict, superseding, citation, record, or call (symbol lane, "
+        "second hop); null = directly",
         nullable=True,
     ),
 )
@@ -764,18 +833,36 @@ PACKS = table(
     history=boolean("shown as history"),
 )
 
+STRUCTURED_FACTS = table(
+    "structured_facts",
+    key=("request_id", "evidence_id", "field"),
+    order=("request_id", "evidence_id", "field"),
+    persist=True,
+    doc="The fields of every structured record among a request's bounded candidates: what facts are checked against.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the record")),
+    entity=caller(text("the record's key")),
+    field=caller(text("the field's name, as in the record")),
+    value=caller(text("the field's value, as in the record")),
+    locator=caller(text("`path#line (Section)` of the record")),
+    stale=caller(boolean("the record was recorded more than 30 days before as_of")),
+)
+
 FACT_CHECKS = table(
     "fact_checks",
     key=("request_id", "evidence_id", "value"),
     order=("request_id", "evidence_id", "value"),
     persist=True,
-    doc="Facts in items checked against structured records.",
-    request_id=string("the request", digest=False),
-    evidence_id=string("the item"),
-    value=string("the value found"),
-    finding=string("match, mismatch, unknown_key or stale_sot"),
-    canonical=string("the record's value", nullable=True),
-    record_id=string("evidence_id of the record", nullable=True),
+    doc="Dates, ids, numbers and money in items, checked against the structured records the contract admits.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the item")),
+    value=caller(text("the value as it stands in the item")),
+    kind=caller(string("id, date, money or number")),
+    finding=caller(string("match, mismatch, unknown_key or stale_sot")),
+    field=caller(text("the record's field", nullable=True)),
+    canonical=caller(text("the record's value", nullable=True)),
+    record_id=caller(string("evidence_id of the record", nullable=True)),
+    locator=caller(text("`path#line (Section)` of the record", nullable=True)),
 )
 
 FITS = table(
@@ -800,6 +887,7 @@ FITS = table(
     merged_rows=strings("evidence ids of which something is shown, in document order"),
     form=string("form as shown: a cut `full` is an `excerpt`"),
     conflict_note=boolean("a member of a conflict set shown alone"),
+    fact_note=text("what a structured record says in place of a value of the item", nullable=True),
     masked=spans("byte ranges of visible_text that are masked", nullable=True),
     bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
 )
@@ -828,6 +916,7 @@ TRIMMED = table(
     byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
     byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
     conflict_note=caller(boolean("says that a competing claim may exist")),
+    fact_note=caller(text("what a structured record says in place of a value of the item", nullable=True)),
     history=caller(boolean("shown as history")),
     masked=caller(
         spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)
@@ -1034,6 +1123,9 @@ Grants = GRANTS.annotation
 PurposePolicies = PURPOSE_POLICIES.annotation
 KindPolicies = KIND_POLICIES.annotation
 PlanRules = PLAN_RULES.annotation
+ModePolicies = MODE_POLICIES.annotation
+ModePresets = MODE_PRESETS.annotation
+StructuredFacts = STRUCTURED_FACTS.annotation
 QueryVectors = QUERY_VECTORS.annotation
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation

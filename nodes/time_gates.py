@@ -9,10 +9,12 @@ event time, recorded inside the window. A row without a placement was never reco
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .frames import OPEN_START, RowIndex
+from .frames import OPEN_END, OPEN_START, RowIndex
 from .gates import NUMBER
 
 RECORDED, SUPERSEDED, DELETED = NUMBER["recorded"], NUMBER["superseded"], NUMBER["deleted"]
@@ -20,10 +22,16 @@ VALID_FROM, VALID_UNTIL = NUMBER["valid_from"], NUMBER["valid_until"]
 WINDOW_START, WINDOW_END = NUMBER["window_start"], NUMBER["window_end"]
 
 Micros = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 def time_codes(
-    row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros
+    row_index: RowIndex,
+    rows: Micros,
+    as_of: Micros,
+    window_start: Micros,
+    window_end: Micros,
+    history: Flags | None = None,
 ) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
     """The first time gate that stops each pair, and the placement it was judged by.
 
@@ -33,12 +41,37 @@ def time_codes(
         as_of: the instant of each pair, microseconds, int64[n].
         window_start: start of the window, `OPEN_START` where open, int64[n].
         window_end: end of the window, exclusive, `OPEN_END` where open, int64[n].
+        history: where text that was superseded or deleted passes as well, bool[n]; None = nowhere. One that still
+            stands is preferred.
 
     Returns:
         codes, int8[n]: 0 = passes every time gate, else the gate's number in `gates.GATES`; and placements, int64[n]:
         the latest recorded that passes, else the latest alive at `as_of`, else the last recorded by then, else the
         first after it; -1 for a row that has none.
     """
+    codes, placement = _current(row_index, rows, as_of, window_start, window_end)
+    if history is not None and len(again := np.flatnonzero(history & (codes != 0))):
+        found, at = _ended(row_index, rows[again], as_of[again], window_start[again], window_end[again])
+        passed = again[found == 0]
+        codes[passed], placement[passed] = 0, at[found == 0]
+    return codes, placement
+
+
+def _ended(
+    row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros
+) -> tuple[NDArray[np.int8], Micros]:
+    """The same for rows of which no placement that still stands passes: as if none had ended."""
+    endless = replace(
+        row_index,
+        superseded=np.full(len(row_index.superseded), OPEN_END),
+        deleted=np.full(len(row_index.deleted), OPEN_END),
+    )
+    return _current(endless, rows, as_of, window_start, window_end)
+
+
+def _current(
+    row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros
+) -> tuple[NDArray[np.int8], Micros]:
     if row_index.single:
         placement = row_index.placement_starts[rows]
         return _codes(row_index, rows, placement, as_of, window_start, window_end), placement
@@ -64,11 +97,16 @@ def time_codes(
 
 
 def time_grid(
-    row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros
+    row_index: RowIndex,
+    rows: Micros,
+    as_of: Micros,
+    window_start: Micros,
+    window_end: Micros,
+    history: Flags | None = None,
 ) -> NDArray[np.int8]:
     """`time_codes` of every row under every one of `c` instants: int8[c, rows]."""
     count, instants = len(rows), len(as_of)
-    if row_index.single:
+    if row_index.single and (history is None or not history.any()):
         placement = row_index.placement_starts[rows]
         return _codes(row_index, rows, placement, as_of[:, None], window_start[:, None], window_end[:, None])
     codes, _ = time_codes(
@@ -77,6 +115,7 @@ def time_grid(
         np.repeat(as_of, count),
         np.repeat(window_start, count),
         np.repeat(window_end, count),
+        None if history is None else np.repeat(history, count),
     )
     return codes.reshape(instants, count)
 

@@ -87,6 +87,13 @@ EVIDENCE_KINDS = Vocabulary(
     {"decision": "decision-record", "log": "test-log", "project-rule": "rule", "current-code": "code"},
 )
 PURPOSES = Vocabulary("purpose", ("fix-test", "explain-code", "review-risk", "answer-question"))
+MODES = Vocabulary("mode", ("planning", "execution", "review"), {"debug": "review"})
+LEVELS = Vocabulary(
+    "level",
+    ("portfolio", "venture", "offer", "engagement", "program", "project", "sprint", "task", "deliverable"),
+)
+"""From the widest to the narrowest (S1.3): offer, engagement and program stand side by side below a venture, sprint,
+task and deliverable below a project."""
 INTENTS = Vocabulary("intent", ("find-error", "find-code", "find-rule", "find-memory", "find-decision"))
 MERGE_POLICIES = Vocabulary("merge_policy", ("interleave-by-relevance", "authority-first", "evidence-balanced"))
 OUTPUT_SHAPES = Vocabulary("output_shape", ("context-block", "citation-pack", "model-brief"))
@@ -161,6 +168,7 @@ CONDITIONS = Vocabulary(
         "lane_failed",
         "lane_off",
         "sot_stale",
+        "fact_mismatch",
         "over_budget",
         "unverified_only",
         "missing_evidence",
@@ -194,6 +202,7 @@ REASON_CODES = Vocabulary(
         "wrong_branch",
         "wrong_workspace",
         "wrong_test_suite",
+        "level_excluded",
         "after_as_of",
         "before_window",
         "after_window",

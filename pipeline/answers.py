@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..nodes.answer_checks import Shown, answer_findings
 from ..nodes.rendering import shows_text
 from .runs import Replay, RunStore, replay
+from .verify_facts import verify_facts
 
 __all__ = ["AnswerReport", "verify_answer", "visible_items"]
 
@@ -72,7 +73,9 @@ def verify_answer(store: RunStore, snapshot_id: str, answer: str) -> AnswerRepor
     """
     found = replay(store, snapshot_id)
     items, frame = visible_items(found)
-    return AnswerReport(snapshot_id, found.status, answer_findings(items, answer, frame))
+    facts = [] if found.status == "erased" else verify_facts(answer, found.tables)
+    mismatches = [(fact.value, fact.canonical) for fact in facts if fact.finding == "mismatch" and fact.canonical]
+    return AnswerReport(snapshot_id, found.status, answer_findings(items, answer, frame, mismatches))
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:

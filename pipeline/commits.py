@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ..nodes.boundary_gates import gated_rows, reachable, row_groups
 from ..nodes.frames import OPEN_END, OPEN_START, micros
 from ..nodes.keys import flat
+from ..nodes.mode_presets import mode_presets
 from ..nodes.schema import TIMESTAMP
 from ..nodes.scope_resolution import contract_bounds, contracts, scope_groups
 from ..nodes.tables import REQUESTS
@@ -28,9 +29,10 @@ from .corpus import Corpus
 
 _COMMIT = r"^[0-9a-f]{7,64}$"
 _NO_VERSIONS = pa.table({"version": pa.array([], pa.string()), "recorded_time": pa.array([], TIMESTAMP)})
-_SHAPE = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "asked_at",
-          "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "include_after",
-          "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
+_SHAPE = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "mode",
+          "variables", "asked_at", "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources",
+          "allowed_paths", "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority",
+          "min_authority")  # fmt: skip
 """What of a request decides which rows it may see, `as_of` apart: requests alike in these share one look-up."""
 
 
@@ -41,6 +43,7 @@ class Commits:
     corpus: Corpus
     grants: pa.Table
     purpose_policies: pa.Table
+    mode_policies: pa.Table
     _known: dict[str, pa.Table] = field(default_factory=dict)
 
     def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
@@ -68,11 +71,7 @@ class Commits:
         project = request["project"]
         one = REQUESTS.build({name: [_asked(request, name)] for name in REQUESTS.columns})
         users = pc.unique(
-            flat(
-                contract_bounds(one, self.grants, contracts(one, self.grants, self.purpose_policies))["users"]
-                .combine_chunks()
-                .flatten()
-            )
+            flat(contract_bounds(one, self.grants, self._contract(one))["users"].combine_chunks().flatten())
         )
         if not len(users):
             return _NO_VERSIONS
@@ -82,7 +81,7 @@ class Commits:
         placed = np.flatnonzero(np.asarray(pc.fill_null(chosen, False)))
         times, at = np.unique(frame.row_index.recorded[placed], return_inverse=True)
         asked = _at_times(one, times)
-        contract = contracts(asked, self.grants, self.purpose_policies)
+        contract = self._contract(asked)
         bounds = contract_bounds(asked, self.grants, contract)
         groups = scope_groups(contract, bounds)
         own = bounds.filter(pc.equal(bounds["project"], project))
@@ -98,9 +97,14 @@ class Commits:
         shown = pa.array(placed[visible & (codes == 0)])
         return frame.placements.select(_NO_VERSIONS.column_names).take(shown)
 
+    def _contract(self, requests: pa.Table) -> pa.Table:
+        return contracts(requests, self.grants, self.purpose_policies, mode_presets(requests, self.mode_policies))
+
 
 def _asked(request: Mapping[str, Any], name: str) -> Any:
-    """A column of the request that only stands in for it: without free text, as of now."""
+    """A column of the request that only stands in for it: of its free text the variables of paths, as of now."""
+    if name == "variables":
+        return request.get(name)
     if REQUESTS.columns[name].free_text:
         return None if REQUESTS.columns[name].nullable else ""
     return {"as_of": request["asked_at"], "request_id": ""}.get(name, request.get(name))

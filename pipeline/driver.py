@@ -39,6 +39,7 @@ from .lanes import NO_VECTORS, vector_states
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
 STEPS = (
+    "mode_presets",
     "scope_resolution",
     "query_planning",
     "boundary_gates",
@@ -57,7 +58,7 @@ STEPS = (
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 """The lanes that exist, in the order of their nodes."""
 
-SCOPED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
+SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
 """Nodes that need no corpus: they run first, and say which part of it is opened."""
 
 WALL = ("gated_rows", "row_groups", "reachable")

@@ -30,6 +30,7 @@ from .sources.evidence_file import read_evidence
 from .sources.importing import normalise
 from .sources.jsonl import is_unicode
 from .sources.report import SourceReport
+from .sources.structured import files_named, with_schemas
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
 
@@ -44,8 +45,12 @@ RECORDS: dict[str, Callable[..., Iterator[pa.Table]]] = {
     "preferences": records.read_preferences,
     "standards": records.read_standards,
     "external": records.read_external,
+    "sot": records.read_sot,
+    "logs": records.read_logs,
 }
 """Readers of records by the flag that names their files."""
+PLACED = {"sot": (".csv", ".yaml", ".yml"), "logs": (".csv",)}
+"""Those whose paths are relative to the indexed trees, which then leave these kinds of files to them."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class IndexRequest:
     preferences: Paths = ()
     standards: Paths = ()
     external: Paths = ()
+    sot: Paths = ()
+    logs: Paths = ()
     evidence: Paths = ()
     source: str | None = None
     semantic: bool = True
@@ -189,15 +196,21 @@ def _read(settings: Settings, request: IndexRequest, now: datetime, report: Inde
 def _sources(request: IndexRequest, project: str, now: datetime, report: SourceReport) -> Iterator[tuple[str, Tables]]:
     """Kind of source and its tables, in a fixed order."""
     common = {"project": project, "now": now, "report": report}
+    placed = with_schemas(
+        file
+        for kind, suffixes in PLACED.items()
+        for path in getattr(request, kind)
+        for file in files_named(path, suffixes)
+    )
     for path in request.paths:
         if request.git:
             yield "history", git_history.read_git_history(path, name=request.source, **common)
             yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
         else:
-            yield "work tree", work_tree.read_work_tree(path, name=request.source, **common)
+            yield "work tree", work_tree.read_work_tree(path, name=request.source, leave_out=placed, **common)
     for kind, reader in RECORDS.items():
         for path in getattr(request, kind):
-            yield kind, reader(path, **common)
+            yield kind, reader(path, **common, **({"roots": request.paths} if kind in PLACED else {}))
     for path in request.evidence:
         yield "evidence", [read_evidence(path, report=report)]
 

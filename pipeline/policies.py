@@ -1,6 +1,6 @@
-"""Purpose policies: the files of `data/policies/purposes/`, read into three tables.
+"""Policies: the files of `data/policies/purposes/` and `modes/`, read into four tables.
 
-Each purpose is one YAML file. A user folder of the same layout replaces whole files by name; what it does not hold
+Each purpose and mode is one YAML file. A user folder of the same layout replaces whole files by name; what it does not hold
 comes from the package. A file that is not what was expected is an error, and nothing of any file is applied.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..nodes.errors import PolicyError
-from ..nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
+from ..nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ..nodes.vocabulary import (
     AUTHORITY,
     EVIDENCE_KINDS,
@@ -26,12 +26,14 @@ from ..nodes.vocabulary import (
     LIFECYCLES,
     MASKS,
     MERGE_POLICIES,
+    MODES,
     OUTPUT_SHAPES,
     PURPOSES,
     REQUIRED_EVIDENCE,
     SCORE_TERMS,
     Vocabulary,
 )
+from . import mode_policies
 from .yaml_files import Item, parse
 
 __all__ = ["Policies", "load_policies"]
@@ -86,6 +88,7 @@ class Policies:
     purpose_policies: pa.Table
     kind_policies: pa.Table
     plan_rules: pa.Table
+    mode_policies: pa.Table
     digest: str
 
     def inputs(self) -> dict[str, pa.Table]:
@@ -94,53 +97,67 @@ class Policies:
             "purpose_policies": self.purpose_policies,
             "kind_policies": self.kind_policies,
             "plan_rules": self.plan_rules,
+            "mode_policies": self.mode_policies,
         }
 
 
 def load_policies(folder: str | Path | None = None) -> Policies:
-    """The policies of every purpose, those of `folder/purposes/` in place of the bundled ones.
+    """The policies of every purpose and mode, those of `folder/purposes/` and `folder/modes/` in place of the bundled.
 
     Raises:
-        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose.
+        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose or mode.
     """
-    files = _bundled() | (_own(Path(folder)) if folder is not None else {})
-    purposes, kinds, rules, digest = [], [], [], hashlib.sha256()
-    for purpose in sorted(files):
-        name, data = files[purpose]
-        version = hashlib.sha256(data).hexdigest()
-        digest.update(f"{purpose}:{version}\n".encode())
-        fields = parse(data, name).fields(_TOP, required=[name for name in _TOP if name != "mask"])
-        if (stated := fields["purpose"].word(PURPOSES)) != purpose:
-            raise PolicyError(
-                f"Expected {purpose}, got '{stated}' - at {fields['purpose'].at}", hint="the file name says it"
-            )
-        purposes.append({"purpose": purpose, "version": version[:16]} | _choices(fields))
+    purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
+    required = [name for name in _TOP if name != "mask"]
+    for purpose, version, fields in _files(folder, PURPOSES, _TOP, required, digest):
+        purposes.append({"purpose": purpose, "version": version} | _choices(fields))
         kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
         rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
+    for mode, version, fields in _files(folder, MODES, mode_policies.TOP, mode_policies.REQUIRED, digest):
+        modes.append({"mode": mode, "version": version} | mode_policies.mode_choices(fields))
     return Policies(
         PURPOSE_POLICIES.from_rows(purposes),
         KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
         PLAN_RULES.from_rows(rules),
+        MODE_POLICIES.from_rows(modes),
         digest.hexdigest(),
     )
 
 
-def _bundled() -> dict[str, tuple[str, bytes]]:
-    folder = resources.files(f"{__name__.rsplit('.', 2)[0]}.data").joinpath("policies", "purposes")
+def _files(
+    folder: str | Path | None, names: Vocabulary, known: Sequence[str], required: Sequence[str], digest: Any
+) -> Iterator[tuple[str, str, dict[str, Item]]]:
+    """Name, version and fields of every policy of one kind, by name; what each is goes into the digest."""
+    files = _bundled(names) | (_own(Path(folder), names) if folder is not None else {})
+    for word in sorted(files):
+        place, data = files[word]
+        version = hashlib.sha256(data).hexdigest()
+        digest.update(f"{word}:{version}\n".encode())
+        fields = parse(data, place).fields(known, required=required)
+        if (stated := fields[names.name].word(names)) != word:
+            raise PolicyError(
+                f"Expected {word}, got '{stated}' - at {fields[names.name].at}", hint="the file name says it"
+            )
+        yield word, version[:16], fields
+
+
+def _bundled(names: Vocabulary) -> dict[str, tuple[str, bytes]]:
+    kind = f"{names.name}s"
+    folder = resources.files(f"{__name__.rsplit('.', 2)[0]}.data").joinpath("policies", kind)
     return {
-        purpose: (f"policies/purposes/{purpose}.yaml", folder.joinpath(f"{purpose}.yaml").read_bytes())
-        for purpose in PURPOSES.values
+        word: (f"policies/{kind}/{word}.yaml", folder.joinpath(f"{word}.yaml").read_bytes()) for word in names.values
     }
 
 
-def _own(folder: Path) -> dict[str, tuple[str, bytes]]:
+def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
     if not folder.is_dir():
         raise PolicyError(f"Expected a folder with `purposes/*.yaml`, got none - at {folder}")
     found = {}
-    for path in sorted([*folder.glob("purposes/*.yaml"), *folder.glob("purposes/*.yml")]):
-        if path.stem not in PURPOSES or path.suffix != ".yaml":
-            names = ", ".join(f"{purpose}.yaml" for purpose in PURPOSES.values)
-            raise PolicyError(f"Expected one of {names}, got '{path.name}' - at {path.parent}")
+    kind = f"{names.name}s"
+    for path in sorted([*folder.glob(f"{kind}/*.yaml"), *folder.glob(f"{kind}/*.yml")]):
+        if path.stem not in names or path.suffix != ".yaml":
+            listed = ", ".join(f"{word}.yaml" for word in names.values)
+            raise PolicyError(f"Expected one of {listed}, got '{path.name}' - at {path.parent}")
         found[path.stem] = (str(path), path.read_bytes())
     return found
 

@@ -27,7 +27,6 @@ Converter = Callable[[Any, str], Any]
 INT32_MAX = 2**31 - 1
 MAX_NAME = 512
 """Longest id or name, in characters."""
-MODES = v.Vocabulary("mode", ("planning", "execution", "review"))
 PHASES = v.Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 KIND = "retrieval.request"
 
@@ -182,7 +181,7 @@ FIELDS: dict[str, Converter] = {
     "turn_id": name,
     "task_id": name,
     "purpose": one_of(v.PURPOSES),
-    "mode": one_of(MODES),
+    "mode": one_of(v.MODES),
     "role": name,
     "phase": one_of(PHASES),
     "recall_effort": one_of(v.RECALL_EFFORTS),

@@ -20,8 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from ..nodes.errors import InputError, ScopedRetrievalError
+from ..nodes.mode_choices import chosen
 from ..nodes.tables import FAILURES, REQUESTS
 from .contracts.presets import Preset
+from .handoff import handoff
 from .redaction import redact_column
 from .request_fields import TEXTS, columns_of, instant, readable_columns
 from .request_files import FileRow, Row, Unreadable, read_requests
@@ -60,11 +62,14 @@ def resolve_requests(
     defaults: Mapping[str, Any] | None = None,
     preset: Preset | None = None,
     redact: Callable[[str], str] | None = None,
+    modes: pa.Table | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
-    (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector that imports use.
+    (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
+    that imports use. `modes` are the policies whose paths the variables of a request must fill. A request that names a
+    work tree and no mode takes it from the `SHO.json` there, unless the preset settles that it has none.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -73,12 +78,19 @@ def resolve_requests(
         raise InputError.expected("a principal", "none", "credential", hint="nobody may ask without a name")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
+    policies = {} if modes is None else {policy["mode"]: policy for policy in modes.to_pylist()}
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
     def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> dict[str, Any]:
         given = preset.bound(given, at) if preset else given
-        return _resolve(given, common, principal, asked_at, corpus, texts, at)
+        said = common | given
+        if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
+            given = handoff(said["workspace_root"]) | given
+        request = _resolve(given, common, principal, asked_at, corpus, texts, at)
+        if request.get("mode") and policies:
+            chosen(request["mode"], request.get("variables"), policies, at)
+        return request
 
     resolved: dict[str, dict[str, Any]] = {}
     failed: dict[str, _Failed] = {}

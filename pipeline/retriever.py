@@ -171,6 +171,7 @@ class Retriever:
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(),
             defaults={**self._defaults(), "purpose": "answer-question"}, preset=self.preset,
+            modes=self.policies.mode_policies,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -237,7 +238,7 @@ class Retriever:
         now = self._clock()
         requests, failures = resolve_requests(
             rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
-            preset=self.preset,
+            preset=self.preset, modes=self.policies.mode_policies,
         )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
@@ -307,7 +308,8 @@ class Retriever:
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def _commits(self) -> Commits:
-        return Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
+        policies = self.policies
+        return Commits(self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies)
 
     def _recorded(self) -> dict[str, Any]:
         """What a manifest says of the settings: enough to resume the run, or to check it."""

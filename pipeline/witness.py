@@ -19,12 +19,11 @@ import rank_bm25
 from numpy.typing import NDArray
 
 from ..nodes.bm25 import Bm25
-from ..nodes.frames import OPEN_END, OPEN_START, micros
 from ..nodes.keys import positions
 from ..nodes.numbers import RESOLUTION
+from ..nodes.recall_scope import RecallTables
 from ..nodes.schema import boolean, float64, string, table
 from ..nodes.text_analysis import analyze, analyzer_for, query_tokens
-from ..nodes.time_gates import time_codes
 from .corpus.postings import index_text
 
 WITNESSED = table(
@@ -104,17 +103,14 @@ def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.
     group = tables["row_groups"]["scope_group"].to_numpy()[
         positions(contracts["request_id"], tables["row_groups"]["request_id"])
     ]
-    bounds = [
-        micros(contracts[name], null)
-        for name, null in (("as_of", OPEN_END), ("window_start", OPEN_START), ("window_end", OPEN_END))
-    ]
+    clock = RecallTables.clocks(contracts)
     of, rows = reachable["scope_group"].to_numpy(), reachable["row"].to_numpy()
     visible = reachable["withheld_by"].to_numpy() == 0
     scopes = {}
     for place, request in enumerate(contracts["request_id"].to_pylist()):
         own = rows[(of == group[place]) & visible]
-        codes, _ = time_codes(frame.row_index, own, *(np.full(len(own), bound[place]) for bound in bounds))
-        scopes[request] = own[codes == 0]
+        passes, _ = clock.judge(frame.row_index, np.full(len(own), place), own)
+        scopes[request] = own[passes]
     return scopes
 
 

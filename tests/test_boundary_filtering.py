@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.boundary_gates import gated_rows
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
 from scoped_retrieval.nodes.gates import GATES, NUMBER
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, scope_groups
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, scope_groups
 from scoped_retrieval.nodes.tables import (
     CANDIDATES,
     EVIDENCE,
@@ -30,9 +30,9 @@ from wall_worlds import (
     DAY,
     GRANT,
     NOON,
-    POLICIES,
     REQUEST,
     ROW,
+    contracts_of,
     grant_lists,
     maybe_times,
     outcomes,
@@ -57,7 +57,7 @@ def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks:
     ]
     asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
-    resolved = contracts(asked, held, POLICIES)
+    resolved = contracts_of(asked, held)
     candidates = CANDIDATES.from_rows(
         [
             {"request_id": f"r{r}", "evidence_id": row["evidence_id"], "row": n, "placement": 0, "pool_rank": n + 1,
@@ -80,6 +80,7 @@ def verdict(row: dict, request: dict | None = None, grant: dict | None = None) -
     return judged(world_of([row], [request or {}], [grant or {}])).to_pylist()[0]
 
 
+PLANNING = {"mode": "planning", "variables": '{"venture": "acme"}'}
 REFUSED = [
     ({"owner_project": "pay"}, {}, {}, "project"),
     ({"owner_user": "bob"}, {}, {}, "owner"),
@@ -106,6 +107,11 @@ REFUSED = [
     ({"workspace_root": "/w"}, {}, {}, "workspace"),
     ({"workspace_root": "/w"}, {"workspace_root": "/v"}, {}, "workspace"),
     ({"test_suite": "unit"}, {"test_suite": "e2e"}, {}, "test_suite"),
+    ({"path": "docs/a.md"}, PLANNING, {}, "path_allow"),
+    ({"path": "context/logs/a.md"}, PLANNING, {}, "path_deny"),
+    ({"path": None}, PLANNING, {}, "path_allow"),
+    ({"path": "context/a.md", "level": "Sprint"}, PLANNING, {}, "level"),
+    ({"path": "context/a.md", "zone": "restricted"}, PLANNING, {"zone": "restricted"}, "zone"),
     ({"declared_visibility": "user-only"}, {}, {}, "visibility"),
     ({"declared_visibility": None}, {}, {}, "visibility"),
     ({"lifecycle": None}, {}, {}, "lifecycle"),
@@ -126,7 +132,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "request_change", "grant", "gate"), REFUSED)
 def test_the_same_row_is_admitted_until_one_column_changes(change, request_change, grant, gate):
-    before, after = verdict({}, request_change, grant), verdict(change, request_change, grant)
+    plain = {"path": "context/a.md"} if "mode" in request_change else {}
+    before, after = verdict(plain, request_change, grant), verdict(change, request_change, grant)
     assert (before["admitted"], before["decided_by"], before["reason_code"]) == (True, None, None)
     assert before["admitted_by"].split() == ALL_GATES
     assert (after["admitted"], after["decided_by"]) == (False, gate)
@@ -356,3 +363,27 @@ def test_chunks_and_order_of_candidates_change_no_verdict(drawn, chunks, random)
         [world.evidence.slice(n, chunks) for n in range(0, world.evidence.num_rows, chunks)]
     )
     assert judged(world).equals(whole.take(pa.array(order)))
+
+
+REVIEW = {"mode": "review", "variables": '{"venture": "acme", "current_project": "p"}'}
+ENDED = [(NOON - 2 * DAY, NOON - DAY, None)]
+
+
+@pytest.mark.parametrize("placement", [(NOON - 2 * DAY, NOON - DAY, None), (NOON - 2 * DAY, None, NOON - DAY)])
+def test_ended_text_is_history_in_review_and_nothing_elsewhere(placement):
+    row = {"path": "decisions/a.md", "placements": [placement]}
+    shown = verdict(row, REVIEW)
+    assert (shown["admitted"], shown["standing"]) == (True, "history")
+    assert not verdict(row)["admitted"]
+
+
+def test_text_that_still_stands_is_no_history_in_review():
+    both = {"path": "decisions/a.md", "placements": [*ENDED, (NOON - DAY, None, None)]}
+    assert verdict(both, REVIEW)["standing"] == "evidence"
+
+
+def test_revoked_text_stays_out_of_review():
+    row = {"path": "decisions/a.md", "placements": ENDED}
+    assert not verdict(row | {"lifecycle": "revoked"}, REVIEW)["admitted"]
+    assert verdict(row | {"lifecycle": "deprecated"}, REVIEW)["standing"] == "history"
+    assert not verdict(row | {"lifecycle": "deprecated"}, REVIEW, {"states": ["verified"]})["admitted"]

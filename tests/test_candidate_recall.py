@@ -348,6 +348,42 @@ def test_a_partner_in_a_conflict_and_a_parent_come_in_unless_a_gate_stops_them()
     assert _expanded(rows) == {"partner": "conflict", "parent": "parent"}
 
 
+def test_children_come_in_with_their_parent_as_far_as_chunks_expand() -> None:
+    rows = [
+        {"name": "seed", "text": "session", "path": "a.md", "entity": "DEC-1"},
+        {"name": "child", "text": "part", "path": "b.md", "parent_id": "DEC-1"},
+        {"name": "withheld child", "text": "part two", "path": "c.md", "parent_id": "DEC-1", "withheld_by": 13},
+    ]
+    assert _expanded(rows) == {"child": "child"}
+    assert _expanded(rows, chunk_expansion=False) == {}
+
+
+def test_cited_documents_come_in_where_citations_are_chained_and_pass_every_gate() -> None:
+    links = ["../decisions/scope.md#why", "https://example.org/x"]
+    rows = [
+        {"name": "seed", "text": "session, see ADR-030 and ADR-031", "path": "a.md", "links": links},
+        {"name": "linked", "text": "scope", "path": "decisions/scope.md"},
+        {"name": "named", "text": "freeze", "path": "decisions/freeze.md", "entity": "ADR-030"},
+        {"name": "withheld", "text": "other", "path": "decisions/other.md", "entity": "ADR-031", "withheld_by": 13},
+        {"name": "foreign", "text": "third", "path": "x.md", "entity": "ADR-031", "foreign": True},
+    ]
+    assert _expanded(rows, citation_chaining=True) == {"linked": "citation", "named": "citation"}
+    assert _expanded(rows) == {}
+
+
+def test_named_records_come_in_with_exact_look_ups_alone() -> None:
+    record = {"origin_class": "structured-sot", "evidence_kind": "structured-fact"}
+    rows = [
+        {"name": "seed", "text": "session of DEL-1", "path": "engagements/eng-001/brief.md"},
+        {"name": "by id", "text": "one", "path": "sot/d.csv", "entity": "DEL-1", **record},
+        {"name": "by folder", "text": "two", "path": "sot/e.csv", "entity": "ENG-001", **record},
+        {"name": "no record", "text": "three", "path": "x.md", "entity": "DEL-1"},
+        {"name": "foreign", "text": "four", "path": "sot/f.csv", "entity": "DEL-1", "foreign": True, **record},
+    ]
+    assert _expanded(rows, exact_lookups=True) == {"by id": "record", "by folder": "record"}
+    assert _expanded(rows) == {}
+
+
 def test_what_replaces_a_hit_is_found_by_its_entity() -> None:
     rows = [
         {"name": "seed", "text": "session", "path": "a.md", "superseded_by": "DEC-2"},

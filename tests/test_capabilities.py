@@ -42,7 +42,7 @@ def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
 
 def test_the_stages_stand_in_the_order_of_the_document():
     """S0.26, S0.28: and what a stage gives is made of nothing that a later stage gives."""
-    assert [step for step in STEPS if step != "fact_verification"] == [
+    assert [step for step in STEPS if step not in ("mode_presets", "fact_verification")] == [
         "scope_resolution", "query_planning", "boundary_gates", "candidate_recall", "boundary_filtering",
         "task_aware_reranking", "evidence_packing", "budget_trimming", "citation_binding", "context_projection",
         "audit_snapshot",
@@ -76,10 +76,10 @@ def test_a_candidate_carries_its_provenance_from_the_start(story: Story):
 
 
 def test_recallers_give_rows_and_never_text():
-    """S0.124: what leaves recall, gates and reranking names rows; the first text of an item stands in `fits`."""
+    """S0.124: what leaves recall, gates and reranking names rows; the text of an item and its note stand in `fits`."""
     for name in ("hits", "candidates", "verdicts", "score_terms", "ranked", "packs", "decisions"):
         assert not TABLES[name].names(free_text=True), name
-    assert TABLES["fits"].names(free_text=True) == ["visible_text"]
+    assert TABLES["fits"].names(free_text=True) == ["visible_text", "fact_note"]
 
 
 def test_projection_reads_what_passed_and_no_index():

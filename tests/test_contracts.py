@@ -185,6 +185,30 @@ def test_a_contract_written_out_resolves_to_itself(desk):
     assert again.contract == once.contract
 
 
+MODE = {"mode": "planning", "variables": {"venture": "acme"}}
+
+
+def test_a_contract_with_a_mode_written_out_resolves_to_itself_and_keeps_its_variables(desk):
+    once = desk.scope(fields(**MODE))
+    assert desk.scope(written_out(once)).contract == once.contract
+    for other in ({"venture": "acme", "restricted_context": True}, {"venture": "other"}):
+        with pytest.raises(InputError, match="which bounds this request"):
+            delegated(desk, fields(**MODE), fields(variables=other))
+
+
+def test_what_a_mode_chose_is_explained_as_its_rule(desk):
+    gates = {gate["gate"]: gate for gate in explain(desk.scope(fields(**MODE)))["gates"]}
+    assert gates["path_allow"]["rule"] == "mode planning"
+    assert "decisions/" in gates["path_allow"]["says"]
+    assert gates["path_deny"] == {"gate": "path_deny", "gate_class": "access", "rule": "mode planning",
+                                  "says": "No path that matches **/logs/."}  # fmt: skip
+    assert gates["level"]["says"] == "No row of level sprint, task."
+    assert gates["zone"]["says"].endswith(", but none of restricted.")
+    assert gates["deleted"]["rule"] == "as_of"
+    review = explain(desk.scope(fields(mode="review", variables={"venture": "acme", "current_project": "p"})))
+    assert [gate["rule"] for gate in review["gates"] if gate["gate"] == "deleted"] == ["mode review"]
+
+
 narrowings = st.fixed_dictionaries({}, optional={
     "allowed_paths": st.lists(st.sampled_from(["src/", "docs/", "**/*.py", "src/keys/"]), max_size=2, unique=True),
     "denied_paths": st.lists(st.sampled_from(["src/keys/", "**/*.md"]), max_size=1),

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of, seen
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers, contracts
+from scoped_retrieval.nodes.mode_presets import mode_presets
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
-from wall_worlds import DAY, NOON, POLICIES, grant_changes, request_changes, row_changes
+from wall_worlds import DAY, MODES, NOON, POLICIES, contracts_of, grant_changes, request_changes, row_changes
 
 BOT = {"principal": "bot", "project": None, "own_project": False, "act_as": ["ana"]}
 BY_BOT = {"asked_by": "bot"}
 
 
 def contract(request: dict, *grants: dict) -> dict:
-    return CONTRACTS.check(contracts(requests_of(request), grants_of(*grants), POLICIES)).to_pylist()[0]
+    return CONTRACTS.check(contracts_of(requests_of(request), grants_of(*grants))).to_pylist()[0]
 
 
 def test_a_request_for_another_runs_under_an_act_as_grant_with_their_rights_alone():
@@ -55,7 +56,9 @@ def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
 
 def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
     requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
-    layers = CONTRACT_LAYERS.check(contract_layers(requests, grants_of({}, BOT), POLICIES)).to_pylist()
+    layers = CONTRACT_LAYERS.check(
+        contract_layers(requests, grants_of({}, BOT), POLICIES, mode_presets(requests, MODES))
+    ).to_pylist()
     told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
     plain = ["grants", "purpose", "request"]
     bound = ["act_as", "grants", "purpose", "preset", "request"]
@@ -90,7 +93,7 @@ def test_a_denied_path_is_denied_by_every_grant_of_its_project_and_no_other():
         requests_of({}, {"project": "pay"}),
         grants_of({}, {"denied_paths": ["b/", "a/"]}, {"project": "pay"}),
     )
-    bounds = contract_bounds(requests, held, contracts(requests, held, POLICIES)).to_pylist()
+    bounds = contract_bounds(requests, held, contracts_of(requests, held)).to_pylist()
     assert [(row["request_id"], row["denied_paths"]) for row in bounds] == [
         ("r0", ["a/", "b/"]), ("r0", ["a/", "b/"]), ("r1", []),
     ]  # fmt: skip

@@ -43,6 +43,7 @@ ROWS = (
     about("gone.md", days=9, superseded_at=days_ago(5)),
     about("late.md", valid_from=NOON + timedelta(days=3)),
     about("old.md", event_time=days_ago(90)),
+    about("sprint.md", level="Sprint"),
     row("workspace", "other.md", "nothing in common", evidence_kind="doc"),
 )
 ASKED = {
@@ -169,7 +170,14 @@ def test_without_its_corpus_a_snapshot_says_clearly_what_is_missing(world, tmp_p
         why_not(settings_of(world, "ana", corpus=tmp_path / "copy"), world.bob, "zone.md")
 
 
-def test_what_would_admit_a_row_does(world):
+BY_MODE = {
+    "mode": "planning", "search_paths": ["late.md", "zone.md", "sprint.md", "keys/"], "excluded_paths": ["**/path.md"],
+    "excluded_levels": ["sprint"], "excluded_zones": ["private"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [{}, BY_MODE], ids=["plain", "mode"])
+def test_what_would_admit_a_row_does(world, change):
     """Every remedy was tried: after all of them the second wall lets the row through, or only the row could change."""
     from scoped_retrieval.pipeline.contracts import remedies as module
     from scoped_retrieval.pipeline.service import open_run, pinned_corpus
@@ -179,6 +187,7 @@ def test_what_would_admit_a_row_does(world):
     contract, bounds = (
         run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
     )
+    contract[0] |= change
     for position in range(frame.evidence.num_rows):
         found = remedies(contract[0], bounds, frame, position)
         gates = [remedy.gate for remedy in found]
@@ -222,3 +231,23 @@ def test_a_row_that_no_lane_found_says_what_it_lacks(tmp_path):
     assert all("_k above" in one["would_admit"][0] for one in told)
     apart = why(world, "apart.md")
     assert apart["reason_text"].startswith("it shares no term")
+
+
+def test_a_row_that_the_mode_leaves_out_names_the_mode(world):
+    from scoped_retrieval.pipeline.service import open_run, pinned_corpus
+
+    run = open_run(settings_of(world, "ana"), world.bob)
+    frame = pinned_corpus(settings_of(world, "ana"), run).frame()
+    contract, bounds = (
+        run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
+    )
+    place = {path: n for n, path in enumerate(frame.evidence["path"].to_pylist())}
+
+    def told(path: str) -> list[tuple[str, str]]:
+        found = remedies(contract[0] | BY_MODE | {"denied_paths": []}, bounds, frame, place[path])
+        return [(remedy.gate, remedy.rule) for remedy in found]
+
+    assert told("sprint.md") == [("level", "mode planning: not sprint")]
+    assert told("shown.md") == [("path_allow", "mode planning: only late.md or zone.md or sprint.md or keys/")]
+    assert told("keys/path.md") == [("path_deny", "mode planning: **/path.md")]
+    assert told("zone.md") == [("zone", "mode planning: not private, principals.bob.projects[0]")]

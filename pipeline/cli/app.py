@@ -13,7 +13,15 @@ from collections.abc import Sequence
 
 import typer
 
-from . import contract_commands, corpus_commands, retrieval_commands, run_commands, safety_commands, system_commands
+from . import (
+    action_commands,
+    contract_commands,
+    corpus_commands,
+    retrieval_commands,
+    run_commands,
+    safety_commands,
+    system_commands,
+)
 from .output import EXIT, note, print_error
 
 __all__ = ["app", "main"]
@@ -40,7 +48,8 @@ def _root(
         raise typer.Exit()
 
 
-for _module in (corpus_commands, retrieval_commands, run_commands, contract_commands, safety_commands, system_commands):
+for _module in (corpus_commands, retrieval_commands, run_commands, action_commands, contract_commands, safety_commands,
+                system_commands):  # fmt: skip
     _module.register(app)
 
 

@@ -43,6 +43,8 @@ def index(
     preferences: Annotated[Paths, _many("preferences", "User preferences.")] = None,
     standards: Annotated[Paths, _many("standards", "Team standards.")] = None,
     external: Annotated[Paths, _many("external", "External text; untrusted.")] = None,
+    sot: Annotated[Paths, _many("sot", "Structured records by key, CSV or YAML, with schemas beside them.")] = None,
+    logs: Annotated[Paths, _many("logs", "CSV logs with a column of times, such as context_actions.csv.")] = None,
     evidence: Annotated[Paths, _many("evidence", "Generic evidence rows, Parquet or JSONL.", "FILE")] = None,
     source: Annotated[
         str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
@@ -68,6 +70,8 @@ def index(
             preferences=tuple(preferences or ()),
             standards=tuple(standards or ()),
             external=tuple(external or ()),
+            sot=tuple(sot or ()),
+            logs=tuple(logs or ()),
             evidence=tuple(evidence or ()),
             source=source,
             semantic=not no_semantic,

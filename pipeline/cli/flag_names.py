@@ -22,6 +22,8 @@ ASK_FLAGS = {
     "namespace": "--namespace",
     "test_suite": "--test-suite",
     "session_id": "--session",
+    "mode": "--mode",
+    "variables": "--var",
     "anchors.failing_test": "--failing-test",
     "anchors.error_text": "--error-text",
     "anchors.current_files": "--file",
@@ -59,6 +61,7 @@ def named_by_flags(flags: Mapping[str, str], settings: Any) -> Iterator[None]:
         message, _, hint = error.message.partition("\n\nHint: ")
         place = _PLACE.search(message)
         field = place["field"] if place else ""
+        field = field if field in flags else field.partition(".")[0]
         if place is None or field not in flags:
             raise
         origin = settings.origin(field) if field in settings.values else "default"

@@ -120,6 +120,12 @@ def ask(
     namespace: Annotated[str | None, typer.Option(help="Namespace inside the project.")] = None,
     test_suite: Annotated[str | None, typer.Option("--test-suite", help="Test suite.")] = None,
     session: Annotated[str | None, typer.Option(help="Session asked from.")] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="planning, execution or review; default: that of SHO.json in the work tree.")
+    ] = None,
+    variable: Annotated[
+        Texts, typer.Option("--var", metavar="NAME=VALUE", help="A variable of the mode's paths, e.g. venture=acme.")
+    ] = None,
     failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
     file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file worked on.")] = None,
@@ -155,6 +161,8 @@ def ask(
         "namespace": namespace,
         "test_suite": test_suite,
         "session_id": session,
+        "mode": mode,
+        "variables": _variables(variable or []) or None,
         "anchors": {
             "failing_test": failing_test,
             "error_text": error_text,
@@ -186,6 +194,15 @@ def ask(
 def _given(settings: Any, name: str) -> bool:
     """Whether a flag said this; a preset yields to nothing less."""
     return settings.origin(name).startswith("flag ")
+
+
+def _variables(given: list[str]) -> dict[str, str]:
+    from ...nodes.errors import InputError
+
+    pairs = [entry.partition("=") for entry in given]
+    if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
+        raise InputError.expected("NAME=VALUE", wrong[0], "--var")
+    return {name: value for name, _, value in pairs}
 
 
 def evaluate(

@@ -14,15 +14,25 @@ from .scope import Desk, Scope
 
 __all__ = ["delegated", "written_out"]
 
-_PLACES = ("principal", "project", "purpose", "tokenizer", "namespace", "branch", "test_suite", "workspace_root")
-_SETTLED = ("workspace_root", "mode")
+_PLACES = (
+    "principal",
+    "project",
+    "purpose",
+    "mode",
+    "tokenizer",
+    "namespace",
+    "branch",
+    "test_suite",
+    "workspace_root",
+)
+_SETTLED = ("workspace_root", "mode", "variables")
 """Places where a child that adds one would see what its parent does not: none stays none."""
 _BOUNDS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "accepted_authority", "min_authority",
            "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens", "allow_stale_memory", "require_citation", "require_snapshot", "recall_effort")  # fmt: skip
 _ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
 """Lists that allow nothing where they are empty."""
-_AS_GIVEN = ("as_of", "mode", "role", "include_after", "exclude_after", "window_days", "required_evidence")
+_AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "required_evidence")
 
 
 def delegated(desk: Desk, parent: Fields, child: Fields, at: str = "child") -> tuple[Fields, Scope, Scope]:
@@ -44,6 +54,8 @@ def written_out(scope: Scope) -> Fields:
     """The fields of a request with everything that binds it: asked again, they resolve to the same bounds."""
     contract = scope.contract
     given = {name: contract[name] for name in (*_PLACES, *_BOUNDS) if contract[name] is not None}
+    variables = scope.tables["requests"]["variables"][0].as_py()
+    given |= {"variables": variables} if variables else {}
     given |= {name: scope.fields.given[name] for name in _AS_GIVEN if name in scope.fields.given}
     given = {name: value for name, value in given.items() if value != [] or name in _ALLOWANCES}
     return Fields(given, scope.fields.without | {name for name in _SETTLED if name not in given})

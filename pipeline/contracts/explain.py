@@ -65,6 +65,11 @@ def _grants(bounds: Bounds) -> str:
     return ", ".join(bound["rule_id"] for bound in bounds)
 
 
+def _by_mode(contract: Contract, chosen: Sequence[str] | None) -> list[str]:
+    """The mode as a rule, where it chose something."""
+    return [f"mode {contract['mode']}"] if chosen else []
+
+
 def _listed(values: Sequence[str]) -> str:
     return ", ".join(values) or "none"
 
@@ -85,19 +90,25 @@ def _principals(contract: Contract, bounds: Bounds) -> Rule:
 
 def _zone(contract: Contract, bounds: Bounds) -> Rule:
     zones = ", ".join(sorted({f"{bound['zone']} in {bound['project']}" for bound in bounds}))
-    return _grants(bounds), f"Rows up to zone {zones}."
+    excluded = contract["excluded_zones"]
+    rules = [_grants(bounds), *_by_mode(contract, excluded)]
+    return ", ".join(rules), f"Rows up to zone {zones}{f', but none of {_listed(excluded)}' if excluded else ''}."
 
 
 def _allowed(column: str, field: str, what: str) -> Callable[[Contract, Bounds], Rule]:
-    """Allowances of grants and request: both bind."""
+    """Allowances of grants and request, of paths the mode's too: all bind."""
 
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         limits = [bound for bound in bounds if bound[column] is not None]
         granted = [f"{in_words(bound[column])} in {bound['project']}" for bound in limits]
         asked = contract[field]
+        searched = contract["search_paths"] if column == "paths" else None
         if asked is not None:
             granted.append(f"{in_words(asked)} by the request")
-        rules = [*(bound["rule_id"] for bound in limits), *([f"request.{field}"] if asked is not None else [])]
+        if searched is not None:
+            granted.append(f"{in_words(searched)} by the mode")
+        rules = [*(bound["rule_id"] for bound in limits), *([f"request.{field}"] if asked is not None else []),
+                 *_by_mode(contract, searched)]  # fmt: skip
         return ", ".join(rules), f"Only {what} that match {'; '.join(granted)}." if granted else f"Every {what[:-1]}."
 
     return rule
@@ -110,8 +121,10 @@ def _source_deny(contract: Contract, bounds: Bounds) -> Rule:
 
 def _path_deny(contract: Contract, bounds: Bounds) -> Rule:
     by_grant = [bound for bound in bounds if bound["denied_paths"]]
-    globs = sorted({*contract["denied_paths"], *(glob for bound in by_grant for glob in bound["denied_paths"])})
-    rules = [*(bound["rule_id"] for bound in by_grant), *(["request.denied_paths"] if contract["denied_paths"] else [])]
+    of_grants = (glob for bound in by_grant for glob in bound["denied_paths"])
+    globs = sorted({*contract["denied_paths"], *contract["excluded_paths"], *of_grants})
+    rules = [*(bound["rule_id"] for bound in by_grant), *(["request.denied_paths"] if contract["denied_paths"] else []),
+             *_by_mode(contract, contract["excluded_paths"])]  # fmt: skip
     return (", ".join(rules), f"No path that matches {in_words(globs)}.") if globs else ("", "Denies none.")
 
 
@@ -130,6 +143,11 @@ def _workspace(contract: Contract, bounds: Bounds) -> Rule:
     if root is None:
         return "", "Committed text only."
     return "request.workspace_root", f"Uncommitted text of {root} in place of committed text of the same path."
+
+
+def _level(contract: Contract, bounds: Bounds) -> Rule:
+    levels = contract["excluded_levels"]
+    return (f"mode {contract['mode']}", f"No row of level {_listed(levels)}.") if levels else ("", "Every level.")
 
 
 def _lifecycle(contract: Contract, bounds: Bounds) -> Rule:
@@ -156,6 +174,17 @@ def _at(says: str) -> Callable[[Contract, Bounds], Rule]:
     return lambda contract, bounds: ("as_of", says.format(contract["as_of"].isoformat().replace("+00:00", "Z")))
 
 
+def _standing(says: str) -> Callable[[Contract, Bounds], Rule]:
+    """What still stands, unless the mode shows history."""
+
+    def rule(contract: Contract, bounds: Bounds) -> Rule:
+        if contract["include_deleted"]:
+            return f"mode {contract['mode']}", "What had ended too, as history."
+        return _at(says)(contract, bounds)
+
+    return rule
+
+
 def _window(field: str, says: str) -> Callable[[Contract, Bounds], Rule]:
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         value = contract[field]
@@ -177,14 +206,15 @@ _EXPLAINED: dict[str, Callable[[Contract, Bounds], Rule]] = {gate.name: _always(
     "branch": _named("branch", "branch"),
     "workspace": _workspace,
     "test_suite": _named("test_suite", "test suite"),
+    "level": _level,
     "visibility": _always("Rows that were declared model-visible."),
     "lifecycle": _lifecycle,
     "safety": _always("Rows that are not blocked."),
     "accepted_authority": _accepted,
     "min_authority": _least,
     "recorded": _at("Rows recorded by {}."),
-    "superseded": _at("Rows that no other text had replaced by {}."),
-    "deleted": _at("Rows that were not removed by {}."),
+    "superseded": _standing("Rows that no other text had replaced by {}."),
+    "deleted": _standing("Rows that were not removed by {}."),
     "valid_from": _at("Rows whose validity had begun by {}."),
     "valid_until": _at("Rows whose validity had not ended by {}."),
     "window_start": _window("window_start", "Rows that happened from {} on."),

@@ -20,7 +20,7 @@ from ..patterns import common_patterns
 
 __all__ = ["PLACES", "Fields", "narrowed"]
 
-PLACES = ("principal", "project", "purpose", "mode", "workspace_root", "as_of", "tokenizer",
+PLACES = ("principal", "project", "purpose", "mode", "variables", "workspace_root", "as_of", "tokenizer",
           "namespace", "branch", "test_suite", "role")  # fmt: skip
 """Where a request stands."""
 

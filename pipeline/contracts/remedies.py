@@ -100,10 +100,24 @@ def _principals(case: _Case) -> tuple[Any, ...]:
 
 def _zone(case: _Case) -> tuple[Any, ...]:
     zone = case.row["zone"] if case.row["zone"] in ZONES else ZONES.values[-1]
-    granted = ", ".join(sorted({bound["zone"] for bound in case.here()}))
+    granted = sorted({bound["zone"] for bound in case.here()}, key=ZONES.values.index)
+    rules, needed = [], []
+    if zone in case.contract["excluded_zones"]:
+        rules.append(_mode(case, zone))
+        needed.append(f"a mode that leaves zone {zone} in")
+    if ZONES.values.index(granted[-1]) < ZONES.values.index(zone):
+        rules.append(_rules(case))
+        needed.append(f"a grant up to zone {zone}, in place of {', '.join(granted)}")
+    case.contract["excluded_zones"] = []
     for bound in case.here():
         bound["zone"] = zone
-    return _rules(case), f"a grant up to zone {zone}, in place of {granted}"
+    return ", ".join(rules), " and ".join(needed)
+
+
+def _level(case: _Case) -> tuple[Any, ...]:
+    level = case.row["level"].lower()
+    case.contract["excluded_levels"] = []
+    return _mode(case, level), f"a mode that leaves level {level} in"
 
 
 def _allowance(column: str, field: str, of_row: str) -> Callable[[_Case], tuple[Any, ...]]:
@@ -113,6 +127,9 @@ def _allowance(column: str, field: str, of_row: str) -> Callable[[_Case], tuple[
         limits = [(bound["rule_id"], bound[column]) for bound in case.here() if bound[column] is not None]
         if asked is not None:
             limits.append((f"request.{field}", asked))
+        if column == "paths" and (searched := case.contract["search_paths"]) is not None:
+            limits.append((f"mode {case.contract['mode']}", searched))
+            case.contract["search_paths"] = None
         rules = ", ".join(f"{rule}: only {in_words(patterns)}" for rule, patterns in limits)
         case.contract[field] = None
         for bound in case.here():
@@ -131,9 +148,10 @@ def _source_deny(case: _Case) -> tuple[Any, ...]:
 def _path_deny(case: _Case) -> tuple[Any, ...]:
     path = pa.array([case.row["path"]])
     asked = [("request.denied_paths", glob) for glob in case.contract["denied_paths"]]
+    asked += [(f"mode {case.contract['mode']}", glob) for glob in case.contract["excluded_paths"]]
     said = [*asked, *((bound["rule_id"], glob) for bound in case.here() for glob in bound["denied_paths"])]
     matching = {glob: rule for rule, glob in said if glob_mask(path, [glob])[0]}
-    case.contract["denied_paths"] = []
+    case.contract |= {"denied_paths": [], "excluded_paths": []}
     for bound in case.here():
         bound["denied_paths"] = []
     first = _most_specific(matching)
@@ -197,6 +215,10 @@ def _window(case: _Case) -> tuple[Any, ...]:
     return rule, f"a window that has {_instant(happened)} in it"
 
 
+def _mode(case: _Case, chosen: str) -> str:
+    return f"mode {case.contract['mode']}: not {chosen}"
+
+
 def _rules(case: _Case) -> str:
     return ", ".join(bound["rule_id"] for bound in case.here())
 
@@ -225,6 +247,7 @@ _OPEN: dict[str, Callable[[_Case], tuple[Any, ...]]] = {
     "path_deny": _path_deny,
     **{name: _named(name) for name in ("namespace", "branch", "test_suite")},
     "workspace": _named("workspace_root"),
+    "level": _level,
     "visibility": _declared("declared_visibility", "model-visible"),
     "lifecycle": _lifecycle,
     "safety": _declared("declared_safety", "safe"),

@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
-from ...nodes.frames import OPEN_END, OPEN_START, micros
 from ...nodes.keys import flat, gathered
-from ...nodes.time_gates import time_codes
+from ...nodes.recall_scope import RecallTables
 from ..commits import Commits
 from ..corpus import Corpus
 from ..driver import build_driver
@@ -89,10 +88,12 @@ class Desk:
         """
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
-        commits = Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
+        policies = self.policies
+        commits = Commits(self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies)
         requests, failures = resolve_requests(
-            [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults
-        )
+            [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
+            modes=policies.mode_policies,
+        )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
         inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table}
@@ -127,7 +128,6 @@ def desk_of(settings: Settings) -> Desk:
 
 def _alive(frame: Any, rows: NDArray[np.int64], contracts: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rows that pass the time gates of the one contract, and the placement each is judged by."""
-    clock = [(name, open_) for name, open_ in (("as_of", 0), ("window_start", OPEN_START), ("window_end", OPEN_END))]
-    as_of, start, end = (np.repeat(micros(contracts[name], open_), len(rows)) for name, open_ in clock)
-    codes, placement = time_codes(frame.row_index, rows, as_of, start, end)
-    return rows[codes == 0], placement[codes == 0]
+    clock = RecallTables.clocks(contracts)
+    passes, placement = clock.judge(frame.row_index, np.zeros(len(rows), np.int64), rows)
+    return rows[passes], placement[passes]

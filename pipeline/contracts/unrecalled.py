@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.frames import posting_keys
-from ...nodes.selectors import selected
+from ...nodes.selectors import glob_mask, selected
 
 __all__ = ["not_recalled"]
 
@@ -54,7 +54,10 @@ def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
     pair = pa.array([row["origin_class"]]), pa.array([row["source_id"]])
     if sub_query["sources"] and not selected(sub_query["sources"], *pair)[0]:
         return False
-    if sub_query["oldest"] and row["event_time"] and row["event_time"] < sub_query["oldest"]:
+    limits = [sub_query["oldest"]]
+    if sub_query["window_start"] and glob_mask(pa.array([row["path"]], pa.string()), sub_query["window_paths"])[0]:
+        limits.append(sub_query["window_start"])
+    if row["event_time"] and any(limit and row["event_time"] < limit for limit in limits):
         return False
     return (row["authority"] or 0) >= sub_query["min_authority"]
 

@@ -5,7 +5,8 @@ runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
 LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
 again. What one would otherwise get wrong: a block holds the text of every item in it, so the block of a request goes with
-any of its items; and the citation of an item may name the section of any of its merged rows.
+any of its items; the citation of an item may name the section of any of its merged rows; and what a record says may stand
+beside an item that is no record.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ RECEIPTS = "receipts"
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows say that something of a row of evidence reached a block."""
+_HOLDING = (*_SHOWN, "structured_facts")
+"""Tables whose rows say that a part holds something of a row of evidence."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,14 @@ def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:
         found += [flat(rows[name]) for name in free]
         if declared.name in _SHOWN:
             requests.append(flat(rows["request_id"]))
+    checks = run.stored("fact_checks")
+    against = checks.filter(pc.is_in(checks["record_id"], value_set=evidence_ids))
+    noted = trimmed.filter(pc.and_(_same_items(trimmed, against), trimmed["fact_note"].is_valid()))
+    found += [flat(against[name]) for name in ("field", "canonical", "locator")] + [flat(noted["fact_note"])]
+    requests.append(flat(noted["request_id"]))
+    said = run.stored("conditions")
+    told = pc.and_(pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1]))
+    found.append(flat(said["message"].filter(told)))
     blocks = run.stored("blocks")
     asked = pc.is_in(blocks["request_id"], value_set=pa.concat_arrays(requests))
     found.append(flat(blocks["text"].filter(pc.and_(asked, blocks["block_ref"].is_valid()))))
@@ -201,7 +212,7 @@ def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
 
 def _shows(folder: Path, evidence_ids: pa.Array) -> Iterator[bool]:
     """For each finished part of an unfinished run, whether it shows something of these rows."""
-    for name in _SHOWN:
+    for name in _HOLDING:
         for path in sorted((folder / "tables" / name).glob("*.parquet")):
             yield pc.any(_hit(read_parquet(path, stored_schema(TABLES[name])), evidence_ids)).as_py() or False
 

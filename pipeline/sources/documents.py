@@ -22,7 +22,7 @@ from ...nodes.errors import InputError
 from .chunking import read_document
 from .file_kinds import file_kind
 from .files import ReadOptions, readable
-from .headers import Header, read_header
+from .headers import Header, read_header, record_number
 from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
 from .report import SourceReport
@@ -47,7 +47,6 @@ _STATES = {
     "rejected": "revoked",
     "withdrawn": "revoked",
 }
-_NUMBER = re.compile(r"\b(?P<prefix>ADR|RFC|DEC|DR)[-_ ]?(?P<number>\d{1,5})\b", re.IGNORECASE)
 _SUPERSEDED = re.compile(r"superseded by[:\s]+\[?(?P<by>[^\s\])(,;]+)", re.IGNORECASE)
 
 
@@ -222,8 +221,7 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
         report.default("lifecycle")
         report.note(f"a decision record whose status is not one of {', '.join(_STATES)} counts as candidate")
     by = _SUPERSEDED.search(status)
-    number = _NUMBER.search(title or "") or _NUMBER.search(file.stem)
-    own = f"{number['prefix'].upper()}-{number['number']}" if number else file.stem
+    own = record_number(title or "") or record_number(file.stem) or file.stem
     return {
         "entity": header.text("id") or own,
         "lifecycle": _STATES.get(word, "candidate"),

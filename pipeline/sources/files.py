@@ -10,9 +10,10 @@ they are; a NUL byte makes a file binary.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -91,7 +92,8 @@ def microseconds(instant: datetime, at: str) -> int:
 
 
 _COLUMNS = (
-    "source_id", "origin_class", "evidence_kind", "document_type", "content_type", "title", "path", "section", "event_time",
+    "source_id", "origin_class", "evidence_kind", "document_type", "content_type", "entity", "level", "title", "path",
+    "section", "event_time", "tags",
     "owner_project", "workspace_root", "branch", "zone", "declared_visibility", "authority", "lifecycle",
     "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "text", "occurrence",
     "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
@@ -130,8 +132,9 @@ class RowBuilder:
         recorded: int,
         superseded: int | None = None,
         deleted: int | None = None,
+        metadata: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """One placement of one chunk; times in microseconds since 1970."""
+        """One placement of one chunk; times in microseconds since 1970. `metadata` is what the document's header says."""
         row = self._file(path, kind, version, recorded, event_time, chunk.text)
         row |= {
             "content_type": chunk.content_type,
@@ -149,6 +152,7 @@ class RowBuilder:
             "byte_end": chunk.byte_end,
             "superseded_at": superseded,
             "deleted_at": deleted,
+            **metadata,
         }
 
     def add_note(self, path: str, kind: FileKind, text: str, *, version: str, recorded: int) -> None:
@@ -186,6 +190,7 @@ class RowBuilder:
             "recorded_time": recorded,
             "event_time": event_time,
             "text": text,
+            "zone": self._constant["zone"],
             **_WITHOUT_CHUNK,
         }
         self._rows.append(row)
@@ -194,6 +199,9 @@ class RowBuilder:
 
 
 _WITHOUT_CHUNK = {
+    "entity": None,
+    "level": None,
+    "tags": None,
     "content_type": "excerpt",
     "title": None,
     "section": None,

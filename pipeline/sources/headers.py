@@ -18,7 +18,7 @@ from ...nodes.vocabulary import ZONES
 from ..yaml_files import SURROGATE
 from .column_types import instant
 
-__all__ = ["Header", "read_header"]
+__all__ = ["Header", "read_header", "record_number"]
 
 _KEYS = frozenset(
     ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain", "owner",
@@ -31,6 +31,7 @@ _ROW = re.compile(
     r"^\s{0,3}\|\s*(?:\*\*)?(?P<key>[A-Za-z][A-Za-z _-]{1,24}?)(?:\*\*)?\s*\|\s*(?P<value>[^|]*\S)\s*\|\s*$"
 )
 _STATUS = re.compile(r"^#{2,3}\s+status\s*\n+\s*(?P<value>\S[^\n]*)$", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(r"\b(?P<prefix>ADR|RFC|DEC|DR)[-_ ]?(?P<number>\d{1,5})\b", re.IGNORECASE)
 _HEADER_LINES = 40
 _ALIAS = "an alias of YAML"
 
@@ -99,6 +100,12 @@ def read_header(text: str, at: str) -> Header:
     if "status" not in fields and (status := _STATUS.search(body)):
         fields["status"] = status["value"].strip().strip("*_`").strip()
     return Header(at, fields, lines)
+
+
+def record_number(words: str) -> str | None:
+    """The number by which a title or file name says that a decision is known: `ADR-011`."""
+    found = _NUMBER.search(words)
+    return f"{found['prefix'].upper()}-{found['number']}" if found else None
 
 
 class _Loader(yaml.SafeLoader):

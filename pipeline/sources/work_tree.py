@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from hashlib import sha256
 from os import PathLike
@@ -25,6 +25,7 @@ from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
 from .git_commands import Git
+from .metadata import metadata_of
 from .report import SourceReport
 
 __all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree"]
@@ -42,8 +43,11 @@ def read_work_tree(
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
+    leave_out: Collection[Path] = (),
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
+
+    Files of `leave_out` (resolved) belong to another source.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of binary
@@ -60,7 +64,9 @@ def read_work_tree(
         folder, paths = root.parent, [os.fsencode(root.name)]
         name = name or root.resolve().parent.name
     elif root.is_dir():
-        folder, paths = root, list_files(root, report)
+        folder = root
+        listed = list_files(root, report)
+        paths = [path for path in listed if not leave_out or (root / os.fsdecode(path)).resolve() not in leave_out]
         name = name or root.resolve().name
     else:
         raise InputError(f"Expected a folder or a file, got none - at {root}")
@@ -99,11 +105,13 @@ def add_file(
 ) -> None:
     """Add the chunks of a file as it stands in a work tree; it happened when it was modified, never after `recorded`."""
     generated = is_generated(kind, content)
+    metadata = metadata_of(path, kind, document.title, content, report)
     report.read += len(document.chunks)
     for chunk in document.chunks:
         happened = min(modified, recorded)
         rows.add(
-            path, kind, document.title, generated, chunk, event_time=happened, version=version, recorded=recorded
+            path, kind, document.title, generated, chunk, event_time=happened, version=version, recorded=recorded,
+            metadata=metadata,
         )  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 from scoped_retrieval.nodes.boundary_filtering import verdicts
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts
+from scoped_retrieval.nodes.scope_resolution import contract_bounds
 from scoped_retrieval.nodes.tables import CANDIDATES, EVIDENCE, GRANTS, PLACEMENTS, REQUESTS
-from wall_worlds import DAY, GRANT, NOON, POLICIES, REQUEST, ROW
+from wall_worlds import DAY, GRANT, NOON, REQUEST, ROW, contracts_of
 
 
 def requests_of(*changes: dict) -> pa.Table:
@@ -26,7 +26,7 @@ def seen(rows: list[dict], request: dict, grants: list[dict]) -> set[int]:
         [{"row": n, "evidence_id": f"e{n}", "recorded_time": at} for n, at in enumerate(recorded)]
     )
     asked, held = requests_of(request), grants_of(*grants)
-    resolved = contracts(asked, held, POLICIES)
+    resolved = contracts_of(asked, held)
     candidates = CANDIDATES.from_rows(
         [
             {"request_id": "r0", "evidence_id": f"e{n}", "row": n, "placement": 0, "pool_rank": n + 1, "merge_score": 0.0,

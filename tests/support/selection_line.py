@@ -38,6 +38,9 @@ CONTRACT: dict[str, Any] = {
     "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
     "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "merge_policy": "interleave-by-relevance",
     "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+    "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
+    "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
+    "newest_first": False,
 }  # fmt: skip
 ROW: dict[str, Any] = {
     "source_id": "workspace:shop", "origin_class": "workspace", "evidence_kind": "code", "owner_project": "shop",
@@ -63,7 +66,7 @@ class Line:
         known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
         for node in (
             task_aware_reranking.score_terms, task_aware_reranking.rerank_weights, task_aware_reranking.ranked,
-            evidence_packing.packs, fact_verification.fact_checks, budget_trimming.fits, budget_trimming.trimmed,
+            evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks, budget_trimming.fits, budget_trimming.trimmed,
             budget_trimming.trims, citation_binding.citations, context_projection.blocks,
         ):  # fmt: skip
             if node.__name__ not in overrides:

@@ -7,11 +7,32 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.gates import GATES
+from scoped_retrieval.nodes.mode_presets import mode_presets
+from scoped_retrieval.nodes.scope_resolution import contracts
+from scoped_retrieval.nodes.tables import MODE_POLICIES
 from scoped_retrieval.pipeline.policies import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-POLICIES = load_policies().purpose_policies
+_LOADED = load_policies()
+POLICIES = _LOADED.purpose_policies
+NARROW = {
+    "mode": "execution", "version": "v", "search_paths": ["/p?", "/src/"], "include_paths": [], "include_when": [],
+    "exclude_kinds": ["path", "level", "zone"], "exclude_values": ["/p1", "sprint", "private"], "exclude_unless": ["", "", ""],
+    "lanes": [], "lane_k": 20, "max_items": 6, "window_paths": [], "chunk_expansion": False, "exact_lookups": True,
+    "citation_chaining": False, "include_deleted": False, "newest_first": False,
+}  # fmt: skip
+"""A mode that speaks of the paths, levels and zones of these worlds."""
+
+
+def modes_with(*changes: dict) -> pa.Table:
+    """The bundled modes with others in the place of some."""
+    own = {change["mode"]: NARROW | change for change in changes}
+    bundled = {row["mode"]: row for row in _LOADED.mode_policies.to_pylist()}
+    return MODE_POLICIES.from_rows(list((bundled | own).values()))
+
+
+MODES = modes_with(NARROW)
 ROW = {
     "source_id": "git:shop", "origin_class": "workspace", "evidence_kind": "code", "path": "src/a.py",
     "owner_project": "shop", "zone": "internal", "declared_visibility": "model-visible", "authority": 1,
@@ -49,6 +70,7 @@ row_changes = st.fixed_dictionaries(
         "branch": words(["main", "dev"]),
         "workspace_root": words(["/v", "/w"]),
         "test_suite": words(["unit", "e2e"]),
+        "level": words(["Sprint", "task"]),
         "valid_from": times,
         "valid_until": times,
         "event_time": times,
@@ -57,6 +79,7 @@ row_changes = st.fixed_dictionaries(
 request_changes = st.fixed_dictionaries(
     {"allow_stale_memory": st.booleans(), "as_of": words([NOON, NOON - DAY])},
     optional={
+        "mode": st.just("execution"),
         "project": words(["shop", "pay"]),
         "namespace": words(["a"]),
         "branch": words(["main"]),
@@ -89,6 +112,11 @@ grant_changes = st.fixed_dictionaries(
 grant_lists = st.tuples(grant_changes, st.lists(grant_changes, max_size=1), st.booleans()).map(
     lambda drawn: [drawn[0], *drawn[1], *([{"project": "pay", "own_project": False}] if drawn[2] else [])]
 )
+
+
+def contracts_of(requests: pa.Table, grants: pa.Table, modes: pa.Table = MODES) -> pa.Table:
+    """CONTRACTS under the bundled purposes."""
+    return contracts(requests, grants, POLICIES, mode_presets(requests, modes))
 
 
 def picks(selector: str, row: dict) -> bool:
@@ -130,6 +158,8 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         else "candidate"
     )
     origin, readers = row["origin_class"], row["principals"]
+    zone = zones.index(row["zone"]) if row["zone"] in zones else 3
+    denied = (*bound["denied_paths"], *contract["denied_paths"], *contract["excluded_paths"])
     accepted = {
         "current-workspace": origin == "workspace",
         "project-doc": origin in ("project-doc", "team-standard", "decision-record"),
@@ -140,7 +170,7 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         "project": row["owner_project"] == bound["project"],
         "owner": row["owner_user"] is None or row["owner_user"] in bound["users"],
         "principals": readers is None or bool({contract["principal"], *contract["groups"]} & set(readers)),
-        "zone": (zones.index(row["zone"]) if row["zone"] in zones else 3) <= zones.index(bound["zone"]),
+        "zone": zone <= zones.index(bound["zone"]) and zones[zone] not in contract["excluded_zones"],
         "source_allow": all(
             allowed is None or any(picks(selector, row) for selector in allowed)
             for allowed in (bound["sources"], contract["allowed_sources"])
@@ -148,9 +178,10 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         "source_deny": not any(picks(selector, row) for selector in contract["denied_sources"]),
         "path_allow": all(
             allowed is None or any(leads(glob, row["path"]) for glob in allowed)
-            for allowed in (bound["paths"], contract["allowed_paths"])
+            for allowed in (bound["paths"], contract["allowed_paths"], contract["search_paths"])
         ),
-        "path_deny": not any(leads(glob, row["path"]) for glob in (*bound["denied_paths"], *contract["denied_paths"])),
+        "path_deny": not any(leads(glob, row["path"]) for glob in denied),
+        "level": (row["level"] or "").lower() not in contract["excluded_levels"],
         "workspace": row["workspace_root"] is None or row["workspace_root"] == contract["workspace_root"],
         "visibility": row["declared_visibility"] == "model-visible",
         "lifecycle": state in contract["include_states"] and (bound["states"] is None or state in bound["states"]),

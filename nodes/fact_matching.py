@@ -1,0 +1,186 @@
+"""Values of texts against fields of records: which agree, which differ, which no record speaks of (S1.29).
+
+Reads texts and the fields of structured records. Gives FINDINGS, one row per text and value.
+
+A value is compared with a field of its kind that its line, or the section above it, names: "The engagement fee is
+$50,000" names `fee`. The records are those that the text is about, by id or by a folder of its path; of several the one
+that the line itself names comes first. Nothing is corrected here: a finding proposes the canonical value (C27).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .fact_values import KINDS, Values, canonical, same_value, values_in
+from .frames import expand_ranges
+from .keys import flat, positions
+from .ragged import starts_of
+from .recall_scope import codes_of
+from .references import named_records
+from .schema import Table, int64, string, text
+
+Int = NDArray[np.int64]
+
+FINDINGS = Table(
+    "findings",
+    "What the records say of the values in some texts; `fact` is the row of the field compared with, -1 = none.",
+    key=("text", "value"),
+    order=("text", "value"),
+    persist=False,
+    columns={
+        "text": int64("number of the text"),
+        "value": text("the value as it stands there"),
+        "kind": string("id, date, money or number"),
+        "finding": string("match, mismatch, unknown_key or stale_sot"),
+        "fact": int64("row of the facts; -1 = none"),
+    },
+)
+_WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key")
+_UNCHECKED = "unchecked"
+"""A plain number that no field is named beside: it is no fact of a record, so nothing is said of it."""
+_SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
+_COMMON = frozenset({"date", "amount", "value", "total"})
+"""Words that name no field alone: `due_date` is named by "due", `date` only by "date"."""
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Texts to check: `owner` numbers the request of each; `path` and `section` may be null."""
+
+    owner: Int
+    text: pa.Array
+    path: pa.Array
+    section: pa.Array
+
+
+def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_records: bool = False) -> pa.Table:
+    """FINDINGS of some texts, by text and value.
+
+    Args:
+        subjects: the texts.
+        facts: rows of STRUCTURED_FACTS; a record's rows lie side by side.
+        fact_owner: number of the request that each fact was admitted for.
+        all_records: compare a text that names no record with every record of its request: an answer need not name one.
+    """
+    values = values_in(subjects.text)
+    record = codes_of([pa.array(fact_owner), facts["evidence_id"]])
+    order = np.argsort(record, kind="stable")
+    starts = starts_of(np.bincount(record, minlength=int(record.max(initial=-1)) + 1))
+    about, own_line = _about(subjects, values, facts, fact_owner, record, all_records)
+    counts = np.diff(starts)[about[1]]
+    pair = np.repeat(np.arange(len(about[0])), counts)
+    value, fact = about[0][pair], order[expand_ranges(starts[:-1][about[1]], counts)]
+    same, named = _compared(values, subjects.section, facts, value, fact)
+    # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
+    cell = (values.line[value] * max(facts.num_rows, 1) + fact) * len(KINDS) + values.kind[value]
+    named &= same | ~np.isin(cell, cell[same & named])
+    compared = np.flatnonzero(named)
+    rank = np.where(same[compared], 0, np.where(own_line[pair[compared]], 1, 2))
+    best = compared[np.lexsort((fact[compared], rank, value[compared]))]
+    best = best[np.flatnonzero(np.diff(value[best], prepend=-1))]
+    finding = np.where(np.isin(values.kind, [KINDS.index("number")]), _UNCHECKED, "unknown_key").astype(object)
+    chosen = np.full(len(values.kind), -1)
+    stale = np.asarray(flat(facts["stale"]))
+    finding[value[best]] = np.where(same[best], np.where(stale[fact[best]], "stale_sot", "match"), "mismatch")
+    chosen[value[best]] = fact[best]
+    return _table(values, finding, chosen)
+
+
+def _about(
+    subjects: Subjects, values: Values, facts: pa.Table, fact_owner: Int, record: Int, all_records: bool
+) -> tuple[tuple[Int, Int], NDArray[np.bool_]]:
+    """Pairs (value, record) to compare, and whether the value's own line names the record."""
+    first = np.unique(record, return_index=True)[1]
+    entity = pc.utf8_lower(flat(facts["entity"]).take(pa.array(first)))
+    known = pc.binary_join_element_wise(pa.scalar("i:", entity.type), entity, pa.scalar("", entity.type))
+    of_text = named_records(subjects.path, subjects.text)
+    of_line = named_records(pa.nulls(len(values.lines), pa.string()), values.lines)
+
+    def pairs(row: Int, key: pa.Array, owner: Int) -> Int:
+        """Every (row, record) whose key the row names, inside one request, as row * records + record."""
+        vocabulary = pc.unique(pa.chunked_array([key, known]))
+        code, of_record = positions(key, vocabulary), positions(known, vocabulary)
+        by_code = np.argsort(of_record, kind="stable")
+        starts = starts_of(np.bincount(of_record, minlength=len(vocabulary)))
+        counts = np.diff(starts)[code]
+        at, number = np.repeat(row, counts), by_code[expand_ranges(starts[:-1][code], counts)]
+        inside = owner[at] == fact_owner[first][number]
+        return np.unique(at[inside] * len(first) + number[inside])
+
+    linked = pairs(of_line.row, of_line.key, subjects.owner[values.text])
+    texts = pairs(of_text.row, of_text.key, subjects.owner)
+    if all_records:
+        silent = np.setdiff1d(np.arange(len(subjects.owner)), texts // max(len(first), 1))
+        row, number = np.nonzero(subjects.owner[silent][:, None] == fact_owner[first])
+        texts = np.union1d(texts, silent[row] * len(first) + number)
+    width = max(len(first), 1)
+    starts = np.searchsorted(texts // width, np.arange(len(subjects.owner) + 1))
+    of_value = values.text[values.line]
+    counts = np.diff(starts)[of_value]
+    value = np.repeat(np.arange(len(of_value)), counts)
+    number = texts[expand_ranges(starts[:-1][of_value], counts)] % width
+    return (value, number), np.isin(values.line[value] * width + number, linked)
+
+
+def _compared(
+    values: Values, sections: pa.Array, facts: pa.Table, value: Int, fact: Int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each (value, field) pair agrees, and whether it is to be compared: of one kind, and named by the line.
+
+    Of an id it is the record's own key that is compared. Each distinct question is asked once.
+    """
+    heading = pc.fill_null(sections.take(pa.array(values.text)), "").cast(pa.large_string())
+    context = pc.binary_join_element_wise(heading, values.lines, pa.scalar(" ", pa.large_string()))
+    columns = [context.take(pa.array(values.line[value])), values.value.take(pa.array(value))]
+    columns += [flat(facts[name]).take(pa.array(fact)) for name in ("field", "value", "entity")]
+    encoded = [column.dictionary_encode() for column in columns]
+    words = [column.dictionary.to_pylist() for column in encoded]
+    codes = np.stack([*(column.indices.to_numpy() for column in encoded), values.kind[value]], axis=1)
+    questions, which = np.unique(codes, axis=0, return_inverse=True)
+    said = [_words(line) for line in words[0]]
+    answers = np.zeros((len(questions), 2), dtype=bool)
+    for number, (line, found, field, stated, entity, kind) in enumerate(questions.tolist()):
+        own = KINDS[kind] == "id"
+        one = canonical(KINDS[kind], words[1][found])
+        other = canonical(KINDS[kind], words[4][entity] if own else words[3][stated])
+        if one is not None and other is not None:
+            same = same_value(one, other)
+            answers[number] = same, same if own else names_field(said[line], words[2][field])
+    return answers[which.ravel(), 0], answers[which.ravel(), 1]
+
+
+def names_field(said: frozenset[str], field: str) -> bool:
+    """Whether the words of a line name a field: all of its words that tell it from others, or synonyms of them."""
+    wanted = [word for word in _words(field) if word not in _COMMON] or list(_words(field))
+    return bool(wanted) and all(said.intersection((word, *_SYNONYMS.get(word, ()))) for word in wanted)
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d_]+", line.lower()))
+
+
+def _table(values: Values, finding: NDArray[np.object_], fact: Int) -> pa.Table:
+    """One row per text and value; of several findings the worst."""
+    said = np.flatnonzero(finding != _UNCHECKED)
+    text, written = values.text[values.line[said]], values.value.take(pa.array(said))
+    place = np.argsort(pc.array_sort_indices(written)) if len(said) else said
+    worst = positions(pa.array(finding[said], pa.string()), pa.array(_WORST_FIRST))
+    code = codes_of([written])
+    order = np.lexsort((fact[said], worst, place, text))
+    same = (np.diff(text[order], prepend=-1) == 0) & (np.diff(code[order], prepend=-1) == 0)
+    order = order[~same]
+    return FINDINGS.build(
+        {
+            "text": text[order],
+            "value": written.take(pa.array(order)),
+            "kind": pa.array(KINDS).take(pa.array(values.kind[said][order])),
+            "finding": pa.array(finding[said][order], pa.string()),
+            "fact": fact[said][order],
+        }
+    )

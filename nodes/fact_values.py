@@ -1,0 +1,116 @@
+"""Values that can be checked against a record: ids, dates, money and numbers, as they stand in texts.
+
+Reads texts. Gives `values_in`: every value with its line, and `canonical`: the form in which two spellings of one value
+are equal (`$52,500` and `52500 USD`, `15 November 2025` and `2025-11-15`).
+
+The one thing to know: a number inside a date, an amount or an id is no value of its own, so those are taken out first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .anchor_patterns import find_all, unmarked
+
+__all__ = ["KINDS", "Values", "canonical", "same_value", "values_in"]
+
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+           "december")  # fmt: skip
+_MONTH = "(?:" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + r")\.?"
+_CODES = "USD|EUR|GBP|CHF|JPY"
+_SYMBOLS = {"$": "USD", "\u20ac": "EUR", "\u00a3": "GBP"}
+_AMOUNT = r"\d[\d,]*(?:\.\d+)?"
+
+PATTERNS = (
+    ("id", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b"),
+    ("id", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"),
+    ("id", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
+    ("date", r"\b(\d{4}-\d{2}-\d{2})(?:\b|T)"),
+    ("date", rf"(?i)\b(\d{{1,2}} {_MONTH} \d{{4}})\b"),
+    ("date", rf"(?i)\b({_MONTH} \d{{1,2}}, \d{{4}})\b"),
+    ("money", rf"([$\x{{20ac}}\x{{a3}}]{_AMOUNT})"),
+    ("money", rf"\b((?:{_CODES}) {_AMOUNT})"),
+    ("money", rf"\b({_AMOUNT} (?:{_CODES}))\b"),
+    ("number", rf"(?:^|[\s(:=~])({_AMOUNT})(?:[\s,;:)%.]|$)"),
+)
+"""Kind and RE2 with one group, the value; in this order, each on what those before it left."""
+KINDS = ("id", "date", "money", "number")
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Value `i` is `value[i]` of kind KINDS[`kind[i]`], on line `line[i]` of `lines`; `text` is each line's text."""
+
+    kind: Int
+    value: pa.Array
+    line: Int
+    lines: pa.Array
+    text: Int
+
+
+def values_in(texts: pa.Array) -> Values:
+    """Every value in an array of texts without nulls, with repetitions."""
+    split = pc.split_pattern(unmarked(texts), "\n")
+    lines, text = split.flatten(), np.asarray(pc.list_parent_indices(split)).astype(np.int64)
+    left = lines
+    parts = []
+    for kind, regex in PATTERNS:
+        at, found = find_all(left, regex)
+        parts.append((np.full(len(at), KINDS.index(kind)), found, at))
+        left = pc.replace_substring_regex(left, pattern=regex, replacement=" ")
+    return Values(
+        kind=np.concatenate([kind for kind, _, _ in parts]),
+        value=pc.utf8_rtrim(pa.concat_arrays([value for _, value, _ in parts]), characters=".,"),
+        line=np.concatenate([at for _, _, at in parts]),
+        lines=lines,
+        text=text,
+    )
+
+
+def canonical(kind: str, value: str) -> tuple[str, str] | None:
+    """The value and, of money, its currency (empty = unknown); None if the text is no such value."""
+    if kind == "id":
+        return value.strip().upper(), ""
+    if kind == "date":
+        found = _date(value.strip())
+        return (found.isoformat(), "") if found else None
+    return _amount(value.strip())
+
+
+def same_value(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two canonical values agree; a currency that one of them leaves out agrees with any."""
+    return one[0] == other[0] and (one[1] == other[1] or not one[1] or not other[1])
+
+
+def _date(value: str) -> date | None:
+    try:
+        return date.fromisoformat(value[:10])
+    except ValueError:
+        words = re.findall(r"[a-z]+|\d+", value.lower())
+    months = [number for word in words for number, name in enumerate(_MONTHS, start=1) if name[:3] == word[:3]]
+    digits = [int(word) for word in words if word.isdigit()]
+    try:
+        return date(digits[1], months[0], digits[0]) if len(digits) == 2 and len(months) == 1 else None
+    except ValueError:
+        return None
+
+
+def _amount(value: str) -> tuple[str, str] | None:
+    code = re.search(_CODES, value)
+    currency = code[0] if code else next((name for symbol, name in _SYMBOLS.items() if symbol in value), "")
+    digits = re.sub(rf"{_CODES}|[$\u20ac\u00a3,% ]", "", value)
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        return None
+    return (f"{number.normalize():f}", currency) if number.is_finite() else None

@@ -1,0 +1,57 @@
+"""`context-actions`: what was retrieved by whom, as `context_actions.csv`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("context-actions")(context_actions)
+
+
+def context_actions(
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    principal: Annotated[
+        str | None, typer.Option(help="Whose retrievals; default: your own. Another's need an audit grant.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
+    from ...nodes.errors import InputError
+    from ..runs import RunStore
+    from ..service import readable_snapshots
+    from ..views.context_actions import actions_of, as_csv
+
+    settings = settings_of(runs=runs, grants=grants)
+    whose = principal or settings.principal
+    found = [
+        action
+        for run in RunStore(settings["runs"], create=False).list()
+        for action in actions_of(run, readable_snapshots(settings, run), whose)
+    ]
+    found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
+    text = as_csv(found)
+    if out is None:
+        if as_json:
+            emit(found, as_json=True, text="")
+        else:
+            sys.stdout.write(text)
+        return EXIT["ok"]
+    try:
+        out.expanduser().write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}") from error
+    note(f"wrote {out}")
+    return EXIT["ok"]

@@ -1,0 +1,129 @@
+"""The schema of structured records, `<file>.schema.yaml` beside `<file>.csv` or `.yaml`: key, columns, types.
+
+    key: engagement_id
+    columns:
+      engagement_id: {type: id, required: true}
+      fee: money
+      deadline: {type: date}
+
+Gives: `schema_beside`, and `RecordSchema.check` for one record. Without a schema the key is the column `id`, else the
+first one, and values are text.
+
+What one would otherwise get wrong: a value that does not fit its type is an error of the import, never a null; a record
+that cannot be trusted to be canonical must not become evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from ...nodes.errors import InputError, PolicyError
+from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
+from ..yaml_files import Item, parse
+
+__all__ = ["SCHEMA_SUFFIX", "TYPES", "RecordSchema", "schema_beside"]
+
+SCHEMA_SUFFIX = ".schema.yaml"
+
+_MONEY = re.compile(r"(?:[A-Z]{3} ?|[$\u20ac\u00a3])?-?\d{1,3}(?:,?\d{3})*(?:\.\d+)?(?: ?[A-Z]{3})?|-?\d+(?:\.\d+)?")
+
+
+def _decimal(value: str) -> bool:
+    try:
+        return Decimal(value.replace(",", "")).is_finite()
+    except InvalidOperation:
+        return False
+
+
+def _date(value: str) -> bool:
+    try:
+        return bool(date.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _datetime(value: str) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
+    "text": ("text", lambda value: True),
+    "id": ("an id without spaces", lambda value: not re.search(r"\s", value)),
+    "ulid": ("a ULID of 26 characters", re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch),
+    "date": ("a date such as 2025-11-15", _date),
+    "datetime": ("a time with an offset, such as 2025-11-15T12:00:00Z", _datetime),
+    "integer": ("a whole number", re.compile(r"-?\d+").fullmatch),
+    "number": ("a number", _decimal),
+    "money": ("an amount such as 52500, $52,500 or 52500 USD", _MONEY.fullmatch),
+    "boolean": ("true or false", re.compile(r"true|false", re.IGNORECASE).fullmatch),
+    "zone": (f"one of {', '.join(ZONES.values)}", ZONES.__contains__),
+    "level": (f"one of {', '.join(LEVELS.values)}", LEVELS.__contains__),
+}
+"""Types by name: what is expected of a value, and whether it is that."""
+_TYPE = Vocabulary("type", tuple(TYPES), {"string": "text", "int": "integer", "float": "number", "bool": "boolean"})
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """The key of the records of a file, and type and necessity of each column; no columns = any."""
+
+    key: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+
+    def key_of(self, columns: Sequence[str], at: str) -> str:
+        """The column that identifies a record.
+
+        Raises:
+            InputError: the file has no such column, or none at all.
+        """
+        if self.key is None and columns:
+            return "id" if "id" in columns else columns[0]
+        if self.key is None or self.key not in columns:
+            raise InputError.expected(f"the key column {self.key or 'id'}", ", ".join(columns) or "no column", at)
+        return self.key
+
+    def check(self, record: Mapping[str, str], at: str) -> None:
+        """Raises InputError, naming file, row and column, unless every value is of its type."""
+        if unknown := [name for name in record if self.types and name not in self.types]:
+            raise InputError.one_of(self.types, unknown[0], at, hint="the schema beside the file names its columns.")
+        for name in sorted(self.required):
+            if not record.get(name):
+                raise InputError(f"Expected a value, got none - at {at}.{name}")
+        for name, type_ in self.types.items():
+            expected, fits = TYPES[type_]
+            if (value := record.get(name)) and not fits(value):
+                raise InputError(f"Expected {expected}, got text that is none - at {at}.{name}")
+
+
+def schema_beside(file: Path) -> RecordSchema:
+    """The schema in `<stem>.schema.yaml`; one that asks nothing where there is no such file.
+
+    Raises:
+        PolicyError: the schema is not what was expected; names file and key.
+    """
+    beside = file.with_name(f"{file.stem}{SCHEMA_SUFFIX}")
+    if not beside.is_file():
+        return RecordSchema()
+    top = parse(beside.read_bytes(), str(beside)).fields(("key", "columns"), required=("key", "columns"))
+    types, required = {}, set()
+    for name, item in top["columns"].entries():
+        if isinstance(item.value, str):
+            types[name] = item.word(_TYPE)
+            continue
+        given = item.fields(("type", "required"), required=("type",))
+        types[name] = given["type"].word(_TYPE)
+        if given["required"].optional(Item.flag):
+            required.add(name)
+    key = top["key"].text()
+    if key not in types:
+        raise PolicyError(f"Expected one of {', '.join(types)}, got '{key}' - at {top['key'].at}")
+    return RecordSchema(key, types, frozenset(required | {key}))

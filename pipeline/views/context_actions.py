@@ -1,0 +1,74 @@
+"""`context_actions.csv` (S1.33): every retrieval as one line, with its mode, scope, counts and citations.
+
+Reads the tables of runs. Gives `actions_of` and `as_csv`. The file is a view: the snapshots are the record, and `index
+--logs context_actions.csv` makes it evidence for review, each line its principal's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["COLUMNS", "actions_of", "as_csv"]
+
+COLUMNS = ("timestamp", "principal", "action", "project", "mode", "purpose", "scope", "k_in", "k_out", "question", "status",
+           "snapshot_id", "citations")  # fmt: skip
+_EVERYWHERE = "all paths"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that a spreadsheet takes for a formula."""
+
+
+def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str) -> list[dict[str, Any]]:
+    """The lines of a principal's own retrievals, in order of request.
+
+    Args:
+        run: the run.
+        snapshots: rows of its snapshots that may be read, with question, project and purpose.
+        principal: whose lines.
+    """
+    asked = {row["request_id"]: row for row in run.stored("requests").select(["request_id", "principal"]).to_pylist()}
+    columns = ["request_id", "mode", "search_paths", "lane_k", "max_items"]
+    contracts = {row["request_id"]: row for row in run.stored("contracts").select(columns).to_pylist()}
+    locators: dict[str, list[str]] = {}
+    for row in run.table("citations", texts=True).select(["request_id", "locator"]).to_pylist():
+        locators.setdefault(row["request_id"], []).append(row["locator"] or "erased")
+    found = []
+    for snapshot in snapshots:
+        request_id = snapshot["request_id"]
+        if asked.get(request_id, {}).get("principal") != principal:
+            continue
+        contract = contracts.get(request_id, {})
+        paths = contract.get("search_paths")
+        found.append(
+            {
+                "timestamp": snapshot["created_at"].isoformat(),
+                "principal": principal,
+                "action": "retrieve",
+                "project": snapshot["project"],
+                "mode": contract.get("mode") or "",
+                "purpose": snapshot["purpose"],
+                "scope": _EVERYWHERE if paths is None else "; ".join(f"/{path}" for path in paths),
+                "k_in": contract.get("lane_k"),
+                "k_out": contract.get("max_items"),
+                "question": " ".join((snapshot["question"] or "").split()),
+                "status": snapshot["status"],
+                "snapshot_id": snapshot["snapshot_id"],
+                "citations": "; ".join(locators.get(request_id, [])),
+            }
+        )
+    return found
+
+
+def as_csv(actions: Iterable[Mapping[str, Any]]) -> str:
+    """The lines as CSV with a header; no cell begins a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_plain(action[name]) for name in COLUMNS] for action in actions)
+    return out.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,44 @@
+"""The sample portfolio of `data/demo/portfolio` as a corpus, and questions asked in it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.settings import load_settings
+
+PORTFOLIO = Path(__file__).parents[2] / "data" / "demo" / "portfolio"
+NOW = datetime(2025, 10, 25, 12, tzinfo=UTC)
+VARIABLES = {"venture": "acme", "engagement": "eng-001", "current_project": "proj-001"}
+GRANTS: dict[str, Any] = {"principals": {"ana": {"projects": ["portfolio"], "zones": "internal"}}}
+
+
+def indexed(corpus: Path, root: Path = PORTFOLIO, *, now: datetime = NOW) -> IndexReport:
+    """The tree, its records and its logs, published once."""
+    settings = load_settings({"corpus": corpus, "project": "portfolio", "grants": corpus.parent / "grants.yaml"})
+    (corpus.parent / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
+    request = IndexRequest(
+        paths=(root,),
+        sot=(root / "sot",),
+        logs=(root / "logs", root / "ventures" / "acme" / "projects" / "proj-001" / "logs"),
+        source="portfolio",
+        semantic=False,
+    )
+    return index_into(settings, request, now=now, grant=False)
+
+
+def asked(corpus: Path, question: str, *, now: datetime = NOW, runs: Path | None = None, **fields: Any) -> Any:
+    """One retrieval by `ana`."""
+    with Retriever.open(
+        corpus, principal="ana", grants=corpus.parent / "grants.yaml", encoder=None, runs=runs, clock=lambda: now
+    ) as retriever:
+        return retriever.retrieve(question, project="portfolio", **fields)
+
+
+def cited(found: Any) -> list[str]:
+    """The paths of the items of a block, in order."""
+    return found.tables["citations"]["path"].to_pylist()

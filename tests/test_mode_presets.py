@@ -1,0 +1,115 @@
+"""What a mode chooses for a request: paths with variables filled in, and nothing that the bounds do not hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.mode_presets import mode_presets
+from scoped_retrieval.nodes.path_templates import filled, variable_values, variables_in
+from scoped_retrieval.nodes.second_wall import leads_to
+from scoped_retrieval.nodes.selectors import glob_mask
+from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
+from wall_worlds import REQUEST
+
+POLICY = {
+    "mode": "planning", "version": "v", "search_paths": ["/ventures/{venture}/", "/decisions/"],
+    "include_paths": ["/drafts/"], "include_when": ["drafts"], "exclude_kinds": ["path", "level", "zone"],
+    "exclude_values": ["**/logs/", "sprint", "restricted"], "exclude_unless": ["debugging", "", "restricted_context"],
+    "lanes": ["recent"], "lane_k": 7, "max_items": 3, "window_days": 30.0, "window_paths": ["**/{venture}/"],
+    "chunk_expansion": False, "exact_lookups": True, "citation_chaining": True, "include_deleted": True,
+    "newest_first": True,
+}  # fmt: skip
+
+
+def chosen(mode: str | None = "planning", **variables: Any) -> dict[str, Any]:
+    request = REQUEST | {"request_id": "r", "mode": mode, "variables": json.dumps(variables) if variables else None}
+    table = mode_presets(REQUESTS.from_rows([request]), MODE_POLICIES.from_rows([POLICY]))
+    return MODE_PRESETS.check(table).to_pylist()[0]
+
+
+def test_variables_fill_the_paths_and_the_leading_slash_is_the_root() -> None:
+    found = chosen(venture="acme")
+    assert found["search_paths"] == ["decisions/", "ventures/acme/"]
+    assert found["window_paths"] == ["**/acme/"]
+    assert (found["lane_k"], found["pool_k"], found["max_items"]) == (7, 14, 3)
+
+
+def test_a_variable_is_known_with_and_without_current() -> None:
+    assert chosen(current_venture="acme")["search_paths"] == chosen(venture="acme")["search_paths"]
+
+
+def test_a_request_without_a_mode_chooses_nothing() -> None:
+    found = chosen(None)
+    assert (found["mode"], found["search_paths"], found["excluded_paths"]) == (None, None, [])
+    assert (found["chunk_expansion"], found["exact_lookups"], found["include_deleted"]) == (True, False, False)
+
+
+def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
+    with pytest.raises(
+        InputError, match=r"Expected a value for {venture} of /ventures/{venture}/, got none - at requests"
+    ):
+        chosen(project="x")
+
+
+@pytest.mark.parametrize("value", ["a/b", "", "..", ["a"], {"a": 1}])
+def test_a_value_that_is_no_folder_is_refused(value: object) -> None:
+    with pytest.raises(
+        InputError, match=r"Expected the name of one folder, without /, got .* at requests.variables.venture"
+    ):
+        chosen(venture=value)
+
+
+@pytest.mark.parametrize("text", ["[1]", "no json", '"x"'])
+def test_variables_that_are_no_object_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="Expected a JSON object of names"):
+        variable_values(text, "requests")
+
+
+def test_a_switch_lifts_an_exclusion_and_opens_an_inclusion() -> None:
+    plain, lifted = chosen(venture="a"), chosen(venture="a", debugging=True, drafts="yes", restricted_context=True)
+    assert (plain["excluded_paths"], plain["excluded_zones"]) == (["**/logs/"], ["restricted"])
+    assert (lifted["excluded_paths"], lifted["excluded_zones"]) == ([], [])
+    assert lifted["search_paths"] == ["decisions/", "drafts/", "ventures/a/"]
+    assert lifted["excluded_levels"] == ["sprint"]
+
+
+def test_order_and_chunks_of_requests_change_nothing() -> None:
+    rows = [REQUEST | {"request_id": str(n), "mode": mode} for n, mode in enumerate(["planning", None, "planning"])]
+    rows = [row | {"variables": '{"venture": "a"}'} for row in rows]
+    whole = mode_presets(REQUESTS.from_rows(rows), MODE_POLICIES.from_rows([POLICY]))
+    turned = pa.concat_tables([REQUESTS.from_rows([row]) for row in reversed(rows)])
+    assert mode_presets(turned, MODE_POLICIES.from_rows([POLICY])).equals(whole)
+    assert whole["mode"].to_pylist() == ["planning", None, "planning"]
+
+
+def test_the_variables_of_a_template_are_listed() -> None:
+    assert variables_in("/{venture}/x/{current_project}/") == ["venture", "current_project"]
+
+
+names = st.text(st.sampled_from("ab*?[]."), min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
+
+
+@settings(max_examples=150, deadline=None)
+@given(names, names)
+def test_a_value_stands_for_itself_whatever_it_holds(value: str, other: str) -> None:
+    glob = filled("/ventures/{venture}/", {"venture": value}, "r")
+    for name in (value, other):
+        assert leads_to(glob, f"ventures/{name}/x.md") == (name == value)
+
+
+globs = st.lists(st.sampled_from(["a", "b", "/", "*", "**", "**/", "?", "[*]", "[", "."]), min_size=1, max_size=6).map(
+    "".join
+)
+paths = st.text(st.sampled_from("ab/*[."), min_size=1, max_size=8)
+
+
+@settings(max_examples=400, deadline=None)
+@given(globs, paths)
+def test_both_walls_match_paths_alike(glob: str, path: str) -> None:
+    assert leads_to(glob, path) == bool(glob_mask(pa.array([path]), [glob])[0])

@@ -1,0 +1,269 @@
+"""Document 001's three worked examples (S1.34 to S1.36) on the sample portfolio, and their laws on generated ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from portfolio import GRANTS, NOW, PORTFOLIO, VARIABLES, asked, cited, indexed
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.second_wall import leads_to
+from scoped_retrieval.pipeline.answers import verify_answer
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.runs.erasure import erase_evidence
+from scoped_retrieval.pipeline.verify_facts import verify_facts
+
+PRICING = "What pricing tiers should we offer for the new audit service?"
+CRITERIA = "What are the acceptance criteria for deliverable DEL-12345?"
+SPRINT = "Why did sprint 3 fail to meet the deadline?"
+SPRINT_3 = {"include_after": "2025-09-29T00:00:00Z", "exclude_after": "2025-10-11T00:00:00Z"}
+PROJECT = "ventures/acme/projects/proj-001"
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        indexed(Path(folder) / "corpus")
+        yield Path(folder) / "corpus"
+
+
+def test_planning_finds_comparable_offers_decisions_and_the_playbook(corpus: Path) -> None:
+    found = asked(corpus, PRICING, mode="planning", variables={"current_venture": "security-co"})
+    assert {
+        "ventures/security-co/offers/audit-lite/context/offer_brief_v01.md",
+        "ventures/acme/offers/fleet-care/context/offer_brief_v01.md",
+        "decisions/2025-07-02_pricing-tiers_v01.md",
+        "context/playbooks/pricing_strategy_v01.md",
+    } <= set(cited(found))
+    assert not any(part in path for path in cited(found) for part in ("northwind", "charter", "logs/", "sprints/"))
+    contract = found.tables["contracts"].to_pylist()[0]
+    assert (contract["lane_k"], contract["pool_k"], contract["max_items"]) == (30, 60, 8)
+
+
+def test_execution_gives_the_specification_verified_against_the_record(corpus: Path) -> None:
+    found = asked(corpus, CRITERIA, mode="execution", variables=VARIABLES)
+    assert {f"{PROJECT}/deliverables/del-12345/context/deliverable_spec_v01.md", "sot/deliverables.csv"} <= set(
+        cited(found)
+    )
+    checks = {(row["value"], row["finding"], row["locator"]) for row in found.tables["fact_checks"].to_pylist()}
+    assert ("DEL-12345", "match", "sot/deliverables.csv#2 (DEL-12345)") in checks
+    assert ("2025-10-10", "match", "sot/deliverables.csv#2 (DEL-12345)") in checks
+    assert ("DEL-99999", "unknown_key", None) in checks
+    assert found.tables["citations"].num_rows <= 6
+
+
+def test_review_gives_retrospective_logs_decisions_and_own_actions_of_the_sprint(corpus: Path) -> None:
+    found = asked(corpus, SPRINT, mode="review", variables=VARIABLES, **SPRINT_3)
+    assert {
+        f"{PROJECT}/sprints/sprint-003/retro_notes.md",
+        f"{PROJECT}/logs/tasks.csv",
+        "ventures/acme/decisions/2025-10-08_sprint-003-scope_v01.md",
+        "logs/context_actions.csv",
+    } <= set(cited(found))
+    assert "bob" not in found.block and "Sprint 1" not in found.block and "Sprint 4" not in found.block
+    assert found.tables["contracts"]["max_items"].to_pylist() == [10]
+
+
+def test_a_review_is_in_order_of_time_newest_first(corpus: Path) -> None:
+    found = asked(corpus, SPRINT, mode="review", variables=VARIABLES)
+    days = [line[line.index(", 2025-") + 2 :][:10] for line in found.block.splitlines() if line.startswith("<<")]
+    assert len(days) > 3 and days == sorted(days, reverse=True)
+
+
+def test_logs_older_than_the_window_do_not_return_and_decisions_do(corpus: Path) -> None:
+    later = NOW + timedelta(days=45)
+    paths = cited(asked(corpus, SPRINT, now=later, mode="review", variables=VARIABLES))
+    assert not any("logs/" in path for path in paths)
+    assert "ventures/acme/decisions/2025-10-08_sprint-003-scope_v01.md" in paths
+
+
+def test_a_contradicted_value_is_shown_with_the_record_and_logged(corpus: Path) -> None:
+    found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES)
+    assert "but on record: fee is $52,500 in sot/engagements.csv#2 (ENG-001)" in found.block
+    assert "The engagement fee is $50,000" in found.block
+    assert [c["action"] for c in found.conditions if c["condition"] == "fact_mismatch"] == ["warn"]
+    (fact,) = verify_facts("The engagement fee is $50,000.", found.tables)
+    assert (fact.finding, fact.canonical) == ("mismatch", "$52,500")
+
+
+def test_an_answer_is_held_against_the_records_that_were_looked_up(corpus: Path, tmp_path: Path) -> None:
+    found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
+    store = RunStore(tmp_path)
+    wrong, right = (verify_answer(store, found.snapshot_id, f"The fee is {fee}.") for fee in ("$50,000", "$52,500"))
+    told = [row for row in wrong.findings.to_pylist() if row["finding"] == "contradicted_fact"]
+    assert [(row["subject"], row["expected"], row["line"]) for row in told] == [("$50,000", "$52,500", 1)]
+    assert "contradicted_fact" not in right.findings["finding"].to_pylist()
+
+
+def test_erasing_a_record_reaches_the_notes_beside_other_items(corpus: Path, tmp_path: Path) -> None:
+    found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
+    checks = found.tables["fact_checks"].to_pylist()
+    (record,) = {row["record_id"] for row in checks if row["canonical"] == "$52,500"}
+    store = RunStore(tmp_path)
+    assert erase_evidence(store, [record], reason="asked for").texts
+    (run_id,) = store.run_ids()
+    texts = store.open(run_id).texts["text"].to_pylist()
+    assert not [text for text in texts if "52,500" in text]
+    assert replay(store, found.snapshot_id).status == "erased"
+    assert verify(store, run_id).ok
+
+
+def test_records_older_than_thirty_days_raise_a_condition_that_names_the_file(corpus: Path) -> None:
+    def stale(now: datetime) -> list[str]:
+        found = asked(corpus, CRITERIA, now=now, mode="execution", variables=VARIABLES)
+        return [c["message"] for c in found.conditions if c["condition"] == "sot_stale"]
+
+    assert not stale(NOW)
+    (message,) = stale(NOW + timedelta(days=20))
+    assert "sot/deliverables.csv" in message
+
+
+def test_parents_and_neighbors_expand_in_planning_and_not_in_execution(corpus: Path) -> None:
+    def links(mode: str) -> set[str]:
+        found = asked(corpus, "pricing tiers acceptance fee deadline", mode=mode, variables=VARIABLES)
+        return {row["via"] for row in found.tables["hits"].to_pylist() if row["via"]}
+
+    assert "neighbour" in links("planning") and "record" not in links("planning")
+    assert "record" in links("execution") and "neighbour" not in links("execution")
+
+
+def test_a_variable_without_a_value_is_refused_at_the_door(corpus: Path) -> None:
+    with pytest.raises(InputError, match=r"Expected a value for {engagement} of .*, got none - at requests"):
+        asked(corpus, CRITERIA, mode="execution", variables={"venture": "acme", "current_project": "proj-001"})
+
+
+def test_the_mode_is_a_layer_of_the_contract_with_the_version_of_its_file(corpus: Path) -> None:
+    found = asked(corpus, PRICING, mode="planning", variables={"venture": "acme"})
+    layers = {row["layer"]: row["version"] for row in found.tables["contract_layers"].to_pylist()}
+    assert list(layers) == ["grants", "purpose", "mode", "request"]
+    assert len(layers["mode"]) == 16
+
+
+def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp_path: Path) -> None:
+    shutil.copy(PORTFOLIO / "SHO.json", tmp_path)
+    found = asked(corpus, CRITERIA, workspace_root=str(tmp_path))
+    assert found.tables["contracts"]["mode"].to_pylist() == ["execution"]
+    named = asked(corpus, CRITERIA, workspace_root=str(tmp_path), mode="review", variables=VARIABLES)
+    assert named.tables["contracts"]["mode"].to_pylist() == ["review"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "Expected a JSON object, got text that does not parse - at "),
+        ("[]", "Expected a JSON object, got 'list' - at "),
+        ('{"mode": "plan"}', "Expected one of planning, execution, review, got 'plan' - at "),
+        ('{"mode": "review", "variables": 1}', "Expected an object, got 'int' - at "),
+    ],
+)
+def test_a_malformed_handoff_object_is_named(corpus: Path, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "SHO.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        asked(corpus, CRITERIA, workspace_root=str(tmp_path))
+    assert str(raised.value).startswith(message) and "SHO.json" in str(raised.value)
+
+
+def test_deleted_text_is_history_in_review_alone(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(PORTFOLIO, tree)
+    indexed(tmp_path / "corpus", tree)
+    (tree / PROJECT / "sprints" / "sprint-003" / "retro_notes.md").unlink()
+    indexed(tmp_path / "corpus", tree, now=NOW + timedelta(hours=1))
+    later = NOW + timedelta(hours=2)
+    found = asked(tmp_path / "corpus", SPRINT, now=later, mode="review", variables=VARIABLES)
+    retro = [
+        row for row in found.tables["citations"].to_pylist() if "retro_notes" in row["path"] and "003" in row["path"]
+    ]
+    assert [row["standing"] for row in retro] == ["history"]
+    assert not any("sprint-003/retro" in path for path in cited(asked(tmp_path / "corpus", SPRINT, now=later)))
+
+
+def test_every_retrieval_is_listed_and_review_finds_the_callers_own(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs"
+    asked(corpus, CRITERIA, runs=runs, mode="execution", variables=VARIABLES)
+    asked(corpus, PRICING, runs=runs, now=NOW + timedelta(minutes=1))
+    grants = str(corpus.parent / "grants.yaml")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    assert main(["context-actions", "--runs", str(runs), "--grants", grants]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["mode"], row["k_in"], row["k_out"], row["principal"]) for row in rows] == [
+        ("execution", "20", "6", "ana"),
+        ("", "50", "12", "ana"),
+    ]
+    assert "/sot/" in rows[0]["scope"] and "sot/deliverables.csv#2 (DEL-12345)" in rows[0]["citations"]
+    assert rows[1]["scope"] == "all paths"
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bob")
+    assert main(["context-actions", "--runs", str(runs), "--grants", grants, "--principal", "ana", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+names = st.sampled_from(["acme", "nova"])
+documents = st.fixed_dictionaries(
+    {
+        "place": st.sampled_from(
+            ["context", "decisions", "logs", "sot", "ventures/{}/offers/o/context", "ventures/{}/context",
+             "ventures/{}/projects/p/logs", "ventures/{}/projects/p/sprints/s", "ventures/{}/decisions"]
+        ),
+        "venture": names,
+        "zone": st.sampled_from(["public", "internal", "private", "restricted"]),
+        "level": st.sampled_from(["portfolio", "venture", "project", "sprint", "task"]),
+        "day": st.integers(0, 60),
+    }
+)  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(documents, min_size=1, max_size=30), st.sampled_from(["planning", "execution", "review"]), names)
+def test_the_laws_of_modes_hold_on_generated_portfolios(rows: list[dict[str, Any]], mode: str, venture: str) -> None:
+    start = datetime(2025, 9, 1, tzinfo=UTC)
+    window = (start + timedelta(days=10), start + timedelta(days=40))
+    variables = {"venture": venture, "engagement": "e", "current_project": "p"}
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        for sub in ("sot", "logs", f"{PROJECT}/logs"):
+            (tree / sub).mkdir(parents=True)
+        zones = {}
+        for number, row in enumerate(rows):
+            place = tree / row["place"].format(row["venture"])
+            place.mkdir(parents=True, exist_ok=True)
+            zones[(place / f"{number}.md").relative_to(tree).as_posix()] = row
+            head = f"- entity: note\n- level: {row['level']}\n- zone: {row['zone']}\n"
+            head += f"- date: {(start + timedelta(days=row['day'])).date()}\n"
+            (place / f"{number}.md").write_text(f"# Note {number}\n\n{head}\n## Why\n\nsprint deadline {number}\n")
+        indexed(Path(folder) / "corpus", tree)
+        fields = {"include_after": window[0].isoformat(), "exclude_after": window[1].isoformat()}
+        found = asked(Path(folder) / "corpus", "sprint deadline", mode=mode, variables=variables, **fields)
+        wide = asked(Path(folder) / "corpus", "sprint deadline", **fields)
+    contract = found.tables["contracts"].to_pylist()[0]
+    granted = ("public", GRANTS["principals"]["ana"]["zones"])
+    hits = {row["evidence_id"] for row in found.tables["hits"].to_pylist()}
+    shown = found.tables["citations"].to_pylist()
+    assert found.tables["admissible"]["rows"][0].as_py() <= wide.tables["admissible"]["rows"][0].as_py()
+    assert (
+        len(hits) <= found.tables["admissible"]["rows"][0].as_py() + found.tables["admissible"]["withheld"][0].as_py()
+    )
+    assert len(shown) <= contract["max_items"]
+    lanes: dict[tuple[str, str], int] = {}
+    for hit in found.tables["hits"].to_pylist():
+        if not hit["withheld"]:
+            lanes[hit["sub_query_id"], hit["lane"]] = lanes.get((hit["sub_query_id"], hit["lane"]), 0) + 1
+    assert max(lanes.values(), default=0) <= contract["lane_k"]
+    for item in shown:
+        row = zones[item["path"]]
+        assert any(leads_to(glob, item["path"]) for glob in contract["search_paths"])
+        assert not any(leads_to(glob, item["path"]) for glob in contract["excluded_paths"])
+        assert row["zone"] in granted and row["level"] not in contract["excluded_levels"]
+        assert window[0] <= start + timedelta(days=row["day"]) < window[1]

@@ -1,0 +1,133 @@
+"""Structured records by key, with schemas that are checked, and CSV logs by time."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources.structured import read_logs, read_sot
+
+NOW = datetime(2025, 10, 25, tzinfo=UTC)
+CSV = 'id,fee,deadline\nENG-1,"$52,500",2025-11-15\nENG-2,18000,2026-02-01\n'
+SCHEMA = "key: id\ncolumns:\n  id: {type: id, required: true}\n  fee: {type: money, required: true}\n  deadline: date\n"
+
+
+def written(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    return folder
+
+
+def sot(path: Path, **options) -> list[dict]:
+    found = list(read_sot(path, project="p", now=NOW, report=SourceReport(), **options))
+    return pa.concat_tables(found).to_pylist() if found else []
+
+
+def test_each_record_is_a_row_by_its_key(tmp_path: Path) -> None:
+    first, second = sot(written(tmp_path, sot__csv=CSV))
+    assert (first["entity"], first["origin_class"], first["evidence_kind"]) == (
+        "ENG-1",
+        "structured-sot",
+        "structured-fact",
+    )
+    assert first["text"] == "id: ENG-1\nfee: $52,500\ndeadline: 2025-11-15\n"
+    assert (first["line_start"], second["line_start"], first["authority"]) == (2, 3, 3)
+
+
+def test_records_of_yaml_are_a_list_or_a_mapping_by_key(tmp_path: Path) -> None:
+    written(tmp_path, a__yaml="- {id: A-1, open: true}\n", b__yaml="B-1: {due: 2025-11-15, tags: [x, y]}\n")
+    assert [row["text"] for row in sot(tmp_path)] == ["id: A-1\nopen: true\n", "id: B-1\ndue: 2025-11-15\ntags: x, y\n"]
+
+
+def test_a_record_was_recorded_when_it_says_so_else_when_its_file_was_modified(tmp_path: Path) -> None:
+    written(tmp_path, a__csv="id,last_modified\nA,2025-08-01\n", b__csv="id,x\nB,1\n")
+    os.utime(tmp_path / "b.csv", (1_750_000_000, 1_750_000_000))
+    assert [row["recorded_time"] for row in sot(tmp_path)] == [
+        datetime(2025, 8, 1, tzinfo=UTC),
+        datetime.fromtimestamp(1_750_000_000, UTC),
+    ]
+
+
+def test_paths_are_those_of_the_tree_that_holds_the_file_else_of_the_folder_named(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "sot").mkdir(parents=True)
+    written(tmp_path / "tree" / "sot", x__csv=CSV)
+    assert sot(tmp_path / "tree" / "sot", roots=[tmp_path / "tree"])[0]["path"] == "sot/x.csv"
+    assert sot(tmp_path / "tree" / "sot" / "x.csv")[0]["path"] == "sot/x.csv"
+
+
+def test_the_key_and_zone_of_a_record_are_its_columns(tmp_path: Path) -> None:
+    written(
+        tmp_path, x__csv="code,zone\nX-1,restricted\n", x__schema__yaml="key: code\ncolumns: {code: id, zone: zone}\n"
+    )
+    (row,) = sot(tmp_path)
+    assert (row["entity"], row["zone"]) == ("X-1", "restricted")
+
+
+@pytest.mark.parametrize(
+    ("csv", "message"),
+    [
+        (
+            CSV.replace("2025-11-15", "soon"),
+            "Expected a date such as 2025-11-15, got text that is none - at {}:2.deadline",
+        ),
+        (CSV.replace("18000", ""), "Expected a value, got none - at {}:3.fee"),
+        (CSV.replace("18000", "cheap"), "Expected an amount such as 52500, $52,500 or 52500 USD, got text"),
+        (CSV.replace("ENG-2", "ENG-1"), "Expected every key once, got that of {}:2 - at {}:3.id"),
+        (CSV.replace("ENG-2", ""), "Expected a value, got none - at {}:3.id"),
+        (CSV.replace("fee", "fees"), "Expected one of id, fee, deadline, got 'fees' - at {}:2"),
+        (CSV + "ENG-3,1\n", "Expected 3 values, got 2 - at {}:4"),
+        ("id,id\n1,2\n", "Expected a name of its own for every column"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_named_by_file_row_and_column(tmp_path: Path, csv: str, message: str) -> None:
+    written(tmp_path, x__csv=csv, x__schema__yaml=SCHEMA)
+    with pytest.raises(InputError) as raised:
+        sot(tmp_path)
+    assert str(raised.value).startswith(message.replace("{}", str(tmp_path / "x.csv")))
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("key: id\n", "Expected a value, got nothing"),
+        ("key: nr\ncolumns: {id: id}\n", "Expected one of id, got 'nr'"),
+        ("key: id\ncolumns: {id: name}\n", "Expected one of text, id, ulid"),
+    ],
+)
+def test_a_malformed_schema_is_named_by_file_and_key(tmp_path: Path, schema: str, message: str) -> None:
+    written(tmp_path, x__csv=CSV, x__schema__yaml=schema)
+    with pytest.raises(InputError) as raised:
+        sot(tmp_path)
+    assert str(raised.value).startswith(message)
+    assert "x.schema.yaml" in str(raised.value)
+
+
+def test_a_yaml_file_of_another_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Expected a list of records or a mapping of key to record"):
+        sot(written(tmp_path, x__yaml="- 1\n"))
+    with pytest.raises(InputError, match=r"Expected one value or a list of values, got 'dict' - at .*record 1.a"):
+        sot(written(tmp_path, x__yaml="- {id: x, a: {b: 1}}\n"))
+
+
+def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        a__csv="timestamp,principal,question\n2025-10-01T09:00:00Z,ana,why\n",
+        b__csv="date,task\n2025-09-30,x\n",
+    )
+    found = pa.concat_tables(read_logs(tmp_path, project="p", now=NOW, report=SourceReport())).to_pylist()
+    assert [(row["owner_user"], row["event_time"].isoformat()) for row in found] == [
+        ("ana", "2025-10-01T09:00:00+00:00"),
+        ("", "2025-09-30T00:00:00+00:00"),
+    ]
+
+
+@pytest.mark.parametrize("csv", ["task\nx\n", "date,task\n,x\n"])
+def test_a_log_line_without_a_time_is_refused(tmp_path: Path, csv: str) -> None:
+    with pytest.raises(InputError, match=r"Expected a time in one of timestamp, time, .*x.csv:2"):
+        list(read_logs(written(tmp_path, x__csv=csv), project="p", now=NOW, report=SourceReport()))
