@@ -144,7 +144,7 @@ def _shown_rules(
     packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
     over = packed & (items == 0)
     strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
-    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", "nothing shown matches the question strongly"
+    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(items)
 
     stale = ~at_least("recency", STALE_RECENCY)
     yield (
@@ -178,6 +178,11 @@ def _shown_rules(
         yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"
 
     yield from _missing(ids, contracts, contract, owner, kinds, lifecycle)
+
+
+def _weakness(items: NDArray[np.int64]) -> NDArray[np.object_]:
+    said = ("nothing that may be shown matches the question", "nothing shown matches the question strongly")
+    return np.asarray(said, dtype=object)[(items > 0).astype(np.int64)]
 
 
 def _missing(

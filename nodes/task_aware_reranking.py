@@ -223,6 +223,7 @@ def _source_signal(rows: pa.Table, authority: Float, recency: Float) -> pa.Array
     rules = [
         ((kind == "code") & (origin == "workspace"), "current workspace file"),
         (kind == "code", "code"),
+        ((kind == "rule") & (origin == "user-preference"), "preference of the user"),
         ((kind == "rule") & verified, "verified project rule"),
         (kind == "rule", "rule"),
         ((kind == "decision-record") & (authority >= _AUTHORITATIVE), "high authority decision record"),
@@ -232,6 +233,8 @@ def _source_signal(rows: pa.Table, authority: Float, recency: Float) -> pa.Array
         ((kind == "session-event") & recent, "recent session observation"),
         (kind == "session-event", "earlier session observation"),
         ((kind == "memory") & verified, "verified memory"),
+        ((kind == "memory") & (state == "deprecated"), "deprecated memory"),
+        ((kind == "memory") & (state == "expired"), "expired memory"),
         (kind == "memory", "unverified memory"),
         (kind == "structured-fact", "recorded fact"),
         (kind == "tool-output", "tool output"),

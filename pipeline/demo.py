@@ -4,8 +4,8 @@ Reads: `data/demo`, the Git checkout it is started in. Gives: a folder with corp
 `Demonstration` of what to look at. The sample counts as read on the morning of its story, so its answers do not depend
 on the day; the repository is read now.
 
-What one would otherwise get wrong: the demo asks as `ana`, and once as `bo` in the other project. The local user is
-granted the same projects, so the commands it prints work afterwards.
+What one would otherwise get wrong: the demo asks as `ana`, and once as `bo` in the other project. The local user may ask
+in and audit the same projects as ana, so the commands it prints open what the demo showed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def run_demo(
     folder = _fresh(folder)
     sample = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo"
     settings = _settings(folder, ASKS)
-    shutil.copy(sample / "grants.yaml", settings.grants_path)
+    settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
 
     reports = [_index_shop(settings, sample, semantic, progress), _index_billing(folder, sample, semantic, progress)]
     checkout = _checkout(repository) if repository else None
@@ -265,6 +265,13 @@ def _command() -> str:
     """The console script of this installation, as one can type it from any folder."""
     beside = Path(sys.executable).with_name("scoped-retrieval")
     return str(beside) if beside.exists() else "scoped-retrieval"
+
+
+def _grants(sample: Path) -> str:
+    """The sample's grants, and the local user as an auditor beside ana."""
+    text, user = sample.read_text(encoding="utf-8"), _local_user()
+    named = user in (ASKS, ASKS_IN_BILLING)
+    return text if named else f"{text}  {json.dumps(user)}: {{projects: [{SHOP}], audit: true}}\n"
 
 
 def _local_user() -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,34 @@ def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
     code, out, err = run("index", "shop", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
     assert err == f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
+
+
+def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline import retriever
+
+    Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(retriever, "run_line", interrupted)
+        code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
+    assert (code, out) == (130, "")
+    resume = re.fullmatch(r"error: Interrupted\n\nHint: `run --resume (run-\S+)` finishes the rest.\n", err)
+    assert resume
+    assert run("run", "--resume", resume[1], capsys=capsys)[0] == 0
+
+
+def test_a_resumed_run_takes_no_file(shop, capsys):
+    Path("r.jsonl").write_text("")
+    code, _, err = run("run", "r.jsonl", "--resume", "run-1", capsys=capsys)
+    assert (code, "Expected a file of requests or --resume, got 'both' - at REQUESTS" in err) == (2, True)
+
+
+def test_a_work_tree_that_is_not_there_is_an_error(shop, capsys):
+    code, _, err = run("ask", "x", "--project", "shop", "--workspace", "nowhere", capsys=capsys)
+    assert (code, "Expected the folder of a work tree, got 'nowhere' - at --workspace" in err) == (2, True)
 
 
 def test_any_interrupted_command_says_so(shop, capsys, monkeypatch):

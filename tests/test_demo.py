@@ -119,6 +119,17 @@ def test_the_text_shows_all_there_is_to_see(demo):
     assert json.loads(json.dumps(demo.as_dict(), default=str))["replayed"] is True
 
 
+def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
+    from scoped_retrieval.pipeline.cli import main
+
+    assert f"xray {demo.opened}" in demo.text()
+    monkeypatch.chdir(demo.folder)
+    monkeypatch.delenv("SCOPED_RETRIEVAL_PRINCIPAL", raising=False)
+    assert main(["xray", demo.opened]) == 0
+    assert main(["snapshots"]) == 0
+    assert demo.opened in capsys.readouterr().out
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="an empty folder or an earlier demo"):

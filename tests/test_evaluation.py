@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,8 +149,13 @@ def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, cod
     assert done.scores[0].metrics["bm25-source-files"]["R@5"] == pytest.approx(2 / 3, abs=1e-4)
 
 
-def test_wrong_input_is_named_before_anything_is_indexed(tmp_path: Path, documents: Path) -> None:
+def test_wrong_input_is_named_before_anything_is_indexed(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collection = open_collection(documents)
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="Expected the package bm25s, got none"):
+        patch.setitem(sys.modules, "bm25s", None)
+        evaluate([collection], work=tmp_path / "work", semantic=False, baselines=True)
     with pytest.raises(InputError, match="ir_measures name"):
         evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["precision of 5"])
     with pytest.raises(InputError, match="collections of different names"):

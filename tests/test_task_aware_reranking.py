@@ -46,6 +46,25 @@ def test_a_hit_on_the_failing_tests_file_outranks_a_similar_but_generic_document
     assert reasons[0] == "matched failing test file"
 
 
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"evidence_kind": "rule", "origin_class": "team-standard", "lifecycle": "verified"}, "verified project rule"),
+        (
+            {"evidence_kind": "rule", "origin_class": "user-preference", "lifecycle": "verified"},
+            "preference of the user",
+        ),
+        ({"evidence_kind": "memory", "lifecycle": "verified"}, "verified memory"),
+        ({"evidence_kind": "memory", "lifecycle": "deprecated"}, "deprecated memory"),
+        ({"evidence_kind": "memory", "lifecycle": "expired"}, "expired memory"),
+        ({"evidence_kind": "memory", "lifecycle": "candidate"}, "unverified memory"),
+    ],
+)
+def test_the_kind_of_source_is_called_what_it_is(row: dict[str, Any], words: str) -> None:
+    made = line([{"text": "x"} | row]).run("score_terms")["score_terms"]
+    assert made["source_signal"].to_pylist() == [words]
+
+
 def test_a_memory_that_names_no_source_is_believed_less_than_one_that_does() -> None:
     memory = {"text": "x", "evidence_kind": "memory", "origin_class": "memory"}
     with_source, without = (term("authority", memory | {"source_refs": refs}) for refs in (["sessions/s-1"], None))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.views import lineage as view
+from scoped_retrieval.pipeline.views.text_table import text_table
 from scoped_retrieval.pipeline.views.xray import caller_rows, render_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -128,6 +129,11 @@ def test_an_xray_of_a_denied_request_says_so():
     text = render_text({"requests": ROWS["requests"], "snapshots": [{"status": "denied"}]})
     assert "none: the contract is denied or the request failed" in text
     assert "status: denied" in text
+
+
+def test_an_id_is_never_folded():
+    table = text_table("", ("snapshot", "question"), [("retr-snap-01k80mjf4trrpkif6u-0001", "why " * 30)], width=60)
+    assert "retr-snap-01k80mjf4trrpkif6u-0001" in table
 
 
 @pytest.mark.golden

@@ -19,7 +19,7 @@ from .options import (
     RunsFlag,
     settings_of,
 )
-from .output import EXIT, emit, emit_block, exit_code_of, note, shows_progress, write_table
+from .output import EXIT, InterruptedCommandError, emit, emit_block, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -62,12 +62,21 @@ def run(
     )
     if requests is None and resume is None:
         raise InputError.expected("a file of requests", "none", "REQUESTS")
+    if requests is not None and resume is not None:
+        hint = "a run that is resumed has its requests; leave the file out"
+        raise InputError.expected("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
         return EXIT["ok"]
-    rows = read_requests(requests) if requests is not None and resume is None else None
-    with open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever:
-        summary = retriever.run(rows, resume=resume, progress=shows_progress(settings["progress"]))
+    rows = read_requests(requests) if requests is not None else None
+    before = _unfinished(settings)
+    try:
+        with open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever:
+            summary = retriever.run(rows, resume=resume, progress=shows_progress(settings["progress"]))
+    except KeyboardInterrupt:
+        begun = [resume] if resume else sorted(_unfinished(settings) - before)
+        hint = f"`run --resume {begun[-1]}` finishes the rest." if begun else ""
+        raise InterruptedCommandError("Interrupted", hint=hint) from None
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
     text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
@@ -80,6 +89,13 @@ def run(
     if len(failed) > FAILURES_SHOWN:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
+
+
+def _unfinished(settings: Any) -> set[str]:
+    """Runs of the folder that were begun and not finished."""
+    from ..runs import RunStore
+
+    return set(RunStore(settings["runs"], create=False).unfinished()) if settings["runs"].is_dir() else set()
 
 
 def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
@@ -147,10 +163,13 @@ def ask(
     as_json: JsonFlag = False,
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
+    from ...nodes.errors import InputError
     from ..lanes import advice
     from ..service import open_retriever
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose)
+    if workspace is not None and not Path(workspace).is_dir():
+        raise InputError.expected("the folder of a work tree", workspace, "--workspace")
     said = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
     fields: dict[str, Any] = {
         "question": question,

@@ -5,6 +5,8 @@ bm25s, variant lucene, k1 0.9, b 0.4, English stopwords, over path and text of e
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from ...nodes.errors import InputError
@@ -13,16 +15,27 @@ from .collections import Collection
 DEPTH = 100
 
 
+def require_bm25s() -> Any:
+    """The package that the baselines are made with.
+
+    Raises:
+        InputError: it is missing.
+    """
+    try:
+        import bm25s
+    except ImportError as error:
+        hint = 'install it with `pip install "scoped-retrieval[eval]"`, or leave --baselines out'
+        raise InputError("Expected the package bm25s, got none - at --baselines", hint=hint) from error
+    return bm25s
+
+
 def file_baseline(collection: Collection, *, source_only: bool) -> pd.DataFrame:
     """BM25 over the files of each task's commit: query_id, doc_id (path), score.
 
     Raises:
         InputError: the package bm25s is missing.
     """
-    try:
-        import bm25s
-    except ImportError as error:
-        raise InputError("Expected the package bm25s, got none - at --baselines", hint="pip install bm25s") from error
+    bm25s = require_bm25s()
     import pyarrow.parquet as pq
 
     corpus = pq.read_table(collection.folder / "corpus.parquet").to_pandas()

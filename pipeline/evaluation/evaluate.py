@@ -28,7 +28,7 @@ from ..encoder import load_encoder
 from ..retriever import Retriever
 from ..runs import RunStore
 from ..sources.importing import normalise
-from .baselines import file_baseline
+from .baselines import file_baseline, require_bm25s
 from .collections import Collection
 from .metrics import DEFAULT_METRICS, measure, write_trec_run
 from .rankings import FULL, FUSED, full_ranking, fused_ranking, lane_rankings
@@ -154,8 +154,10 @@ def evaluate(
         progress: told what is being done.
 
     Raises:
-        InputError: two collections have one name, or a measure is unknown.
+        InputError: two collections have one name, a measure is unknown, or a package is missing.
     """
+    if baselines:
+        require_bm25s()
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")

@@ -94,8 +94,9 @@ class Demonstration:
             f"Parquet tables: {self.run_folder / 'tables'}",
             f"lineage:        {', '.join(map(str, self.pictures))}",
             f"corpus:         {self.folder / 'corpus'}",
-            f"Ask yourself:   cd {self.folder}",
+            f"Go on:          cd {self.folder}",
             f"                {self.command} ask 'What is the default role of a session?'",
+            f"                {self.command} xray {self.opened}",
             f"                {self.command} snapshots   (or: verify --witness, doctor, corpus info)",
             f"Done in {self.seconds:.1f} s.",
         ]
