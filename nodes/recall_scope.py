@@ -55,6 +55,29 @@ class Clock:
         """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
         return time_grid(row_index, rows, self.as_of[clock], self.start[clock], self.end[clock]) == 0
 
+    def passing(self, row_index: RowIndex, clock: Int, rows: Int) -> Int:
+        """How many of some rows pass the time gates under each of some clocks: int64[clocks]."""
+        step = max(1, PAIRS // max(len(rows), 1))
+        parts = [clock[low : low + step] for low in range(0, len(clock), step)]
+        counts = [np.count_nonzero(self.grid(row_index, part, rows), axis=1) for part in parts]
+        return np.concatenate(counts) if counts else np.empty(0, dtype=np.int64)
+
+
+def clocks(contracts: pa.Table) -> Clock:
+    """The time bounds of each contract, in order."""
+    return Clock(
+        micros(contracts["as_of"], OPEN_END),
+        micros(contracts["window_start"], OPEN_START),
+        micros(contracts["window_end"], OPEN_END),
+    )
+
+
+def distinct_clocks(contracts: pa.Table) -> tuple[Clock, Int]:
+    """The distinct time bounds of some contracts, and each contract's position among them."""
+    all_ = clocks(contracts)
+    distinct, inverse = np.unique(np.stack([all_.as_of, all_.start, all_.end]), axis=1, return_inverse=True)
+    return Clock(*(np.ascontiguousarray(row) for row in distinct)), inverse.reshape(-1)
+
 
 @dataclass(frozen=True)
 class RecallTables:
@@ -83,18 +106,7 @@ class RecallTables:
     @cached_property
     def clock(self) -> tuple[Clock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
-        all_ = self.clocks(self.contracts)
-        distinct, inverse = np.unique(np.stack([all_.as_of, all_.start, all_.end]), axis=1, return_inverse=True)
-        return Clock(*(np.ascontiguousarray(row) for row in distinct)), inverse.reshape(-1)
-
-    @staticmethod
-    def clocks(contracts: pa.Table) -> Clock:
-        """The time bounds of each contract, in order."""
-        return Clock(
-            micros(contracts["as_of"], OPEN_END),
-            micros(contracts["window_start"], OPEN_START),
-            micros(contracts["window_end"], OPEN_END),
-        )
+        return distinct_clocks(self.contracts)
 
     @cached_property
     def statistics(self) -> tuple[Int, Int]:
