@@ -25,7 +25,7 @@ from .expansion_recall import recall_expansion
 from .frames import PostingIndex, RowIndex, VectorIndex
 from .keys import gathered, positions, rank_within
 from .lane_recall import recall_newest, recall_symbols, recall_terms, recall_vectors
-from .recall_scope import Int, RecallTables, numbers, sub_query_of
+from .recall_scope import Int, RecallTables, clocks, numbers, sub_query_of
 from .recall_selection import VIA, Found, hit_table, sub_query_order
 from .tables import (
     CANDIDATES,
@@ -163,7 +163,7 @@ def candidates(
     limit = np.where(withheld, *(numbers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
     order = order[place < limit[order]]
     owner, row = fusion.request[order], fusion.row[order]
-    _, placement = RecallTables.clocks(contracts).judge(row_index, owner, row)
+    _, placement = clocks(contracts).judge(row_index, owner, row)
     at = pa.array(order)
     raw = {
         f"{name}_raw": fusion.best(score, lane == lanes_in_order().index(known))[order]

@@ -4,7 +4,8 @@ Reads the trimmed items and their stored rows. Gives `citations`, one row per la
 
 What one would otherwise get wrong: lines and bytes are those of the text *shown*. A cut item starts later or ends
 earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
-leading row as stored, `visible_sha256` that of what is visible.
+leading row as stored, `visible_sha256` that of what is visible. What the contract masks is masked in source, path, section
+and locator, too; the evidence id leads whoever may read the row to all of it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def citations(
     owner = positions(trimmed["request_id"], contracts["request_id"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     locator = locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"])
-    stored["section"] = masked(stored["section"], mask)
+    for name in ("source_id", "path", "section"):
+        stored[name] = masked(stored[name], mask)
     table = CITATIONS.build(
         {
             **{name: trimmed[name] for name in shared},

@@ -59,6 +59,32 @@ class Clock:
         bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
         return time_grid(row_index, rows, *bounds) == 0
 
+    def passing(self, row_index: RowIndex, clock: Int, rows: Int) -> Int:
+        """How many of some rows pass the time gates under each of some clocks: int64[clocks]."""
+        step = max(1, PAIRS // max(len(rows), 1))
+        parts = [clock[low : low + step] for low in range(0, len(clock), step)]
+        counts = [np.count_nonzero(self.grid(row_index, part, rows), axis=1) for part in parts]
+        return np.concatenate(counts) if counts else np.empty(0, dtype=np.int64)
+
+
+def clocks(contracts: pa.Table) -> Clock:
+    """The time bounds of each contract, in order."""
+    return Clock(
+        micros(contracts["as_of"], OPEN_END),
+        micros(contracts["window_start"], OPEN_START),
+        micros(contracts["window_end"], OPEN_END),
+        np.asarray(contracts["include_deleted"].fill_null(False)),
+    )
+
+
+def distinct_clocks(contracts: pa.Table) -> tuple[Clock, Int]:
+    """The distinct time bounds of some contracts, and each contract's position among them."""
+    all_ = clocks(contracts)
+    bounds = np.stack([all_.as_of, all_.start, all_.end, all_.history])
+    distinct, inverse = np.unique(bounds, axis=1, return_inverse=True)
+    *times, history = (np.ascontiguousarray(row) for row in distinct)
+    return Clock(*times, history=history.astype(bool)), inverse.reshape(-1)
+
 
 @dataclass(frozen=True)
 class RecallTables:
@@ -87,21 +113,7 @@ class RecallTables:
     @cached_property
     def clock(self) -> tuple[Clock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
-        all_ = self.clocks(self.contracts)
-        bounds = np.stack([all_.as_of, all_.start, all_.end, all_.history])
-        distinct, inverse = np.unique(bounds, axis=1, return_inverse=True)
-        *times, history = (np.ascontiguousarray(row) for row in distinct)
-        return Clock(*times, history=history.astype(bool)), inverse.reshape(-1)
-
-    @staticmethod
-    def clocks(contracts: pa.Table) -> Clock:
-        """The time bounds of each contract, in order."""
-        return Clock(
-            micros(contracts["as_of"], OPEN_END),
-            micros(contracts["window_start"], OPEN_START),
-            micros(contracts["window_end"], OPEN_END),
-            np.asarray(contracts["include_deleted"].fill_null(False)),
-        )
+        return distinct_clocks(self.contracts)
 
     @cached_property
     def statistics(self) -> tuple[Int, Int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .frames import RowIndex, expand_ranges
 from .keys import flat, gathered, positions, rank_within
-from .recall_scope import RecallTables, happened_at, numbers
+from .recall_scope import clocks, happened_at, numbers
 from .tables import SESSION_EVENTS
 
 EVENTS = 3
@@ -66,7 +66,7 @@ def _latest(
     count = np.searchsorted(key, wanted, side="right") - low
     request, row = np.repeat(asked, count), row[expand_ranges(low, count)]
 
-    open_, placement = RecallTables.clocks(contracts).judge(row_index, request, row)
+    open_, placement = clocks(contracts).judge(row_index, request, row)
     request, row, placement = request[open_], row[open_], placement[open_]
     order = np.lexsort((row_index.id_rank[row], -happened_at(row_index, row, placement), request))
     order = order[rank_within(request[order]) < EVENTS]

@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.keys import flat
+from ..nodes.list_columns import holds
 from ..nodes.session_trail import session_events
 from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
 from .hooks import TableCheck, declared_table, failed_node
-from .lanes import NO_VECTORS, vector_states
+from .lanes import semantic_reasons, vector_states
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -61,8 +62,9 @@ LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
 """Nodes that need no corpus: they run first, and say which part of it is opened."""
 
-WALL = ("gated_rows", "row_groups", "reachable")
-"""Nodes that say which rows each request may see at all: what its session observed is read through them."""
+WALL = ("gated_rows", "row_groups", "reachable", "scope_times", "admissible")
+"""Nodes that say which rows each request may see: what its session observed, and which of its rows have vectors, is read
+through them."""
 
 PLANNED = ("anchors", "sub_queries", "query_terms")
 """Nodes that need no vectors: they run third, and say which texts are encoded."""
@@ -249,8 +251,8 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
     frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
     inputs |= frame.inputs()
-    inputs["lane_states"] = _lane_states(requests["request_id"], line, broken, bounds, frame)
     planned |= driver.execute(list(WALL), inputs=inputs, overrides=planned)
+    inputs["lane_states"] = _lane_states(planned, line, broken, frame)
     inputs["session_events"] = session_events(
         planned["contracts"], planned["row_groups"], planned["reachable"], frame.evidence, frame.row_index
     )
@@ -299,36 +301,40 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
     return CAPTURES.check(mine.sort_by("request_id"))
 
 
-def _lane_states(ids: pa.ChunkedArray, line: Line, broken: Mapping[str, str], bounds: pa.Table, frame: Any) -> pa.Table:
+def _lane_states(planned: Mapping[str, pa.Table], line: Line, broken: Mapping[str, str], frame: Any) -> pa.Table:
     """One row per request and lane that did not run, or did not reach every row."""
-    names = flat(ids)
-    lanes = [(lane, "failed", message) for lane, message in broken.items()]
-    lanes += [(lane, "off", why) for lane, why in line.lanes_off.items() if lane not in broken and lane != "semantic"]
-    rows = [(name, *lane) for name in names.to_pylist() for lane in lanes]
+    ids = flat(planned["contracts"]["request_id"])
+    parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
+    off = {lane: why for lane, why in line.lanes_off.items() if lane not in broken and lane != "semantic"}
+    parts += [_one_state(ids, lane, "off", why) for lane, why in off.items()]
     if "semantic" in line.lanes and "semantic" not in broken:
-        parts = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
-        states = vector_states(
-            names, bounds, frame.segments, np.array([part is not None for part in parts], dtype=bool)
-        )
-        reached = set(bounds["request_id"].to_pylist())
-        for name, state in zip(names.to_pylist(), states, strict=True):
-            why = state if state == NO_VECTORS else line.lanes_off.get("semantic", state)
-            if why is not None and name in reached:
-                rows.append((name, "semantic", "off", why))
-    columns = list(zip(*sorted(rows), strict=True)) if rows else [(), (), (), ()]
-    return LANE_STATES.build(dict(zip(("request_id", "lane", "state", "message"), map(list, columns), strict=True)))
+        vectors = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
+        encoded = np.array([part is not None for part in vectors], dtype=bool)
+        wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
+        some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
+        told, why = semantic_reasons(some, lacking, line.lanes_off.get("semantic"))
+        parts.append(_one_state(ids.take(pa.array(told)), "semantic", "off", why))
+    states = pa.concat_tables([LANE_STATES.empty(), *parts])
+    return states.sort_by([(name, "ascending") for name in LANE_STATES.order]).combine_chunks()
+
+
+def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) -> pa.Table:
+    """LANE_STATES of one lane for some requests."""
+    words = pa.repeat(message, len(ids)) if isinstance(message, str) else message
+    return LANE_STATES.build(
+        {"request_id": ids, "lane": pa.repeat(lane, len(ids)), "state": pa.repeat(state, len(ids)), "message": words}
+    )
 
 
 def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table]:
     """The frame's vectors with those of the shard's queries, and which row belongs to which sub-query."""
-    uses = _uses(sub_queries, "semantic")
+    uses = holds(sub_queries["lanes"], "semantic")
     if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
         return None, QUERY_VECTORS.empty()
     asked = sub_queries.filter(pa.array(uses))
-    texts = asked["query_text"].to_pylist()
-    distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    texts = flat(asked["query_text"]).dictionary_encode()
     try:
-        matrix = line.vectors.of(list(distinct))
+        matrix = line.vectors.of(texts.dictionary.to_pylist())
     except Exception as error:
         error.add_note("node: semantic_hits")
         raise
@@ -336,17 +342,10 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
         {
             "request_id": asked["request_id"],
             "sub_query_id": asked["sub_query_id"],
-            "vector_row": [distinct[text] for text in texts],
+            "vector_row": texts.indices.cast(pa.int32()),
         }
     )
     return replace(vectors, queries=matrix), table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
-
-
-def _uses(sub_queries: pa.Table, lane: str) -> NDArray[np.bool_]:
-    lanes = flat(sub_queries["lanes"])
-    uses = np.zeros(len(lanes), bool)
-    uses[np.asarray(pc.list_parent_indices(lanes))[np.asarray(pc.equal(pc.list_flatten(lanes), lane))]] = True
-    return uses
 
 
 def _reason(error: Exception) -> str:

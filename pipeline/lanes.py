@@ -1,6 +1,6 @@
 """Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
 
-Gives: `lanes_off`, messages that stand in conditions and therefore in digests: functions of contract and corpus alone;
+Gives: `lanes_off`, messages that stand in conditions and therefore in digests: functions of contract and admissible rows alone;
 `advice`, which depends on what is installed here and goes to standard error, never into a snapshot.
 """
 
@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from ..nodes.keys import flat, positions
+from ..nodes.frames import RowIndex
+from ..nodes.keys import positions, take_or
+from ..nodes.recall_scope import distinct_clocks, numbers
 from .encoder import encoder_available
 
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
@@ -42,31 +44,64 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict
     return off
 
 
-def vector_states(ids: pa.Array, bounds: pa.Table, segments: pa.Table, encoded: np.ndarray) -> list[str | None]:
-    """Per request why the semantic lane finds nothing, or not everything, among the rows it reaches; None if it does.
+def vector_states(
+    contracts: pa.Table,
+    row_groups: pa.Table,
+    reachable: pa.Table,
+    admissible: pa.Table,
+    segments: pa.Table,
+    row_index: RowIndex,
+    encoded: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether A(r) has rows with vectors, and rows without, per contract and in its order.
+
+    Only admissible rows count: whether a row that the request may not see has a vector is none of its business. A clock
+    is asked only where a row group has rows of both sorts, and only about the fewer of them.
 
     Args:
-        ids: the requests.
-        bounds: CONTRACT_BOUNDS; a request without any reaches nothing, and nothing is said of it.
+        contracts: CONTRACTS, with the clocks of the requests.
+        row_groups: SCOPE_GROUPS of the first wall.
+        reachable: REACHABLE of the row groups.
+        admissible: ADMISSIBLE, for the size of each A(r).
         segments: SEGMENTS of the frame, `encoded` whether each has vectors.
+        row_index: the frame's views.
     """
-    owners = _owner(segments["owner_project"], pc.fill_null(flat(segments["owner_user"]), ""))
-    users = bounds["users"].combine_chunks() if bounds.num_rows else pa.array([], pa.list_(pa.string()))
-    at = np.concatenate([np.asarray(pc.list_parent_indices(users)), np.arange(bounds.num_rows)]).astype(np.int64)
-    user = pa.concat_arrays([pc.list_flatten(users), pa.array([""] * bounds.num_rows, pa.string())])
-    reached = _owner(bounds["project"].take(pa.array(at)), user)
-    request = positions(bounds["request_id"], ids)[at]
-    found = []
-    for state in (True, False):
-        of_state = owners.filter(pa.array(encoded == state))
-        hit = np.asarray(pc.is_in(reached, value_set=of_state))
-        found.append(np.bincount(request[hit], minlength=len(ids)) > 0)
-    some, none = found
-    return [NO_VECTORS if n and not s else SOME_VECTORS if n else None for s, n in zip(some, none, strict=True)]
+    rows = numbers(take_or(admissible["rows"], positions(contracts["request_id"], admissible["request_id"]), 0))
+    if encoded.all() or not encoded.any():
+        nothing = np.zeros(len(rows), dtype=bool)
+        return (rows > 0, nothing) if encoded.any() else (nothing, rows > 0)
+    shown = np.flatnonzero(numbers(reachable["withheld_by"]) == 0)
+    row, owner = numbers(reachable["row"])[shown], numbers(reachable["scope_group"])[shown]
+    has = encoded[np.searchsorted(numbers(segments["row_start"]), row, side="right") - 1]
+    group = numbers(
+        take_or(row_groups["scope_group"], positions(contracts["request_id"], row_groups["request_id"]), -1)
+    )
+    clock, of_request = distinct_clocks(contracts)
+    with_vector = np.zeros(len(rows), dtype=np.int64)
+    for number in np.unique(group[group >= 0]).tolist():
+        own = slice(*np.searchsorted(owner, (number, number + 1)))
+        asked = np.flatnonzero(group == number)
+        rarer = bool(2 * np.count_nonzero(has[own]) <= own.stop - own.start)
+        few = row[own][has[own] == rarer]
+        clocks, at = np.unique(of_request[asked], return_inverse=True)
+        count = clock.passing(row_index, clocks, few)[at.reshape(-1)]
+        with_vector[asked] = count if rarer else rows[asked] - count
+    return with_vector > 0, with_vector < rows
 
 
-def _owner(project: pa.ChunkedArray, user: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(flat(project), flat(user), "\n")
+def semantic_reasons(
+    some: NDArray[np.bool_], lacking: NDArray[np.bool_], off: str | None
+) -> tuple[NDArray[np.int64], pa.Array]:
+    """The requests of which the semantic lane has something to say, and what.
+
+    Args:
+        some: whether rows of the request have vectors, see `vector_states`.
+        lacking: whether rows of the request have none.
+        off: why no query is encoded, if none is. It is said only where there are vectors to compare with.
+    """
+    reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
+    told = np.flatnonzero(reason >= 0)
+    return told, pa.array([NO_VECTORS, off, SOME_VECTORS], pa.string()).take(pa.array(reason[told]))
 
 
 def advice(message: str) -> str | None:

@@ -226,6 +226,34 @@ def test_whether_rows_have_vectors_is_for_imports_of_their_own_owner_to_say(corp
     assert owners_encoded(corpus) == {("shop", None): True, ("shop", "bo"): True}
 
 
+def test_whether_rows_have_vectors_is_for_imports_of_their_own_document_to_say(corpus: Corpus) -> None:
+    mine = ({"text": "one"}, {"text": "two", "path": "b.md"}, {"text": "same"}, {"text": "alone", "path": None})
+    elsewhere = ({"text": "same", "path": "c.md"}, {"text": "new", "path": "c.md"}, {"text": "no path", "path": None})
+    corpus.publish(import_rows(*mine), now=day(1))
+    corpus.publish(import_rows(*elsewhere), now=day(2), encoder=HashEncoder())
+    assert encoded(corpus) == {"c.md": {"same", "new"}, None: {"no path"}}
+    corpus.publish(import_rows({"text": "new"}), now=day(3))
+    assert "a.md" not in encoded(corpus), "another document lends no vector"
+    corpus.publish(import_rows({"text": "one"}), now=day(4), encoder=HashEncoder())
+    assert encoded(corpus)["a.md"] == {"one", "same", "new"}, "the import brings the document, so all of it is encoded"
+    again = {"text": "one", "title": None, "importance": 0.5}
+    corpus.publish(import_rows(again), now=day(5))
+    assert encoded(corpus) == {"a.md": {"one", "same", "new"}, "c.md": {"same", "new"}, None: {"no path"}}
+    assert corpus.verify() == []
+
+
+def encoded(corpus: Corpus) -> dict[str | None, set[str]]:
+    """The texts that have a vector, by path; each vector is that of its text."""
+    frame, found = corpus.frame(), {}
+    assert frame.vectors is not None
+    for start, part in zip(frame.vectors.row_starts.tolist(), frame.vectors.parts, strict=True):
+        if part is not None:
+            for row, vector in zip(frame.evidence.slice(start, len(part)).to_pylist(), part, strict=True):
+                found.setdefault(row["path"], set()).add(row["text"])
+                assert vector.tolist() == HashEncoder().encode([row["text"]])[0].tolist()
+    return found
+
+
 def owners_encoded(corpus: Corpus) -> dict[tuple[str, str | None], bool]:
     """Whether every segment of an owner has vectors."""
     return {(one.owner_project, one.owner_user): one.encoded for one in corpus._base.manifest.segments}

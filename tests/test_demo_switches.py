@@ -76,13 +76,14 @@ def ask(demo_folder: Path) -> Callable[..., Retrieval]:
 
 @pytest.fixture
 def described(demo_folder: Path, tmp_path: Path) -> Callable[..., Corpus]:
-    """A copy of the demo corpus in which the row of an entity is described otherwise."""
+    """A copy of the demo corpus in which the row of an entity, or the first of a path, is described otherwise."""
 
-    def publish(entity: str, encoder: Any = None, **columns: Any) -> Corpus:
+    def publish(named: str, encoder: Any = None, **columns: Any) -> Corpus:
         path = shutil.copytree(demo_folder / "corpus", tmp_path / f"corpus-{len(list(tmp_path.iterdir()))}")
         corpus = Corpus.open(path)
         frame = corpus.frame(["shop"])
-        (row,) = frame.evidence.filter(pc.equal(frame.evidence["entity"], entity)).to_pylist()
+        either = pc.or_kleene(pc.equal(frame.evidence["entity"], named), pc.equal(frame.evidence["path"], named))
+        row = frame.evidence.filter(either).to_pylist()[0]
         (place,) = frame.placements.filter(pc.equal(frame.placements["evidence_id"], row["evidence_id"])).to_pylist()
         known = {**place, **row, **columns}
         fields = [field for field in IMPORT_ROWS.schema if field.name in known]
@@ -133,7 +134,7 @@ def test_each_lane_brings_evidence_that_no_other_lane_brings(ask, described, dem
     named = frame.evidence.filter(pc.equal(frame.evidence["path"], place))["evidence_id"][0].as_py()
     request = {**request, "question": request["question"].format(named)}
     encoder = WordsByTheirStart() if lane == "semantic" else None
-    corpus = described("ADR-011", encoder) if encoder else None
+    corpus = described(place, encoder) if encoder else None
     lanes = LANES if encoder else WITHOUT_MODEL
     with_lane = ask(request, corpus, lanes=lanes, encoder=encoder)
     without = ask(request, corpus, lanes=[each for each in lanes if each != lane], encoder=encoder)

@@ -94,6 +94,21 @@ def test_block_citation_and_record_agree() -> None:
     assert f"[{citation['label']}] {citation['locator']}\n" in block["text"]
 
 
+def test_a_citation_masks_its_source_and_path_and_still_resolves() -> None:
+    row = {"text": TEXT, "source_id": "mail:bob@example.com", "path": "/home/bob/shop/run.log", "line_start": 1}
+    asked = {"r1": {"mask": ["email", "absolute-path"]}, "r2": {"mask": ["email"]}, "r3": {}}
+    made = line([row], requests=asked).run()
+    places = [(c["source_id"], c["path"], c["locator"]) for c in made["citations"].to_pylist()]
+    covered = f"{'[path'.ljust(len(row['path']) - 1, '*')}]"
+    assert places == [
+        ("mail:[email********]", covered, f"{covered}#1"),
+        ("mail:[email********]", row["path"], f"{row['path']}#1"),
+        (row["source_id"], row["path"], f"{row['path']}#1"),
+    ]
+    assert made["citations"]["resolves"].to_pylist() == [True] * 3
+    assert len(set(made["citations"]["evidence_id"].to_pylist())) == 1
+
+
 @pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
 def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
     rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]

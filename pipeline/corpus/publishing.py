@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
+from ...nodes.keys import flat
 from .changes import CHANGES, applied
 from .difference import Difference, difference
 from .generation import Generation
@@ -24,7 +25,7 @@ from .incoming import Incoming, sorted_placements
 from .packs import Pack, write_changes, write_pack
 from .parts import Part, moved, with_rows
 from .stored import Stored
-from .vectors import Encoder, vectors_of
+from .vectors import Encoder, documents, vectors_among, vectors_kept, vectors_of
 
 BLOCK = 1 << 17
 """Rows analyzed and written at once: it bounds memory and the size of a pack."""
@@ -32,6 +33,8 @@ FAN_IN = 16
 """As many segments of one owner and size class become one."""
 CHANGES_KEPT = 4096
 """Changed placements of a segment that are read apart; with more than this and a quarter of its rows it is rewritten."""
+
+_NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,10 @@ def published(
     diff = difference(new, old.evidence, old.placements, old.in_sources(projects, complete_sources), now)
     dropped = diff.known[diff.described_anew]
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed) | set(old.segments_of(dropped).tolist())
-    if encoder is not None:
-        again |= {at for at in mine if not old.segments[at].encoded}
+    told = np.setdiff1d(_told(new, old, mine), dropped) if encoder is not None else _NO_ROWS
+    again |= set(old.segments_of(told).tolist())
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
-    after = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor).write(
+    after = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor, told).write(
         fresh, now, added=_added(new, diff)
     )
     touched = np.setdiff1d(diff.changed["row"].to_numpy(), dropped)
@@ -113,7 +116,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     old = Stored.of(base, chosen)
     nothing = CHANGES.empty_table()
     none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
-    next_ = Next(base, old, set(range(len(chosen))), np.empty(0, np.int64), nothing.drop(["segment_id"]), set(), None)
+    next_ = Next(base, old, set(range(len(chosen))), _NO_ROWS, nothing.drop(["segment_id"]), set(), None)
     after = next_.write(none, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
@@ -141,6 +144,20 @@ def _added(new: Incoming, diff: Difference) -> int:
     return diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
 
 
+def _told(new: Incoming, old: Stored, mine: Set[int]) -> NDArray[np.int64]:
+    """The stored rows without a vector whose documents the import brings."""
+    rows = old.rows_of({at for at in mine if not old.segments[at].encoded})
+    if not len(rows):
+        return _NO_ROWS
+    columns = ("source_id", "path", "evidence_id")  # plain comparisons leave few rows that need a key
+    source, path, itself = (
+        pc.is_in(old.evidence[n], value_set=flat(new.evidence[n])).to_numpy()[rows] for n in columns
+    )
+    rows = rows[source & (path | itself)]
+    stored = documents(old.evidence.take(pa.array(rows)).combine_chunks())
+    return rows[np.asarray(pc.is_in(stored, value_set=documents(new.evidence)))]
+
+
 def _heavy(old: Stored, changed: pa.Table) -> set[int]:
     counts = np.bincount(old.segments_of(changed["row"].to_numpy()), minlength=len(old.segments))
     before = Counter(old.base.changes["segment_id"].to_pylist())
@@ -155,8 +172,8 @@ def _heavy(old: Stored, changed: pa.Table) -> set[int]:
 class Next:
     """The generation after `base`: `again` are segments of `old` to write again, without the rows `dropped`.
 
-    Whether rows have vectors is for imports of their own owner to say, whose segments are `mine`: a row elsewhere that
-    had an influence on it would change what others are answered.
+    `mine` are the segments of the owners that the import names, `told` the stored rows that it encodes. Whether a row has
+    a vector is for imports of its own document to say: see `vectors`.
     """
 
     base: Generation
@@ -167,6 +184,7 @@ class Next:
     mine: Set[int]
     encoder: Encoder | None
     redactor: str | None = None
+    told: NDArray[np.int64] = field(default_factory=_NO_ROWS.copy)
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write."""
@@ -235,19 +253,23 @@ class Next:
         for at in sorted(self.again):
             start, end = self.old.starts[at], self.old.starts[at + 1]
             part = self.old.part(at, after)
-            if part.vectors is None and self.encoder is not None and at in self.mine:
-                part = replace(part, vectors=self._vectors(part.evidence), profile=profile)
+            told = np.isin(np.arange(start, end), self.told)
+            if self.encoder is not None and told.any():
+                vectors = vectors_among(part.evidence, told, self._stored_vectors(), self.encoder)
+                part = replace(part, vectors=vectors, profile=profile)
             yield part if keep[start:end].all() else part.kept(keep[start:end])
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
-        if self.encoder is None and self.base.manifest.encoder_profile is None:
-            return None
+        """The vectors of new rows: all of them with an encoder, those that their documents have without."""
         if self.encoder is not None:
-            stored = [table for pack in self.base.packs.values() if (table := pack.vectors) is not None]
-        else:
-            none = self.old.placements.slice(0, 0)
-            stored = [table for at in sorted(self.mine) if (table := self.old.part(at, none).vectors) is not None]
-        return vectors_of(evidence, stored, self.encoder)
+            return vectors_of(evidence, self._stored_vectors(), self.encoder)
+        none = self.old.placements.slice(0, 0)
+        parts = (self.old.part(at, none) for at in sorted(self.mine) if self.old.segments[at].encoded)
+        return vectors_kept(evidence, ((part.evidence, part.vectors) for part in parts if part.vectors is not None))
+
+    def _stored_vectors(self) -> list[pa.Table]:
+        """All vectors of the corpus: a text has the same one everywhere, so that nothing shows where it was found."""
+        return [table for pack in self.base.packs.values() if (table := pack.vectors) is not None]
 
     def _changes(self, gone: set[str], elsewhere: NDArray[np.int64], after: pa.Table) -> pa.Table:
         """CHANGES of the segments that stay."""

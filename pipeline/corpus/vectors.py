@@ -1,6 +1,11 @@
-"""The vectors of rows: of title, section and text, one below the other; nothing is encoded twice.
+"""The vectors of rows: of title, section and text, one below the other; no text is encoded twice.
 
 The path is left out: it says where a text stands, and its lexical and symbol keys say that better than a vector.
+
+What one would otherwise get wrong: *whether* a row has a vector depends on its own document alone, the rows of its owner,
+source and path. An import encodes the documents that it brings and no others, and without an encoder a row keeps the
+vector that its document had for the text, never one of another's. Else a row that a reader may not see would decide how
+the rows are found that the reader sees.
 """
 
 from __future__ import annotations
@@ -14,9 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.keys import flat
+from .identity import row_keys
 from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
+_DOCUMENT = ("owner_project", "owner_user", "source_id", "path")
 
 
 class Encoder(Protocol):
@@ -32,29 +40,75 @@ class Encoder(Protocol):
         ...
 
 
-def vectors_of(evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder | None) -> pa.Table | None:
-    """`text_digest` and `vector` per row: those of the same text in `stored` first, then the encoder's.
+def documents(evidence: pa.Table) -> pa.Array:
+    """A key per row, equal for rows of one document; a row without a path is a document of its own."""
+    alone = pc.if_else(evidence["path"].is_null(), evidence["evidence_id"], pa.scalar(None, pa.string()))
+    return row_keys(evidence.select(_DOCUMENT).append_column("alone", alone), [*_DOCUMENT, "alone"])
 
-    Without an encoder the other rows stay null; None if there is no vector at all.
-    """
-    texts = index_text(evidence, ENCODED_COLUMNS)
-    digests = pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
+
+def vectors_of(evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder) -> pa.Table:
+    """`text_digest` and `vector` per row: those of the same text in `stored`, where there are, else the encoder's."""
+    texts, digests = _texts(evidence)
     known = [_known(table, digests) for table in stored]
-    if encoder is not None:
-        found = [table["text_digest"].combine_chunks() for table in known]
-        missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
-        if len(missing := missing.unique()):
-            matrix = encoder.encode(texts.take(pc.index_in(missing, value_set=digests)).to_pylist())
-            vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
-            known.append(pa.table({"text_digest": missing, "vector": vectors}))
+    found = [table["text_digest"].combine_chunks() for table in known]
+    missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
+    if len(missing := missing.unique()):
+        matrix = encoder.encode(texts.take(pc.index_in(missing, value_set=digests)).to_pylist())
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
+        known.append(pa.table({"text_digest": missing, "vector": vectors}))
+    every = pa.concat_tables(known).combine_chunks()
+    return _looked_up(digests, digests, every["text_digest"], every)
+
+
+def vectors_kept(evidence: pa.Table, stored: Iterable[tuple[pa.Table, pa.Table]]) -> pa.Table | None:
+    """`text_digest` and `vector` per row: the vector that the row's own document has for its text, else null.
+
+    `stored` are EVIDENCE and vectors of stored rows, row by row. None if there is no vector at all.
+    """
+    _, digests = _texts(evidence)
+    keys, known = [], []
+    for rows, vectors in stored:
+        at = _alike(vectors, digests)
+        known.append(vectors.take(at))
+        keys.append(_of_document(rows.take(at), known[-1]["text_digest"]))
     if not sum(table.num_rows for table in known):
         return None
     every = pa.concat_tables(known).combine_chunks()
-    at = pc.index_in(digests, value_set=every["text_digest"].combine_chunks())
-    return pa.table({"text_digest": digests, "vector": every["vector"].combine_chunks().take(at)})
+    return _looked_up(digests, _of_document(evidence, digests), pa.chunked_array(keys), every)
+
+
+def vectors_among(
+    evidence: pa.Table, chosen: NDArray[np.bool_], stored: Iterable[pa.Table], encoder: Encoder
+) -> pa.Table:
+    """`vectors_of` the chosen rows, at least one; the others have none."""
+    found = vectors_of(evidence.filter(pa.array(chosen)), stored, encoder)
+    at = pa.array(np.cumsum(chosen) - 1, mask=~chosen)
+    return pa.table({"text_digest": _texts(evidence)[1], "vector": found["vector"].combine_chunks().take(at)})
+
+
+def _texts(evidence: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """What is encoded of each row, and its SHA-256."""
+    texts = index_text(evidence, ENCODED_COLUMNS)
+    return texts, pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
+
+
+def _of_document(evidence: pa.Table, digests: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Document and text of each row as one value."""
+    parts = (documents(evidence), flat(digests).cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()))
+    return pc.binary_join_element_wise(*parts)
+
+
+def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among: pa.Table) -> pa.Table:
+    """`text_digest` and `vector` per row; `keys` are those of the rows of `among`."""
+    at = pc.index_in(wanted, value_set=flat(keys))
+    return pa.table({"text_digest": digests, "vector": among["vector"].combine_chunks().take(at)})
 
 
 def _known(table: pa.Table, digests: pa.Array) -> pa.Table:
     """The rows of a table of vectors that encode one of these texts."""
+    return table.take(_alike(table, digests))
+
+
+def _alike(table: pa.Table, digests: pa.Array) -> pa.Array:
     wanted = pc.and_(pc.is_in(table["text_digest"], value_set=digests), table["vector"].is_valid())
-    return table.take(pa.array(np.flatnonzero(wanted.to_numpy())))
+    return pa.array(np.flatnonzero(wanted.to_numpy()))

@@ -1,0 +1,106 @@
+"""What is said of the semantic lane: a function of the contract and of the admissible rows, never of others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scoped_retrieval.nodes.recall_scope import Clock
+from scoped_retrieval.pipeline.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reasons
+from scoped_retrieval.pipeline.retrieval import Retrieval
+from small_corpus import NOON, Story, days_ago, row
+from stand_in_encoder import WordsByTheirStart
+
+QUESTION = "why does the default role fail?"
+SEEN = {"path": "docs/roles.md", "text": "the default role is guest for sessions\n"}
+SHUT: dict[str, dict[str, Any]] = {
+    "zone": {"zone": "restricted"},
+    "branch": {"branch": "side"},
+    "principals": {"principals": ["bob"]},
+    "visibility": {"declared_visibility": "runtime-only"},
+    "future": {"recorded_time": NOON + timedelta(days=3)},
+    "removed": {"deleted_at": days_ago(0.5)},
+}
+
+
+def told(folder: Path, *publications: tuple[bool, dict[str, Any]], **how: Any) -> Retrieval:
+    """What `ana` on branch main is answered; each publication is a row, with vectors or without."""
+    story = Story(folder)
+    for encoded, columns in publications:
+        story.encoder = WordsByTheirStart() if encoded else None
+        story.tell(row("doc", **columns))
+    story.encoder = WordsByTheirStart()
+    with story.open(**how) as retriever:
+        return retriever.retrieve({"project": "shop", "question": QUESTION, "branch": "main"})
+
+
+def off(found: Retrieval) -> list[str]:
+    return [row["message"] for row in found.conditions if row["condition"] == "lane_off"]
+
+
+@pytest.mark.parametrize("columns", SHUT.values(), ids=SHUT)
+@pytest.mark.parametrize("lent", [False, True], ids=["other text", "same text"])
+@pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
+@pytest.mark.parametrize("encoded", [False, True], ids=["plain", "encoded"])
+def test_a_row_that_may_not_be_seen_says_nothing_about_vectors(
+    tmp_path: Path, columns: dict[str, Any], lent: bool, before: bool, encoded: bool
+):
+    seen = (not encoded, SEEN)
+    unseen = (encoded, {"path": "hr/salaries.md", "text": SEEN["text"] if lent else "default salaries\n"} | columns)
+    publications = [unseen, seen] if before else [seen, unseen]
+    alone, beside = told(tmp_path / "alone", seen), told(tmp_path / "beside", *publications)
+    assert (beside.conditions, beside.action, beside.block) == (alone.conditions, alone.action, alone.block)
+    assert off(alone) == ([NO_VECTORS] if encoded else [])
+
+
+def test_rows_that_may_be_seen_are_counted(tmp_path: Path):
+    plain = {"path": "docs/b.md", "text": "default role\n"}
+    assert off(told(tmp_path / "both", (True, SEEN), (False, plain))) == [SOME_VECTORS]
+    assert off(told(tmp_path / "none", (False, SEEN), (False, plain))) == [NO_VECTORS]
+    assert off(told(tmp_path / "all", (True, SEEN), (True, plain))) == []
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_of_no_rows_at_all_nothing_is_said(tmp_path: Path, encoded: bool):
+    hidden = (encoded, SEEN | {"zone": "restricted"})
+    assert off(told(tmp_path / "with", hidden)) == []
+    assert off(told(tmp_path / "without", hidden, encoder=None)) == []
+
+
+def test_each_request_is_judged_at_its_own_time(tmp_path: Path):
+    story = Story(tmp_path, encoder=WordsByTheirStart())
+    story.tell(row("doc", "docs/old.md", "default role, first\n", days=9, deleted_at=days_ago(3)))
+    story.tell(row("doc", "docs/kept.md", "default role, kept\n", days=9))
+    story.encoder = None
+    story.tell(row("doc", "docs/plain.md", "default role, plain\n", days=5, deleted_at=days_ago(1)))
+    story.encoder = WordsByTheirStart()
+    times = {7: [], 4: [SOME_VECTORS], 2: [SOME_VECTORS], 0: []}
+    with story.open(runs=tmp_path / "runs") as retriever:
+        for days, said in times.items():
+            request = {"project": "shop", "question": QUESTION, "time": {"as_of": days_ago(days).isoformat()}}
+            assert off(retriever.retrieve(request)) == said, days
+        window = {"as_of": NOON.isoformat(), "include_after": days_ago(1).isoformat()}
+        assert off(retriever.retrieve({"project": "shop", "question": QUESTION, "time": window})) == []
+
+
+def test_a_missing_encoder_is_said_only_where_there_are_vectors():
+    some, lacking = np.array([True, True, False, False]), np.array([False, True, True, False])
+    for why, expected in ((NO_ENCODER, [NO_ENCODER, NO_ENCODER, NO_VECTORS]), (None, [SOME_VECTORS, NO_VECTORS])):
+        requests, reasons = semantic_reasons(some, lacking, why)
+        assert reasons.to_pylist() == expected
+        assert requests.tolist() == [0, 1, 2][3 - len(expected) :]
+
+
+def test_a_clock_counts_in_parts_what_it_counts_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    story = Story(tmp_path, *(row("doc", f"d{n}.md", f"note {n}\n", days=n) for n in range(6)))
+    with story.open() as retriever:
+        index = retriever.corpus.frame(["shop"]).row_index
+    as_of = np.array([int(days_ago(n).timestamp() * 1e6) for n in range(4)])
+    clock = Clock(as_of, np.full(4, np.iinfo(np.int64).min), np.full(4, np.iinfo(np.int64).max))
+    assert clock.passing(index, np.arange(4), np.arange(6)).tolist() == [6, 5, 4, 3]
+    monkeypatch.setattr("scoped_retrieval.nodes.recall_scope.PAIRS", 12)
+    assert clock.passing(index, np.arange(4), np.arange(6)).tolist() == [6, 5, 4, 3]
+    assert clock.passing(index, np.arange(4), np.empty(0, np.int64)).tolist() == [0, 0, 0, 0]
