@@ -146,20 +146,34 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
     return len(removed)
 
 
-def erased_from(store: RunStore, lines: Iterable[Line]) -> Erased:
+def erased_from(store: RunStore, run: Run, lines: Iterable[Line]) -> Erased:
     """What the receipts say that these lines of LOG name; lines of other kinds say nothing.
 
+    A receipt accounts for texts and the parts that held them. It cannot stand in for any other file of a run.
+
     Raises:
-        VerificationError: a receipt is missing, or not the one that LOG names.
+        VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes anew.
     """
     texts: set[str] = set()
     parts: dict[str, str] = {}
     for line in lines:
         if line.kind == "erase":
             found = _read_receipt(store, line)
+            _check_receipt(found, run, line)
             texts.update(found["texts"])
             parts |= found["parts"]
     return Erased(frozenset(texts), parts)
+
+
+def _check_receipt(receipt: dict[str, Any], run: Run, line: Line) -> None:
+    at = f"{RECEIPTS}/{line.body['receipt']}.json"
+    if receipt["run_id"] != run.run_id:
+        raise VerificationError(f"Expected a receipt of {run.run_id}, got one of another run - at {at}")
+    if not receipt["texts"]:
+        raise VerificationError(f"Expected a receipt that names erased texts, got one without any - at {at}")
+    held = set() if run.live else {part["path"] for part in run.manifest["tables"]["texts"]["parts"]}
+    if other := sorted(set(receipt["parts"]) - held):
+        raise VerificationError(f"Expected a receipt that names parts of texts, got {other[0]} - at {at}")
 
 
 def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:

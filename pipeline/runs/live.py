@@ -24,7 +24,7 @@ from ...nodes.tables import TABLES
 from .files import TEMPORARY, files_below, locked, sha256_of, sync_path, write_json
 from .ids import new_run_id, snapshot_id
 from .live_files import live_files, read_live, read_settings, write_live
-from .log import Line
+from .log import Line, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run
 from .store import RunStore, kind_of, write_manifest, write_stored
@@ -86,7 +86,8 @@ def compact(store: RunStore, run_id: str) -> Run:
     """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
 
     Raises:
-        VerificationError: an interactive file is not the one that LOG names, or LOG names one that is missing.
+        VerificationError: an interactive file is not the one that LOG names, or LOG names one that is missing,
+            or LOG names one twice.
     """
     folder = store.open(run_id).folder
     with locked(store.lock_of(folder.name), "a run"):
@@ -97,7 +98,7 @@ def compact(store: RunStore, run_id: str) -> Run:
         if kind_of(folder) != INTERACTIVE:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
         if not (folder / "manifest.json").exists():
-            logged = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
+            logged = files_named(lines)
             _check(folder, logged)
             _adopt(store, folder, lines, logged)
             _write(folder)
