@@ -205,7 +205,9 @@ def test_every_format_gives_the_same_requests(tmp_path: Path):
 
 
 def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
-    (tmp_path / "r.jsonl").write_text('{"project": "p", "purpose": "fix-test", "question": "x"}\n{oops\n[1]\n{"a": 1, "a": 2}\n')
+    (tmp_path / "r.jsonl").write_text(
+        '{"project": "p", "purpose": "fix-test", "question": "x"}\n{oops\n[1]\n{"a": 1, "a": 2}\n'
+    )
     requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
     assert len(requests) == 1
     assert failures == {

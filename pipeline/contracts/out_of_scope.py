@@ -23,6 +23,7 @@ from ...nodes.gates import GATES, NUMBER
 from ...nodes.keys import gathered, rank_within
 from ...nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
 from ..driver import Line, build_driver
+from ..durable import make_folders
 from ..runs.files import read_parquet, write_parquet
 
 __all__ = ["audited", "keep_captured", "out_of_scope", "read_captured"]
@@ -98,10 +99,10 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
 
 
 def keep_captured(runs: Path, run_id: str, part: str, table: pa.Table) -> None:
-    """Write the capture of one part of a run; the folder is its owner's alone."""
+    """Write the capture of one part of a run, durably; the folder is its owner's alone."""
     folder = runs / FOLDER / run_id
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_parquet(folder / f"{part}.parquet", table)
+    make_folders(folder, runs, private=True)
+    write_parquet(folder / f"{part}.parquet", table, sync=True)
 
 
 def read_captured(runs: Path, run_id: str, request_id: str) -> list[dict[str, Any]]:

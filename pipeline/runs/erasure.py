@@ -27,7 +27,8 @@ from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, Verifi
 from ...nodes.keys import flat, pair_codes
 from ...nodes.list_columns import flattened
 from ...nodes.tables import TABLES
-from .files import TEMPORARY, files_below, locked, read_json, read_parquet, sha256_of, sync_path, write_bytes
+from ..durable import TEMPORARY, make_folders
+from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
 from .parts import PERSISTED, TEXTS, stored_schema
@@ -181,9 +182,7 @@ def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
     data = (json.dumps(receipt, sort_keys=True, indent=1) + "\n").encode()
     sha256 = hashlib.sha256(data).hexdigest()
     folder = store.path / RECEIPTS
-    if not folder.exists():
-        folder.mkdir()
-        sync_path(store.path)
+    make_folders(folder, store.path)
     return write_bytes(folder / f"{sha256}.json", data, sync=True)
 
 

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
-from .files import TEMPORARY, files_below, locked, sha256_of, sync_path, write_json
+from ..durable import TEMPORARY, make_folders
+from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
 from .live_files import live_files, read_live, read_settings, write_live
 from .log import Line, files_named
@@ -66,9 +67,8 @@ class LiveRun:
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
         if not self.number:
-            (self.folder / "live").mkdir(parents=True, exist_ok=True)
+            make_folders(self.folder / "live", self.store.path)
             self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
-            sync_path(self.store.path)
             stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
         file = f"{self.number + 1:06d}.arrow"
         path = self.folder / "live" / file

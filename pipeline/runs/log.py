@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import StoreError, VerificationError
-from .files import locked, sync_path
+from ..durable import sync_path
+from .files import locked
 
 LOG = "LOG"
 WINDOW = 1 << 16
