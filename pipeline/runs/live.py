@@ -140,10 +140,11 @@ def _write(folder: Path) -> None:
     stored = {t.name: _joined(opened, t.name, stored_schema(t)) for t in PER_REQUEST}
     inputs = {name: _joined(opened[:1], name, stored_schema(TABLES[name])) for name in PER_RUN}
     texts = _joined(opened, "texts", TEXTS)
+    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # a text that one snapshot searched by comes first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
     receipts = [
         write_stored(folder, 0, inputs, TEXTS.empty_table(), check=False),
-        write_stored(folder, 0, stored, texts.take(first)),
+        write_stored(folder, 0, stored, texts.take(first).sort_by("sha256")),
     ]
     created = stored["snapshots"]["created_at"][0].as_py().isoformat()
     settings = read_settings(folder / "live" / files[0])
