@@ -33,6 +33,7 @@ from .contracts.out_of_scope import audited, expect_auditor, keep_captured, out_
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .driver import LANES, Line, QueryVectors, build_driver, failed_line, lanes_known, run_line
+from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
 from .lanes import lanes_off
 from .policies import Policies, load_policies
@@ -150,7 +151,9 @@ class Retriever:
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path)) else runs,
             lanes=wanted,
-            encoder=_encoder_for(opened, wanted) if encoder == "auto" else encoder,
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None)
+            if encoder == "auto"
+            else encoder,
             bm25=bm25 or Bm25(),
             shard_requests=shard_requests,
             clock=clock or _now,
@@ -371,14 +374,6 @@ def _said(error: Exception) -> str:
     if isinstance(error, ScopedRetrievalError):
         return error.message
     return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"
-
-
-def _encoder_for(corpus: Corpus, lanes: Collection[str]) -> Any:
-    if "semantic" not in lanes or corpus.encoder_profile is None:
-        return None
-    from .encoder import load_encoder
-
-    return load_encoder(corpus.encoder_profile.split("+")[0].split(" ")[0])
 
 
 def _progress(shards: list[int], shown: bool) -> Iterable[int]:
