@@ -1154,7 +1154,6 @@ Decisions = DECISIONS.annotation
 Conditions = CONDITIONS.annotation
 RequestDigests = REQUEST_DIGESTS.annotation
 Snapshots = SNAPSHOTS.annotation
-ImportRows = IMPORT_ROWS.annotation
 Failures = FAILURES.annotation
 Captures = CAPTURES.annotation
 LaneStates = LANE_STATES.annotation

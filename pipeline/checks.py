@@ -26,11 +26,16 @@ def verified(
 
     `witness` recomputes the lexical scores of the runs that are as they were written, with rank-bm25, on the corpus and
     under the BM25 settings that they were made with.
+
+    Raises:
+        VerificationError: there is an anchor and no run at all.
     """
     from .runs import RunStore, verify
 
     store = RunStore(settings["runs"], create=False)
     ids = [run_id] if run_id else sorted({*_logged(store), *store.run_ids()})
+    if anchor is not None and not ids:
+        raise VerificationError("Expected a log that holds the anchor, got an empty one - at LOG")
     reports = [verify(store, one, anchor=anchor) for one in ids]
     readable = [report.run_id for report in reports if report.ok]
     seen = _witnessed(settings, store, readable) if witness else []

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import ScopedRetrievalError
-from ..nodes.keys import flat
+from ..nodes.keys import flat, pair_codes
 from ..nodes.list_columns import holds
 from ..nodes.session_trail import session_events
 from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
@@ -117,6 +117,17 @@ class QueryVectors:
             del self.known[text]
         return np.stack([self.known[text] for text in texts])
 
+    def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
+        """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
+        taken = tables["query_vectors"]
+        if not taken.num_rows:
+            return {}
+        sub_queries = tables["sub_queries"]
+        asked, wanted = pair_codes(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken)))
+        rows = pa.array(np.isin(np.asarray(asked), np.asarray(wanted)))
+        texts = pc.unique(sub_queries["query_text"].filter(rows)).to_pylist()
+        return dict(zip(texts, self.of(texts), strict=True))
+
 
 @dataclass(frozen=True)
 class Line:
@@ -189,7 +200,8 @@ def function_annotations(function: Any) -> dict[str, Any]:
 
 
 def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
-    """The tables of the line for one shard: every node that a run stores, and `requests` and `failures` themselves.
+    """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, and which
+    sub-queries took a vector (QUERY_VECTORS).
 
     `failures` are requests refused at the door; each gets a failed snapshot. A request that breaks the line becomes
     one, too; one that breaks a lane goes on without it, with status partial.
@@ -200,6 +212,12 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
     if failures.num_rows or not parts:
         parts.append(_failed(REQUESTS.empty(), failures, captures, line))
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in parts[0]}
+
+
+def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of requests that the line answered, and whose answer does not hold: nothing of it is in them."""
+    failures = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)] * requests.num_rows})
+    return _failed(requests, failures, captures, line)
 
 
 def _run(
@@ -257,13 +275,16 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
         planned["contracts"], planned["row_groups"], planned["reachable"], frame.evidence, frame.row_index
     )
     planned |= driver.execute(list(PLANNED), inputs=inputs, overrides=planned)
-    inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
+    inputs["vectors"], inputs["query_vectors"] = _query_vectors(
+        planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
+    )
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
     return {
         "requests": requests,
         "failures": FAILURES.empty(),
+        "query_vectors": inputs["query_vectors"],
         **{name: planned[name] for name in outputs() if name in planned},
         **found,
     }
@@ -287,7 +308,8 @@ def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Li
     empty = {name: _empty(name) for name in nodes}
     found = driver.execute(list(audit), inputs=inputs, overrides=empty)
     stored = {name: empty[name] for name in outputs() if name not in audit}
-    return {"requests": requests, "failures": failures, **stored, **found}
+    given = {"requests": requests, "failures": failures, "query_vectors": QUERY_VECTORS.empty()}
+    return given | stored | found
 
 
 def _empty(node: str) -> pa.Table:

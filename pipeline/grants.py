@@ -25,10 +25,7 @@ A file that is not what was expected is an error, and nothing of it is applied.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +38,7 @@ from filelock import FileLock
 from ..nodes.errors import PolicyError
 from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from .durable import make_folders, write_atomic
 from .patterns import common_patterns
 from .yaml_files import Item, parse
 
@@ -104,13 +102,13 @@ def write_starter_grants(path: str | Path, principal: str, project: str, *, audi
     `audit` counts in a new file only: whoever starts a corpus may audit it, and nobody gains that right later on.
 
     Where the project is granted already, the file stays as it is, byte for byte. Else it is replaced in one step and
-    keeps every entry, though not its comments. Writers wait for each other.
+    keeps every entry and its mode, though not its comments; a new one is its owner's alone. Writers wait for each other.
 
     Raises:
         PolicyError: the file that stands is not what was expected; it is left alone.
     """
     path = Path(path).resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     with FileLock(path.with_name(f".{path.name}.lock")):
         data = path.read_bytes() if path.exists() else b""
         if data and project in _read(data, path).projects(principal):
@@ -123,7 +121,7 @@ def write_starter_grants(path: str | Path, principal: str, project: str, *, audi
             mine["audit"] = True
         text = HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
         _read(text.encode(), path)
-        _replace(path, text.encode())
+        write_atomic(path, text.encode(), private=True)
     return True
 
 
@@ -264,19 +262,3 @@ def _known(item: Item, people: Mapping[str, object]) -> str:
     if (name := item.text()) not in people:
         raise item.wrong(f"one of the principals {', '.join(sorted(people)) or '(there are none)'}")
     return name
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put `data` in place of the file in one step, with the mode it had; a new file is its owner's alone."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, name)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

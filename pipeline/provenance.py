@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
-from importlib import metadata, resources
+from importlib import metadata
 
 import pyarrow as pa
 
@@ -13,18 +11,11 @@ from ..nodes.digests import FORM, named_digest
 from ..nodes.tables import PROVENANCE
 from ..nodes.text_analysis import ANALYZERS
 from ..nodes.token_counting import BASE
+from .code_digest import code_digest
 from .redaction import REDACTOR
 
 PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
 """Packages whose versions may move a result; a manifest names them, a digest does not cover them."""
-
-
-@lru_cache(maxsize=1)
-def code_digest() -> str:
-    """SHA-256 over the sources of every module of the line, helpers included, by name."""
-    nodes = resources.files(__name__.rsplit(".", 2)[0] + ".nodes")
-    sources = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in nodes.iterdir() if f.name.endswith(".py")}
-    return named_digest(sources)
 
 
 def package_versions() -> dict[str, str]:

@@ -25,14 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes.bm25 import Bm25
-from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
+from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
-from .contracts.out_of_scope import audited, keep_captured, out_of_scope
+from .contracts.out_of_scope import audited, expect_auditor, keep_captured, out_of_scope
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
-from .driver import LANES, Line, QueryVectors, build_driver, lanes_known, run_line
+from .driver import LANES, Line, QueryVectors, build_driver, failed_line, lanes_known, run_line
+from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
 from .lanes import lanes_off
 from .policies import Policies, load_policies
@@ -75,7 +76,9 @@ class Retriever:
         self.policies = policies
         self.runs = runs
         self.preset = preset
-        self._audited = audited(grants.table, principal, clock()) if capture_withheld else frozenset()
+        self._captures = capture_withheld
+        if capture_withheld:
+            expect_auditor(grants.table, principal, clock())
         self._encoder = encoder
         self._shard_requests = shard_requests
         self._clock = clock
@@ -125,7 +128,8 @@ class Retriever:
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
         `runs` no snapshot is written. A `preset` bounds every request. `capture_withheld`
-        keeps, beside the runs, ids and gates of the best matches out of scope; answers and digests stay the same.
+        keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the principal audits when
+        a request is asked; answers and digests stay the same.
 
         Raises:
             AccessError: what is withheld shall be captured, and the principal audits nothing.
@@ -147,7 +151,9 @@ class Retriever:
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path)) else runs,
             lanes=wanted,
-            encoder=_encoder_for(opened, wanted) if encoder == "auto" else encoder,
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None)
+            if encoder == "auto"
+            else encoder,
             bm25=bm25 or Bm25(),
             shard_requests=shard_requests,
             clock=clock or _now,
@@ -159,7 +165,8 @@ class Retriever:
         """Answer one request: a question, or a mapping of request fields; `fields` are added to it.
 
         The project defaults to the principal's only one, the purpose to answer-question. The snapshot is durable
-        before this returns.
+        before this returns. Where it could not be written, the answer says so, and leaves unless a snapshot is required;
+        where its record does not add up, the request failed.
 
         Raises:
             InputError: the request is not what was expected.
@@ -189,12 +196,11 @@ class Retriever:
         if self._live is None:
             return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
         try:
-            self._live.write(tables, self._line.vectors.known)
-        except (ScopedRetrievalError, OSError) as error:
-            reason = (
-                error.message if isinstance(error, ScopedRetrievalError) else error.strerror or "an error of the disk"
-            )
-            return without_snapshot(found, required=required, reason=reason)
+            self._live.write(tables, self._line.vectors.used(tables))
+        except VerificationError as error:
+            return self._unproven(self._live, requests, captures, error)
+        except OSError as error:
+            return without_snapshot(found, required=required, reason=_said(error))
         self._capture(self._live.run_id, name, tables, self._line)
         self._asked.add(found.request_id)
         return found
@@ -284,14 +290,29 @@ class Retriever:
             )
             line = _with_counters(line, requests)
             tables = run_line(requests, failures, captures, line)
-            staged.write(shard, tables, line.vectors.known)
+            staged.write(shard, tables, line.vectors.used(tables))
             self._capture(staged.run_id, f"shard-{shard:05d}", tables, line)
         return staged.finish()
 
+    def _unproven(self, live: LiveRun, requests: pa.Table, captures: pa.Table, error: VerificationError) -> Retrieval:
+        """The answer whose record does not add up: it failed, and nothing of it leaves or is kept."""
+        tables = failed_line(requests, error, captures, self._line)
+        found = retrieval_of(tables)
+        try:
+            live.write(tables)
+        except (VerificationError, OSError) as again:
+            return without_snapshot(found, required=True, reason=_said(again))
+        self._asked.add(found.request_id)
+        return found
+
     def _capture(self, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line) -> None:
-        """After a part was written, keep what of it an auditor asked for."""
-        if self._audited and self.runs is not None:
-            keep_captured(self.runs.path, run_id, part, out_of_scope(tables, line, self._audited))
+        """After a part was written, keep what of it an auditor asked for, in the projects audited when it was asked."""
+        if not self._captures or self.runs is None:
+            return
+        asked = pc.unique(tables["requests"]["asked_at"]).to_pylist()
+        projects = [audited(line.grants, self.principal, at) for at in asked]
+        if projects and (everywhere := frozenset.intersection(*projects)):
+            keep_captured(self.runs.path, run_id, part, out_of_scope(tables, line, everywhere))
 
     def _unasked(self, requests: pa.Table, *, explicit: bool) -> pa.Table:
         """The request under an id that this session has not used: asking again is a snapshot of its own."""
@@ -350,12 +371,11 @@ def _shards(requests: pa.Table, size: int) -> pa.Array:
     return pa.array(shards)
 
 
-def _encoder_for(corpus: Corpus, lanes: Collection[str]) -> Any:
-    if "semantic" not in lanes or corpus.encoder_profile is None:
-        return None
-    from .encoder import load_encoder
-
-    return load_encoder(corpus.encoder_profile.split("+")[0].split(" ")[0])
+def _said(error: Exception) -> str:
+    """What a caller may read of an error of the disk or of the record."""
+    if isinstance(error, ScopedRetrievalError):
+        return error.message
+    return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"
 
 
 def _progress(shards: list[int], shown: bool) -> Iterable[int]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..nodes.bm25 import Bm25
 from ..nodes.keys import positions
 from ..nodes.numbers import RESOLUTION
-from ..nodes.recall_scope import RecallTables
+from ..nodes.recall_scope import clocks
 from ..nodes.schema import boolean, float64, string, table
 from ..nodes.text_analysis import analyze, analyzer_for, query_tokens
 from .corpus.postings import index_text
@@ -103,7 +103,7 @@ def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.
     group = tables["row_groups"]["scope_group"].to_numpy()[
         positions(contracts["request_id"], tables["row_groups"]["request_id"])
     ]
-    clock = RecallTables.clocks(contracts)
+    clock = clocks(contracts)
     of, rows = reachable["scope_group"].to_numpy(), reachable["row"].to_numpy()
     visible = reachable["withheld_by"].to_numpy() == 0
     scopes = {}

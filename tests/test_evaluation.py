@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.encoder import NAME
 from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
@@ -130,7 +131,7 @@ def test_a_collection_that_changed_goes_into_a_fresh_corpus(tmp_path: Path, docu
 
 
 def test_an_encoder_has_a_corpus_of_its_own(tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "load_encoder", WordsByTheirStart)
+    monkeypatch.setattr(evaluation, "load_encoder", lambda name: {NAME: WordsByTheirStart}[name]())
     (tmp_path / "work").mkdir()
     profiles = [
         index_collections([open_collection(documents)], tmp_path / "work", semantic=semantic).encoder_profile

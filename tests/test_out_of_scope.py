@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from scoped_retrieval.pipeline.contracts.out_of_scope import read_captured
 from scoped_retrieval.pipeline.contracts.why import captured
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.settings import load_settings
-from small_corpus import Story, row
+from small_corpus import NOON, Story, row
 
 SAYS = "the default role of a cart session is guest"
 PEOPLE = {
@@ -110,3 +111,26 @@ def test_only_an_auditor_may_capture_or_read(story, tmp_path):
     plain = ask(story, tmp_path / "runs", capture=False)
     with pytest.raises(StoreError, match="Expected a capture of this run, got none"):
         read("ana", plain.snapshot_id)
+
+
+def until(tmp_path: Path, **expires: datetime) -> None:
+    """Grants that let `ana` audit shop and pay, each until its time."""
+    projects = [{"project": name, "expires": at.isoformat()} for name, at in expires.items()]
+    (tmp_path / "grants.yaml").write_text(
+        yaml.safe_dump({"principals": {"ana": {"audit": True, "projects": projects}}})
+    )
+
+
+def test_the_right_to_capture_is_judged_when_a_request_is_asked(story, tmp_path):
+    until(tmp_path, shop=NOON + timedelta(days=9), pay=NOON + timedelta(hours=1))
+    now, runs = [NOON], tmp_path / "runs"
+    with story.open(runs=runs, capture_withheld=True, clock=lambda: now[0]) as retriever:
+        found = []
+        for now[0] in (NOON, NOON + timedelta(hours=1), NOON + timedelta(days=9)):
+            found.append(retriever.retrieve({"question": SAYS, "project": "shop"}))
+            rows = [{"request_id": "a", "question": SAYS, "project": "shop", "purpose": "explain-code"}]
+            run_id = retriever.run(rows).run_id
+            assert (runs / "audit" / run_id).exists() == (now[0] < NOON + timedelta(days=9))
+    assert "pay.md" in kept(runs, found[0].snapshot_id)
+    assert {"zone.md", "owner.md"} == set(kept(runs, found[1].snapshot_id))
+    assert kept(runs, found[2].snapshot_id) == {}, "nothing was kept of the last, whose grants had expired"

@@ -5,45 +5,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
-from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, sha256_of
 from scoped_retrieval.pipeline.runs.log import START, WINDOW, Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
-
-NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-Maker = Callable[..., dict[str, pa.Table]]
-LINEAGE = {"nodes": [], "edges": []}
-
-
-def batch(store: RunStore, line_tables: Maker) -> Run:
-    tables = line_tables(2)
-    inputs = {name: tables[name] for name in PER_RUN}
-    staged = store.stage(
-        tables["requests"],
-        TABLES["failures"].empty(),
-        pa.array([0, 0]),
-        now=NOON,
-        inputs=inputs,
-        settings={},
-        lineage=LINEAGE,
-    )
-    staged.write(0, line_tables(2, run_id=staged.run_id))
-    return staged.finish()
-
-
-def live(store: RunStore, line_tables: Maker, snapshots: int = 2) -> Run:
-    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
-    for number in range(1, snapshots + 1):
-        session.write(line_tables(1, run_id=session.run_id, first=number))
-    return store.open(session.run_id)
+from written_runs import LINEAGE, NOON, Maker, batch, live
 
 
 @pytest.fixture(params=[batch, live])

@@ -109,6 +109,7 @@ def test_a_project_file_may_not_choose_who_asks(place):
             "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests'",
         ),
         ('lanes = ["lexical", "magic"]', "Expected one of lexical, semantic, .*, got 'magic'"),
+        ('encoder = "large/1"', "Expected one of minilm/1, got 'large/1'"),
         ("shard_requests = 0", "Expected 1 or more, got 0"),
         ('shard_requests = "many"', "Expected a whole number, got 'many'"),
         ("progress = 3", "Expected true or false, got 3"),

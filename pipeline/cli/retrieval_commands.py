@@ -242,12 +242,14 @@ def evaluate(
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS
 
-    root = settings_of()["eval_data"]
+    settings = settings_of()
+    root = settings["eval_data"]
     metrics = tuple(metric or DEFAULT_METRICS)
     done = measure(
         [open_collection(given if given.is_dir() or not root else root / given) for given in collections],
         work=work,
         semantic=not no_semantic and encoder_available()[0],
+        encoder=settings["encoder"],
         metrics=metrics,
         baselines=baselines,
         limit=limit,

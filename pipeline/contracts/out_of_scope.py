@@ -23,9 +23,10 @@ from ...nodes.gates import GATES, NUMBER
 from ...nodes.keys import gathered, rank_within
 from ...nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
 from ..driver import Line, build_driver
+from ..durable import make_folders
 from ..runs.files import read_parquet, write_parquet
 
-__all__ = ["audited", "keep_captured", "out_of_scope", "read_captured"]
+__all__ = ["audited", "expect_auditor", "keep_captured", "out_of_scope", "read_captured"]
 
 FOLDER = "audit"
 KEPT = 20
@@ -34,20 +35,24 @@ _LANES = ("lexical", "symbol", "exact")
 _PLANNED = ("contracts", "contract_bounds", "sub_queries", "anchors")
 
 
-def audited(grants: pa.Table, principal: str, now: datetime) -> frozenset[str]:
-    """The projects that a principal audits now.
+def audited(grants: pa.Table, principal: str, at: datetime) -> frozenset[str]:
+    """The projects that a principal audits at an instant; for a request, the one it is asked at."""
+    in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(at)), True)
+    mine = grants.filter(pc.and_(pc.and_(pc.equal(grants["principal"], principal), grants["audit"]), in_force))
+    return frozenset(mine["project"].to_pylist())
+
+
+def expect_auditor(grants: pa.Table, principal: str, now: datetime) -> None:
+    """Whoever shall keep what a contract withholds audits something, at least when it is begun.
 
     Raises:
-        AccessError: there is none.
+        AccessError: the principal audits nothing.
     """
-    in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(now)), True)
-    mine = grants.filter(pc.and_(pc.and_(pc.equal(grants["principal"], principal), grants["audit"]), in_force))
-    if not mine.num_rows:
+    if not audited(grants, principal, now):
         raise AccessError(
             f"Expected a principal with an audit grant, got {principal!r} - at capture_withheld",
             hint="`audit: true` of a principal in the grants file; only auditors may keep what a contract withholds",
         )
-    return frozenset(mine["project"].to_pylist())
 
 
 def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collection[str]) -> pa.Table:
@@ -56,7 +61,7 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
     Args:
         tables: what the line gave for the shard, texts in place.
         line: what the shard was run with.
-        projects: those that the principal audits.
+        projects: those that the principal audits when the requests are asked.
     """
     frame = line.corpus.frame(sorted(projects), None)
     planned = {name: _asked_in(tables[name], tables["contracts"], projects) for name in _PLANNED}
@@ -98,10 +103,10 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
 
 
 def keep_captured(runs: Path, run_id: str, part: str, table: pa.Table) -> None:
-    """Write the capture of one part of a run; the folder is its owner's alone."""
+    """Write the capture of one part of a run, durably; the folder is its owner's alone."""
     folder = runs / FOLDER / run_id
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_parquet(folder / f"{part}.parquet", table)
+    make_folders(folder, runs, private=True)
+    write_parquet(folder / f"{part}.parquet", table, sync=True)
 
 
 def read_captured(runs: Path, run_id: str, request_id: str) -> list[dict[str, Any]]:

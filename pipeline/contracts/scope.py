@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
 from ...nodes.keys import flat, gathered
-from ...nodes.recall_scope import RecallTables
+from ...nodes.recall_scope import clocks
 from ..commits import Commits
 from ..corpus import Corpus
 from ..driver import build_driver
@@ -128,6 +128,6 @@ def desk_of(settings: Settings) -> Desk:
 
 def _alive(frame: Any, rows: NDArray[np.int64], contracts: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rows that pass the time gates of the one contract, and the placement each is judged by."""
-    clock = RecallTables.clocks(contracts)
+    clock = clocks(contracts)
     passes, placement = clock.judge(frame.row_index, np.zeros(len(rows), np.int64), rows)
     return rows[passes], placement[passes]

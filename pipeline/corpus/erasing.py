@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
+from ..durable import remove_leftovers, sync_path
 from .changes import CHANGES
-from .durable import remove_leftovers, sync_folder
 from .generation import Generation
 from .incoming import Incoming
 from .publishing import Next
@@ -113,7 +113,7 @@ def forget_packs(path: Path, packs: Collection[str]) -> int:
             shutil.rmtree(folder)
     for folder in (path, path / "generations", path / "packs"):
         remove_leftovers(folder)
-        sync_folder(folder)
+        sync_path(folder)
     return forgotten
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import StoreError
-from .durable import write_atomic
+from ..durable import write_atomic
 from .identity import MultisetHash
 from .packs import Segment
 

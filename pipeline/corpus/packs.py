@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from .durable import file_sha256, publish_folder, staging_folder, write_table
+from ..durable import file_sha256, publish_folder, staging_folder, write_table
 from .identity import MultisetHash
 from .parts import Part
 from .postings import PostingLists, posting_lists

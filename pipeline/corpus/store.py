@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...nodes.errors import BusyError, InputError, StoreError
+from ..durable import file_sha256, make_folders, remove_leftovers
 from ..own_folders import keep_out
-from .durable import file_sha256, remove_leftovers
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
@@ -56,7 +56,7 @@ class Corpus:
         if (path / "CURRENT").exists():
             raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
         for folder in ("packs", "generations"):
-            (path / folder).mkdir(parents=True, exist_ok=True)
+            make_folders(path / folder)
         keep_out(path)
         Manifest(0, "", None, MultisetHash.of(), 0).write(path)
         return cls.open(path)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
-from .durable import write_atomic
+from ..durable import write_atomic
 from .incoming import Incoming
 from .parts import moved
 

@@ -24,7 +24,7 @@ import yaml
 from ...nodes.errors import InputError
 from ...nodes.tables import HITS, RANKED
 from ..corpus import Corpus
-from ..encoder import load_encoder
+from ..encoder import NAME, load_encoder
 from ..retriever import Retriever
 from ..runs import RunStore
 from ..sources.importing import normalise
@@ -78,13 +78,15 @@ class Evaluation:
         return pd.DataFrame({one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores})
 
 
-def index_collections(collections: Sequence[Collection], work: Path, *, semantic: bool) -> Corpus:
+def index_collections(
+    collections: Sequence[Collection], work: Path, *, semantic: bool, encoder_name: str = NAME
+) -> Corpus:
     """The collections as one corpus below `work`; those that stand there as they are now are not read again.
 
     `indexed.json` in `work` names, for every encoder, its corpus and the digest of each collection in it. Where a digest
     is another, all the collections go into a fresh corpus; the old one stays, for the runs that rest on it.
     """
-    encoder = load_encoder() if semantic else None
+    encoder = load_encoder(encoder_name) if semantic else None
     profile = encoder.profile if encoder else NO_ENCODER
     digests = {collection.name: collection.digest() for collection in collections}
     indexed = _indexed(work / INDEXED)
@@ -141,6 +143,7 @@ def evaluate(
     *,
     work: Path,
     semantic: bool,
+    encoder: str = NAME,
     metrics: Sequence[str] = DEFAULT_METRICS,
     baselines: bool = False,
     limit: int | None = None,
@@ -150,6 +153,7 @@ def evaluate(
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
 
     Args:
+        encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
         limit: at most this many queries of each collection.
         progress: told what is being done.
 
@@ -165,7 +169,7 @@ def evaluate(
     work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     progress(f"indexing {', '.join(names)}")
-    corpus = index_collections(collections, work, semantic=semantic)
+    corpus = index_collections(collections, work, semantic=semantic, encoder_name=encoder)
     indexed = time.perf_counter()
     grants = work / "grants.yaml"
     projects = sorted(project for collection in collections for project in collection.projects())

@@ -36,13 +36,6 @@ def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEF
     return {name: float(values[measure_]) for name, measure_ in parsed.items()}
 
 
-def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metric: str) -> pd.Series:
-    """One metric per query, indexed by query_id; queries without results are 0."""
-    ir_measures = _ir_measures()
-    values = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.parse_measure(metric)], qrels, run)}
-    return pd.Series(values).reindex(sorted(set(qrels["query_id"]))).fillna(0.0)
-
-
 def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
     """`query_id Q0 doc_id rank score tag`, best first; ranks start at 1. Scores strictly fall so that order is kept."""
     rows = run.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")

@@ -233,11 +233,9 @@ class _Tenant:
 
     def _encoder(self, corpus: Corpus) -> Any:
         """The encoder that canaries need to be found by the semantic lane; None where that lane is off."""
-        if corpus.encoder_profile is None or "semantic" not in self.settings["lanes"]:
-            return None
-        from ..encoder import encoder_available, load_encoder
+        from ..encoder import encoder_of
 
-        return load_encoder(self.settings["encoder"]) if encoder_available()[0] else None
+        return encoder_of(corpus.encoder_profile if "semantic" in self.settings["lanes"] else None)
 
     def _judge(
         self,

@@ -28,7 +28,8 @@ from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, Verifi
 from ...nodes.keys import flat, pair_codes
 from ...nodes.list_columns import flattened
 from ...nodes.tables import TABLES
-from .files import TEMPORARY, files_below, locked, read_json, read_parquet, sha256_of, sync_path, write_bytes
+from ..durable import TEMPORARY, make_folders
+from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
 from .parts import PERSISTED, TEXTS, stored_schema
@@ -157,20 +158,34 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
     return len(removed)
 
 
-def erased_from(store: RunStore, lines: Iterable[Line]) -> Erased:
+def erased_from(store: RunStore, run: Run, lines: Iterable[Line]) -> Erased:
     """What the receipts say that these lines of LOG name; lines of other kinds say nothing.
 
+    A receipt accounts for texts and the parts that held them. It cannot stand in for any other file of a run.
+
     Raises:
-        VerificationError: a receipt is missing, or not the one that LOG names.
+        VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes anew.
     """
     texts: set[str] = set()
     parts: dict[str, str] = {}
     for line in lines:
         if line.kind == "erase":
             found = _read_receipt(store, line)
+            _check_receipt(found, run, line)
             texts.update(found["texts"])
             parts |= found["parts"]
     return Erased(frozenset(texts), parts)
+
+
+def _check_receipt(receipt: dict[str, Any], run: Run, line: Line) -> None:
+    at = f"{RECEIPTS}/{line.body['receipt']}.json"
+    if receipt["run_id"] != run.run_id:
+        raise VerificationError(f"Expected a receipt of {run.run_id}, got one of another run - at {at}")
+    if not receipt["texts"]:
+        raise VerificationError(f"Expected a receipt that names erased texts, got one without any - at {at}")
+    held = set() if run.live else {part["path"] for part in run.manifest["tables"]["texts"]["parts"]}
+    if other := sorted(set(receipt["parts"]) - held):
+        raise VerificationError(f"Expected a receipt that names parts of texts, got {other[0]} - at {at}")
 
 
 def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
@@ -178,9 +193,7 @@ def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
     data = (json.dumps(receipt, sort_keys=True, indent=1) + "\n").encode()
     sha256 = hashlib.sha256(data).hexdigest()
     folder = store.path / RECEIPTS
-    if not folder.exists():
-        folder.mkdir()
-        sync_path(store.path)
+    make_folders(folder, store.path)
     return write_bytes(folder / f"{sha256}.json", data, sync=True)
 
 

@@ -1,16 +1,11 @@
-"""Writing files so that a crash at any point leaves nothing half-visible.
-
-Every byte of a run goes through here: a temporary file beside the target, then one rename. A name that exists is
-whole; a leftover starts with a dot and means nothing.
-"""
+"""The files of a run: JSON, Parquet and bytes, each whole or not there, and the locks that their writers hold."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +15,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from ...nodes.errors import BusyError, StoreError
-
-TEMPORARY = ".tmp-"
+from ..durable import write_atomic
 
 
 def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
@@ -29,18 +23,9 @@ def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
 
     With `sync`, its bytes are on disk before it has its name, and its name is when this returns.
     """
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-        if sync:
-            sync_path(path.parent)
+        write_atomic(path, data, sync=sync)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StoreError(f"Expected to write a file, got {error.strerror or error} - at {path.name}") from error
     return hashlib.sha256(data).hexdigest()
 
@@ -52,15 +37,15 @@ def write_json(path: Path, value: Any, *, sync: bool) -> str:
     )
 
 
-def write_parquet(path: Path, table: pa.Table) -> str:
-    """Write a table as Parquet; returns the file's SHA-256. Its bytes are synced when the run is finished.
+def write_parquet(path: Path, table: pa.Table, *, sync: bool = False) -> str:
+    """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished.
 
     Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not.
     """
     sink = pa.BufferOutputStream()
     words: Any = [path for field in table.schema for path in _words(field)]
     pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=words)
-    return write_bytes(path, memoryview(sink.getvalue()), sync=False)
+    return write_bytes(path, memoryview(sink.getvalue()), sync=sync)
 
 
 def _words(field: pa.Field) -> list[str]:
@@ -106,23 +91,6 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file's bytes, hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def sync_all(paths: Iterable[Path]) -> None:
-    """Bring files and the folders that list them to disk. Threads let the file system commit many at once."""
-    files = list(paths)
-    folders = sorted({path.parent for path in files})
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        list(pool.map(sync_path, [*files, *folders]))
-
-
-def sync_path(path: Path) -> None:
-    """Bring a file, or the names in a folder, to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def files_below(folder: Path) -> Iterator[str]:

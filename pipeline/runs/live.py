@@ -21,10 +21,11 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
-from .files import TEMPORARY, files_below, locked, sha256_of, sync_path, write_json
+from ..durable import TEMPORARY, make_folders
+from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
 from .live_files import live_files, read_live, read_settings, write_live
-from .log import Line
+from .log import Line, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run
 from .store import RunStore, kind_of, write_manifest, write_stored
@@ -66,9 +67,8 @@ class LiveRun:
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
         if not self.number:
-            (self.folder / "live").mkdir(parents=True, exist_ok=True)
+            make_folders(self.folder / "live", self.store.path)
             self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
-            sync_path(self.store.path)
             stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
         file = f"{self.number + 1:06d}.arrow"
         path = self.folder / "live" / file
@@ -86,7 +86,8 @@ def compact(store: RunStore, run_id: str) -> Run:
     """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
 
     Raises:
-        VerificationError: an interactive file is not the one that LOG names, or LOG names one that is missing.
+        VerificationError: an interactive file is not the one that LOG names, or LOG names one that is missing,
+            or LOG names one twice.
     """
     folder = store.open(run_id).folder
     with locked(store.lock_of(folder.name), "a run"):
@@ -97,7 +98,7 @@ def compact(store: RunStore, run_id: str) -> Run:
         if kind_of(folder) != INTERACTIVE:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
         if not (folder / "manifest.json").exists():
-            logged = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
+            logged = files_named(lines)
             _check(folder, logged)
             _adopt(store, folder, lines, logged)
             _write(folder)
@@ -139,10 +140,11 @@ def _write(folder: Path) -> None:
     stored = {t.name: _joined(opened, t.name, stored_schema(t)) for t in PER_REQUEST}
     inputs = {name: _joined(opened[:1], name, stored_schema(TABLES[name])) for name in PER_RUN}
     texts = _joined(opened, "texts", TEXTS)
+    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # a text that one snapshot searched by comes first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
     receipts = [
         write_stored(folder, 0, inputs, TEXTS.empty_table(), check=False),
-        write_stored(folder, 0, stored, texts.take(first)),
+        write_stored(folder, 0, stored, texts.take(first).sort_by("sha256")),
     ]
     created = stored["snapshots"]["created_at"][0].as_py().isoformat()
     settings = read_settings(folder / "live" / files[0])

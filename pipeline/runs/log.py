@@ -2,6 +2,9 @@
 
 A line is `<sha256 of the JSON> <JSON>`; the JSON is canonical (sorted keys, no spaces), so that no byte of a line can
 change unnoticed. Whoever keeps the last hash elsewhere (`--anchor`) can tell a log that was rewritten whole.
+
+What one would otherwise get wrong: a later line never replaces an earlier one. A file is named once, so that whoever
+changed it cannot add a line that fits.
 """
 
 from __future__ import annotations
@@ -9,12 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import StoreError, VerificationError
-from .files import locked, sync_path
+from ..durable import sync_path
+from .files import locked
 
 LOG = "LOG"
 WINDOW = 1 << 16
@@ -34,6 +40,37 @@ class Line:
     hash: str
 
 
+def manifest_named(lines: Iterable[Line]) -> str | None:
+    """SHA-256 of the manifest that the lines of one run name; None where none does.
+
+    Raises:
+        VerificationError: two lines name one.
+    """
+    return _once((line, "manifest.json", line.body["manifest_sha256"]) for line in lines if line.kind == "run").get(
+        "manifest.json"
+    )
+
+
+def files_named(lines: Iterable[Line]) -> dict[str, str]:
+    """SHA-256 by name of the interactive files that the lines of one run name.
+
+    Raises:
+        VerificationError: two lines name the same file.
+    """
+    return _once((line, line.body["file"], line.body["sha256"]) for line in lines if line.kind == "live")
+
+
+def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line, name, sha256 in named:
+        if name in found:
+            raise VerificationError(
+                f"Expected one line for {name} of {line.run_id}, got two - at {LOG}:{line.sequence}"
+            )
+        found[name] = sha256
+    return found
+
+
 class Log:
     """The log of one runs folder."""
 
@@ -42,24 +79,38 @@ class Log:
         self._lock = folder / ".LOG.lock"
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
-        """Add a line under the lock; returns its hash. A line that a crash left unfinished is dropped first."""
+        """Add a line under the lock; returns its hash. A line that a crash left unfinished is dropped first.
+
+        Where this raises, the log is as it was: whoever is told that a line was not written may write it again.
+        """
         with locked(self._lock, "the log"):
             previous, sequence = self._tail()
             fields = {"kind": kind, "run_id": run_id, "sequence": sequence + 1, "previous": previous, **body}
             text = _canonical(fields)
             digest = hashlib.sha256(text.encode()).hexdigest()
+            size = self.path.stat().st_size if self.path.exists() else None
             try:
-                new = not self.path.exists()
                 with self.path.open("ab") as file:
                     file.write(f"{digest} {text}\n".encode())
                     file.flush()
                     if sync:
                         os.fsync(file.fileno())
-                if new:
+                if size is None:
                     sync_path(self.path.parent)
-            except OSError as error:
-                raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
+            except BaseException as error:
+                self._take_back(size)
+                if isinstance(error, OSError):
+                    raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
+                raise
             return digest
+
+    def _take_back(self, size: int | None) -> None:
+        """The log as it was before a line, `size` bytes long or not there; what cannot be cut is left to `verify`."""
+        with suppress(OSError):
+            if size is None:
+                self.path.unlink(missing_ok=True)
+            else:
+                os.truncate(self.path, size)
 
     def lines(self) -> list[Line]:
         """Every line, the chain checked.

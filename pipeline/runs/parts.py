@@ -40,7 +40,7 @@ TEXTS = pa.schema(
 
 
 Vectors = Mapping[str, NDArray[np.int16]]
-"""Query vectors by text."""
+"""The query vectors that the line took for the tables at hand, by text."""
 
 
 def stored_schema(declared: Table) -> pa.Schema:

@@ -20,18 +20,9 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
+from ..durable import TEMPORARY, make_folders, publish_folder, sync_all
 from ..own_folders import keep_out
-from .files import (
-    TEMPORARY,
-    files_below,
-    locked,
-    read_json,
-    read_parquet,
-    sha256_of,
-    sync_all,
-    write_json,
-    write_parquet,
-)
+from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of
 from .live_files import live_files
 from .log import Log
@@ -60,7 +51,7 @@ class RunStore:
         self.path = Path(path)
         if create:
             try:
-                self.path.mkdir(parents=True, exist_ok=True)
+                make_folders(self.path)
                 keep_out(self.path)
             except OSError as error:
                 raise StoreError(f"Expected a folder for runs, got {error.strerror} - at {self.path}") from error
@@ -102,8 +93,8 @@ class RunStore:
             write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=True)
             write_json(new / "lineage.json", lineage, sync=False)
             write_json(new / STAGE / "run.json", plan, sync=True)
-            sync_all([new / name for name in files_below(new)])
-            new.rename(self.path / run_id)
+            sync_all([new / name for name in files_below(new)], new)
+            publish_folder(new, self.path / run_id)
         except OSError as error:
             shutil.rmtree(new, ignore_errors=True)
             if isinstance(error, StoreError):
@@ -360,7 +351,7 @@ def write_stored(
 
 
 def write_manifest(folder: Path, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
-    """Sync every part, then write manifest.json; returns its SHA-256."""
+    """Sync every part and the folders that lead to it, then write manifest.json; returns its SHA-256."""
     tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
     statuses: Counter[str] = Counter()
     for receipt in receipts:
@@ -379,5 +370,6 @@ def write_manifest(folder: Path, plan: Mapping[str, Any], receipts: list[dict[st
         "lineage_sha256": sha256_of(folder / "lineage.json"),
         "tables": tables,
     }
-    sync_all([folder / part["path"] for receipt in receipts for part in receipt["parts"]] + [folder / "lineage.json"])
+    parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
+    sync_all([*parts, folder / "lineage.json"], folder)
     return write_json(folder / "manifest.json", manifest, sync=True)

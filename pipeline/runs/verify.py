@@ -1,6 +1,6 @@
 """Verify: does a run still say what it said when it was written?
 
-The log is checked as a chain, then the manifest against the log, then every file against the manifest, then what the
+The log is checked as a chain that names each manifest and file once, then the manifest against the log, then every file against the manifest, then what the
 files say against each other: logical digests, texts against their hashes, snapshot digests recomputed from the
 tables, one decision per candidate. The first thing that differs is named first. A text that was erased with a receipt
 is erased, not changed; a run that LOG names and that is gone is missing.
@@ -8,7 +8,7 @@ is erased, not changed; a run that LOG names and that is gone is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
-from .erasure import erased_from
+from .erasure import Erased, erased_from
 from .files import files_below, sha256_of
 from .ids import run_of
 from .live_files import live_files
-from .log import Line
+from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import Run
 from .store import RunStore
@@ -92,24 +93,25 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
     except StoreError:
         run = _unreadable(store, run_id, any(line.run_id == run_id for line in lines), found)
     folder = run.folder if run else store.path / run_id
-    erased: Set[str] = frozenset()
+    receipts = Erased()
     snapshots = 0
     if anchor is not None and anchor not in {line.hash for line in lines}:
         found.add("changed", "LOG", "the anchor is the hash of none of its lines")
     own = [line for line in lines if line.run_id == folder.name]
     if run is not None and not found.problems:
         try:
-            receipts = erased_from(store, own)
-            erased = receipts.texts
-            _check_live(run, own, found) if run.live else _check_files(run, own, receipts.parts, found)
+            _check_lines(own, found)
             if not found.problems:
-                snapshots = _check_contents(run, erased, found)
+                receipts = erased_from(store, run, own)
+                _check_live(run, own, found) if run.live else _check_files(run, own, receipts.parts, found)
+            if not found.problems:
+                snapshots = _check_contents(run, receipts, found)
         except ScopedRetrievalError as error:
             found.add("changed", folder.name, error.message)
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
             found.add("changed", folder.name, f"what it holds has another form ({type(error).__name__})")
     head = lines[-1].hash if lines else ""
-    return VerifyReport(folder.name, tuple(found.problems), found.parts, snapshots, tuple(sorted(erased)), head)
+    return VerifyReport(folder.name, tuple(found.problems), found.parts, snapshots, tuple(sorted(receipts.texts)), head)
 
 
 def _unreadable(store: RunStore, run_id: str, logged: bool, found: _Found) -> Run | None:
@@ -127,14 +129,23 @@ def _unreadable(store: RunStore, run_id: str, logged: bool, found: _Found) -> Ru
     return None
 
 
+def _check_lines(lines: list[Line], found: _Found) -> None:
+    """LOG names each manifest and each interactive file once: a second line would let an old anchor vouch for both."""
+    try:
+        manifest_named(lines)
+        files_named(lines)
+    except VerificationError as error:
+        found.add("changed", "LOG", error.message)
+
+
 def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], found: _Found) -> None:
     """Manifest against LOG, then every file against the manifest."""
-    logged = [line.body["manifest_sha256"] for line in lines if line.kind == "run"]
-    if not logged:
+    logged = manifest_named(lines)
+    if logged is None:
         return found.add("missing", "LOG", "no line names this run")
-    if sha256_of(run.folder / "manifest.json") != logged[-1]:
+    if sha256_of(run.folder / "manifest.json") != logged:
         return found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
-    expected = {"manifest.json": logged[-1], "lineage.json": run.manifest["lineage_sha256"]}
+    expected = {"manifest.json": logged, "lineage.json": run.manifest["lineage_sha256"]}
     for table in run.manifest["tables"].values():
         expected |= {part["path"]: part["sha256"] for part in table["parts"]}
     before = {path: expected[path] for path in rewritten if path in expected}
@@ -150,9 +161,8 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
     for path in files_below(run.folder):
         if path not in expected:
             found.add("extra", path, "the manifest does not name it")
-    live = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
     compacted = {entry["file"]: entry["sha256"] for entry in run.manifest.get("compacted_from", ())}
-    for file, sha256 in live.items():
+    for file, sha256 in files_named(lines).items():
         if compacted.get(file) != sha256:
             found.add("changed", "manifest.json", f"live/{file} is not the file that LOG names")
     return None
@@ -160,7 +170,9 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
 
 def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
     """Every interactive file against its line in LOG."""
-    logged = {line.body["file"]: line.body["sha256"] for line in lines if line.kind == "live"}
+    if manifest_named(lines) is not None:
+        return found.add("missing", "manifest.json", "LOG names it")
+    logged = files_named(lines)
     present = live_files(run.folder)
     for file, sha256 in logged.items():
         found.parts += 1
@@ -178,24 +190,25 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
         found.add("missing", "lineage.json", "every run has one")
     elif {sha256_of(lineage)} != {line.body["lineage_sha256"] for line in lines if line.kind == "live"}:
         found.add("changed", "lineage.json", "its SHA-256 is not the one in LOG")
+    return None
 
 
-def _check_contents(run: Run, erased: Set[str], found: _Found) -> int:
+def _check_contents(run: Run, receipts: Erased, found: _Found) -> int:
     """Logical digests, texts, snapshot digests and conservation; returns the number of snapshots checked."""
     if not run.live:
         for name, table in run.manifest["tables"].items():
             for part in table["parts"]:
-                _check_part(run, name, part, erased, found)
-    tables = run.tables()
+                _check_part(run, name, part, part["path"] in receipts.parts, found)
+    tables, erased = run.tables(), receipts.texts
     for sha256 in changed_texts(run.texts).to_pylist():
         found.add("changed", f"texts/{sha256}", "the text is not the one that was hashed")
-    absent = pc.filter(
-        wanted := references(tables), pc.invert(pc.is_in(wanted, value_set=run.texts["sha256"].combine_chunks()))
-    )
-    for sha256 in absent.to_pylist():
+    wanted, present = references(tables), flat(run.texts["sha256"])
+    for sha256 in _without(wanted, present):
         if sha256 not in erased:
             found.add("missing", f"texts/{sha256}", "a table refers to it, and no receipt says that it was erased")
-    for sha256 in run.texts["sha256"].to_pylist() if erased else ():
+    for sha256 in _without(present, wanted):
+        found.add("extra", f"texts/{sha256}", "no table refers to it")
+    for sha256 in present.to_pylist() if erased else ():
         if sha256 in erased:
             found.add("extra", f"texts/{sha256}", "a receipt says that it was erased")
     ids = run.snapshots["request_id"].combine_chunks()
@@ -210,11 +223,17 @@ def _check_contents(run: Run, erased: Set[str], found: _Found) -> int:
     return len(ids)
 
 
-def _check_part(run: Run, name: str, part: dict[str, Any], erased: Set[str], found: _Found) -> None:
+def _without(values: pa.Array, known: pa.Array) -> list[str]:
+    return values.filter(pc.invert(pc.is_in(values, value_set=known))).to_pylist()
+
+
+def _check_part(run: Run, name: str, part: dict[str, Any], rewritten: bool, found: _Found) -> None:
+    """Rows and logical digest of a part; of one that lost texts since, only that it lost some."""
     table = run.part(name, part["path"])
-    if name == "texts" and erased:
-        return
-    if table.num_rows != part["rows"]:
+    if rewritten:
+        if table.num_rows >= part["rows"]:
+            found.add("changed", part["path"], "a receipt says that texts of it were erased, and none is missing")
+    elif table.num_rows != part["rows"]:
         found.add("changed", part["path"], f"it has {table.num_rows} rows, the manifest says {part['rows']}")
     elif logical_digest(name, table) != part["digest"]:
         found.add("changed", part["path"], "its logical digest is not the recorded one")

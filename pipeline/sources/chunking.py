@@ -22,10 +22,7 @@ from .lines import MAX_BYTES, Lines, Outline, Segment, cut, tidy
 from .logs import outline_log
 from .markdown import outline_markdown, outline_rst
 
-__all__ = ["CHUNKER", "Chunk", "Document", "chunk_document", "read_document"]
-
-CHUNKER = "chunker/1"
-"""Name and version of what this module does; part of digests. Any change of a chunk's text or place is a new version."""
+__all__ = ["Chunk", "Document", "chunk_document", "read_document"]
 
 
 @dataclass(frozen=True, slots=True)

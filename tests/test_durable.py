@@ -1,0 +1,175 @@
+"""Whatever names a thing is on disk after the thing: LOG after the run, a pointer after its packs, all folders above synced."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from power_loss import Disk
+from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
+from scoped_retrieval.pipeline.contracts.out_of_scope import keep_captured
+from scoped_retrieval.pipeline.corpus import Corpus, manifest
+from scoped_retrieval.pipeline.durable import TEMPORARY, make_folders, publish_folder, sync_up, write_atomic
+from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
+from scoped_retrieval.pipeline.runs.log import Log
+from scoped_retrieval.pipeline.sources.importing import normalise
+from written_runs import Maker, batch, live
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="paths of handles come from /proc")
+
+
+def nothing(_: Path) -> bool:
+    return False
+
+
+def at_each_line(disk: Disk, store: RunStore, patch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What a loss of power would take at the moment that each line of LOG is begun."""
+    found: list[list[str]] = []
+    append = Log.append
+
+    def watched(self: Log, kind: str, run_id: str, **how: object) -> str:
+        found.append(disk.lost(store.path / run_id, *(p for p in [store.path / "receipts"] if p.exists())))
+        return append(self, kind, run_id, **how)  # type: ignore[arg-type]
+
+    patch.setattr(Log, "append", watched)
+    return found
+
+
+def written_twice(folder: Path, line_tables: Maker, forgetful: Callable[[Path], bool] = nothing) -> list[list[str]]:
+    """Two batch runs: the second finds the folder of runs and its log there."""
+    disk = Disk(forgetful)
+    store = RunStore(folder / "runs")
+    with disk.watched(), pytest.MonkeyPatch.context() as patch:
+        found = at_each_line(disk, store, patch)
+        for _ in range(2):
+            batch(store, line_tables)
+    return found
+
+
+def test_a_run_is_on_disk_before_the_log_names_it(tmp_path: Path, line_tables: Maker):
+    assert written_twice(tmp_path, line_tables) == [[], []]
+
+
+@pytest.mark.parametrize(("left_out", "lost"), [
+    (lambda folder: folder.name == "runs", "{run}"),
+    (lambda folder: folder.name == "tables", "{run}/tables/decisions"),
+    (lambda folder: folder.name == "decisions", "{run}/tables/decisions/part-00000.parquet"),
+    (lambda folder: folder.name.startswith(("run-", ".new-")), "{run}/tables"),
+], ids=["runs", "tables", "one table", "run"])  # fmt: skip
+def test_leaving_out_the_sync_of_one_folder_would_be_found(
+    tmp_path: Path, line_tables: Maker, left_out: Callable[[Path], bool], lost: str
+):
+    found = written_twice(tmp_path, line_tables, left_out)
+    runs = {entry.name for entry in (tmp_path / "runs").glob("run-*")}
+    assert {lost.format(run=run) for run in runs} <= {path for each in found for path in each}
+
+
+def test_a_session_is_on_disk_before_its_lines_and_its_compaction_before_its_last(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    disk, store = Disk(), RunStore(tmp_path / "runs")
+    with disk.watched():
+        found = at_each_line(disk, store, monkeypatch)
+        for _ in range(2):
+            compact(store, live(store, line_tables).run_id)
+    assert found == [[]] * 6
+
+
+def test_a_receipt_is_on_disk_before_its_line_and_the_part_before_it_is_said_to_be_gone(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    disk, store = Disk(), RunStore(tmp_path / "runs")
+    with disk.watched():
+        found = at_each_line(disk, store, monkeypatch)
+        run = batch(store, line_tables)
+        erase_texts(store, run.run_id, run.texts["sha256"].to_pylist()[:1], reason="asked by its owner")
+        assert disk.lost(run.folder) == []
+    assert found == [[], []]
+
+
+def test_a_corpus_is_on_disk_before_its_pointer(
+    tmp_path: Path, evidence_rows: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
+):
+    disk, found = Disk(), []
+    write = manifest.write_atomic
+
+    def watched(path: Path, data: bytes) -> None:
+        if path.name == "CURRENT":
+            found.append(disk.lost(*(tmp_path / "a" / "corpus" / name for name in ("packs", "generations"))))
+        write(path, data)
+
+    monkeypatch.setattr(manifest, "write_atomic", watched)
+    with disk.watched():
+        corpus = Corpus.create(tmp_path / "a" / "corpus")
+        rows, _ = normalise(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
+        corpus.publish(rows, now=NOON)
+        assert disk.lost(tmp_path / "a") == []
+    assert found == [[], []]
+
+
+def test_grants_and_captures_are_on_disk_with_their_names(tmp_path: Path):
+    disk = Disk()
+    with disk.watched():
+        for project in ("shop", "pay"):
+            write_starter_grants(tmp_path / "new" / "grants.yaml", "ana", project)
+            assert disk.lost(tmp_path / "new") == []
+        make_folders(tmp_path / "runs")
+        for part in ("shard-00000", "shard-00001"):
+            keep_captured(tmp_path / "runs", "run-1", part, OUT_OF_SCOPE.empty())
+            assert disk.lost(tmp_path / "runs") == []
+    assert stat.S_IMODE((tmp_path / "runs/audit").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "new/grants.yaml").stat().st_mode) == 0o600
+
+
+def test_bytes_come_before_their_name_and_the_folder_after_it(tmp_path: Path):
+    disk = Disk()
+    with disk.watched():
+        write_atomic(tmp_path / "file", b"new")
+    (first, file), *rest = disk.calls
+    assert (first, file.name.startswith(TEMPORARY)) == ("sync", True)
+    assert rest == [("replace", tmp_path / "file"), ("sync", tmp_path)]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_is_published_after_its_names_and_before_it_is_named(tmp_path: Path):
+    (tmp_path / "aside").mkdir()
+    disk = Disk()
+    with disk.watched():
+        publish_folder(tmp_path / "aside", tmp_path / "named")
+    assert disk.calls == [
+        ("sync", tmp_path / "aside"), ("rename", tmp_path / "named"), ("sync", tmp_path),
+    ]  # fmt: skip
+
+
+def test_every_folder_up_to_the_root_is_synced(tmp_path: Path):
+    disk = Disk()
+    with disk.watched():
+        make_folders(tmp_path / "a/b/c")
+        sync_up(tmp_path / "a/b/c", tmp_path / "a")
+    synced = [path.relative_to(tmp_path).as_posix() for call, path in disk.calls if call == "sync"]
+    assert synced == ["a/b", "a", ".", "a/b/c", "a/b", "a"]
+
+
+def test_a_file_keeps_what_it_was_where_the_write_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space left on device"):
+        write_atomic(tmp_path / "file", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"old"}
+
+
+def test_a_private_file_keeps_the_mode_that_somebody_gave_it(tmp_path: Path):
+    for mode in (None, 0o640):
+        if mode is not None:
+            (tmp_path / "file").chmod(mode)
+        write_atomic(tmp_path / "file", b"new", private=True)
+        assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == (mode or 0o600)

@@ -1,0 +1,167 @@
+"""What a retriever writes down: a record that does not add up shows nothing, and no record depends on earlier requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes import audit_snapshot
+from scoped_retrieval.nodes.tables import DECISIONS
+from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline.runs import RunStore, compact, replay, verify
+from scoped_retrieval.pipeline.runs.log import Log
+from small_corpus import LANES, Story, row
+from stand_in_encoder import WordsByTheirStart
+
+QUESTION = "what is the default role of guests"
+SAYS = "the default role of sessions is guest\n"
+
+
+class Forgetful:
+    """DECISIONS without the first row."""
+
+    empty, check, annotation = DECISIONS.empty, DECISIONS.check, DECISIONS.annotation
+
+    @staticmethod
+    def build(columns: Any, **named: Any) -> pa.Table:
+        return DECISIONS.build(columns, **named).slice(1)
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_an_answer_whose_decisions_do_not_add_up_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, required: bool
+):
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    with story.open(runs=tmp_path / "runs") as retriever:
+        before = retriever.retrieve(QUESTION, require_snapshot=required)
+        with monkeypatch.context() as patched:
+            patched.setattr(audit_snapshot, "DECISIONS", Forgetful)
+            found = retriever.retrieve(QUESTION, require_snapshot=required)
+        after = retriever.retrieve(QUESTION, require_snapshot=required)
+    assert (found.status, found.action, found.block, found.block_ref, found.citations) == (
+        "failed",
+        "block",
+        "",
+        None,
+        [],
+    )
+    (told,) = found.conditions
+    assert told["condition"] == "request_failed"
+    assert told["message"].startswith("Expected one decision for each of 1 candidates, got 0 - at snapshot 2/decisions")
+    assert found.tables["trimmed"].num_rows == found.tables["ranked"].num_rows == 0
+    assert before.block == after.block != ""
+    store = RunStore(tmp_path / "runs")
+    assert [replay(store, each.snapshot_id or "").status for each in (before, found, after)] == ["ok", "failed", "ok"]
+    assert verify(store, found.snapshot_id or "").ok
+
+
+def test_no_block_leaves_over_a_log_that_was_changed(tmp_path: Path):
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    retriever = story.open(runs=tmp_path / "runs")
+    retriever.retrieve(QUESTION)
+    log = tmp_path / "runs" / "LOG"
+    log.write_bytes(log.read_bytes().replace(b'"sequence":1', b'"sequence":7'))
+    found = retriever.retrieve(QUESTION)
+    assert (found.status, found.action, found.block, found.snapshot_id) == ("failed", "block", "", None)
+    assert {each["condition"] for each in found.conditions} == {"request_failed", "snapshot_missing"}
+
+
+def test_a_full_disk_is_no_broken_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    monkeypatch.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    found = story.open(runs=tmp_path / "runs").retrieve(QUESTION)
+    assert (found.status, found.action, bool(found.block)) == ("ok", "degrade", True)
+    (told,) = (each for each in found.conditions if each["condition"] == "snapshot_missing")
+    assert told["message"] == "No space left on device"
+
+
+def parts(story: Story, runs: Path, *asked: dict[str, Any], **how: Any) -> dict[str, list[str]]:
+    """Digests of the parts of the last of these runs, by table; none of those that hold ids or times of the run."""
+    with story.open(runs=runs, **how) as retriever:
+        for request in asked:
+            summary = retriever.run([{"project": "shop", "question": QUESTION, "purpose": "answer-question"} | request])
+    tables = RunStore(runs).open(summary.run_id).manifest["tables"]
+    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items() if name != "snapshots"}
+
+
+PLAIN = {"request_id": "a"}
+UNSEARCHED = PLAIN | {"recall_effort": "none", "anchors": {"symbols": ["x"]}}
+
+
+@pytest.mark.parametrize("last", [PLAIN, UNSEARCHED], ids=["searched", "not searched"])
+def test_a_run_is_stored_alike_whatever_was_asked_before(tmp_path: Path, last: dict[str, Any]):
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS), encoder=WordsByTheirStart())
+    fresh = parts(story, tmp_path / "fresh", last)
+    after = parts(story, tmp_path / "after", {"request_id": "z"}, {"request_id": "y", "question": "guests"}, last)
+    assert after == fresh
+
+
+def searched(store: RunStore, run_id: str) -> list[bool]:
+    """Whether the vector of the question is stored, for each time that the question is."""
+    return [one["vector"] is not None for one in store.open(run_id).texts.to_pylist() if one["text"] == QUESTION]
+
+
+def test_the_texts_that_the_semantic_lane_searched_for_keep_their_vectors(tmp_path: Path):
+    story = Story(tmp_path, row("doc", "docs/roles.md", "guest sessions\n"), encoder=WordsByTheirStart())
+    store = RunStore(tmp_path / "runs")
+    for effort, kept in (("none", False), (None, True)):
+        with story.open(runs=store) as retriever:
+            found = retriever.retrieve({"question": QUESTION, "recall_effort": effort} if effort else QUESTION)
+            assert searched(store, found.snapshot_id or "") == [kept]
+        assert searched(store, found.snapshot_id or "") == [kept]
+
+
+def test_a_vector_survives_the_compaction_of_a_session_that_asked_without_it_first(tmp_path: Path):
+    story = Story(tmp_path, row("doc", "docs/roles.md", "guest sessions\n"), encoder=WordsByTheirStart())
+    store = RunStore(tmp_path / "runs")
+    retriever = story.open(runs=store)
+    retriever.retrieve({"question": QUESTION, "recall_effort": "none"})
+    found = retriever.retrieve(QUESTION)
+    run = compact(store, found.snapshot_id or "")
+    assert searched(store, run.run_id) == [True]
+    assert run.texts["sha256"].to_pylist() == sorted(run.texts["sha256"].to_pylist())
+    assert verify(store, run.run_id).ok
+
+
+@dataclass
+class Breaks:
+    """An encoder that made the vectors of the corpus and fails on a question."""
+
+    profile: str = WordsByTheirStart.profile
+
+    def encode(self, texts: Any) -> np.ndarray:
+        raise RuntimeError("no memory left")
+
+
+def test_a_request_goes_on_without_the_semantic_lane_where_its_encoder_fails(tmp_path: Path):
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS), encoder=WordsByTheirStart())
+    asked: Callable[..., Any] = story.open(encoder=Breaks(), lanes=(*LANES, "semantic")).retrieve
+    found = asked(QUESTION)
+    assert (found.status, bool(found.block)) == ("partial", True)
+    (failed,) = (each for each in found.conditions if each["condition"] == "lane_failed")
+    assert (failed["subject"], failed["message"]) == (
+        "semantic",
+        "Expected no error, got RuntimeError - in semantic_hits",
+    )
+
+
+def test_used_vectors_are_those_of_the_tables_alone():
+    class Lengths:
+        profile = "lengths/1"
+
+        def encode(self, texts: Any) -> np.ndarray:
+            return np.array([[len(text)] for text in texts], np.int16)
+
+    held = driver.QueryVectors(Lengths())
+    held.of(["one", "three", "elsewhere"])
+    named = {"request_id": ["a", "a", "b"], "sub_query_id": ["q1", "q2", "q1"]}
+    sub_queries = pa.table(named | {"query_text": ["one", "elsewhere", "three"]})
+    taken = pa.table({"request_id": ["a", "b"], "sub_query_id": ["q1", "q1"]})
+    used = held.used({"sub_queries": sub_queries, "query_vectors": taken})
+    assert {text: vector.tolist() for text, vector in used.items()} == {"one": [3], "three": [5]}
+    assert held.used({"sub_queries": sub_queries, "query_vectors": taken.slice(0, 0)}) == {}

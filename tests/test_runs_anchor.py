@@ -1,0 +1,145 @@
+"""Who holds an old head of the log cannot be shown another run under it: no later line and no receipt replaces a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.pipeline.checks import verified
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, verify
+from scoped_retrieval.pipeline.runs.files import sha256_of
+from scoped_retrieval.pipeline.runs.parts import TEXTS
+from scoped_retrieval.pipeline.settings import load_settings
+from written_runs import Maker, batch, live
+
+
+def forge(path: Path, change: Callable[[dict], None]) -> str:
+    """Change a JSON file of a run as whoever holds the folder can; its new SHA-256."""
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document, sort_keys=True, indent=1) + "\n")
+    return sha256_of(path)
+
+
+def test_an_anchor_does_not_vouch_for_a_manifest_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    anchor = store.log.head()
+    sha256 = forge(run.folder / "manifest.json", lambda manifest: manifest.update(created_at="1999-01-01T00:00:00"))
+    store.log.append("run", run.run_id, manifest_sha256=sha256)
+    report = verify(store, run.run_id, anchor=anchor)
+    assert [(p.kind, p.part) for p in report.problems] == [("changed", "LOG")]
+    assert report.problems[0].detail == f"Expected one line for manifest.json of {run.run_id}, got two - at LOG:2"
+
+
+def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run, other = live(store, line_tables), live(store, line_tables)
+    anchor, first = store.log.head(), store.log.lines()[0]
+    file = run.folder / "live/000001.arrow"
+    shutil.copy(other.folder / "live/000001.arrow", file)
+    assert verify(store, run.run_id, anchor=anchor).problems[0].part == "live/000001.arrow"
+    body = {"file": file.name, "sha256": sha256_of(file), "lineage_sha256": first.body["lineage_sha256"]}
+    store.log.append("live", run.run_id, **body)
+    report = verify(store, run.run_id, anchor=anchor)
+    assert [(p.kind, p.part) for p in report.problems] == [("changed", "LOG")]
+    with pytest.raises(VerificationError, match=r"Expected one line for 000001\.arrow of run-"):
+        compact(store, run.run_id)
+
+
+def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_files(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    shutil.copytree(run.folder / "live", tmp_path / "aside")
+    compact(store, run.run_id)
+    (run.folder / "manifest.json").unlink()
+    shutil.move(tmp_path / "aside", run.folder / "live")
+    problems = verify(store, run.run_id).problems
+    assert [(p.kind, p.part) for p in problems] == [("missing", "manifest.json")]
+
+
+@pytest.mark.parametrize(("texts", "file", "message"), [
+    (["0" * 64], "lineage.json", "Expected a receipt that names parts of texts, got lineage.json"),
+    (["0" * 64], "manifest.json", "Expected a receipt that names parts of texts, got manifest.json"),
+    (["0" * 64], "tables/decisions/part-00000.parquet", "Expected a receipt that names parts of texts, got tables/"),
+    ([], "texts/part-00000.parquet", "Expected a receipt that names erased texts, got one without any"),
+])  # fmt: skip
+def test_a_receipt_accounts_for_erased_texts_and_no_other_file(
+    tmp_path: Path, line_tables: Maker, texts: list[str], file: str, message: str
+):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    anchor = store.log.head()
+    receipt = {"run_id": run.run_id, "texts": texts, "parts": {file: sha256_of(run.folder / file)}}
+    data = json.dumps(receipt).encode()
+    name = hashlib.sha256(data).hexdigest()
+    (tmp_path / "receipts").mkdir()
+    (tmp_path / "receipts" / f"{name}.json").write_bytes(data)
+    store.log.append("erase", run.run_id, receipt=name, texts=len(texts), parts=1, reason="none")
+    report = verify(store, run.run_id, anchor=anchor)
+    assert report.status == "changed"
+    assert message in report.problems[0].detail
+
+
+def test_a_receipt_of_another_run_accounts_for_nothing(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    erased, run = batch(store, line_tables), batch(store, line_tables)
+    erase_texts(store, erased.run_id, erased.texts["sha256"].to_pylist()[:1], reason="asked by its owner")
+    body = store.log.lines()[-1].body
+    store.log.append("erase", run.run_id, **{k: body[k] for k in ("receipt", "texts", "parts", "reason")})
+    assert "got one of another run" in verify(store, run.run_id).problems[0].detail
+
+
+def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    part = run.folder / "texts/part-00000.parquet"
+    gone, *kept = run.texts.to_pylist()
+    smuggled = {"sha256": hashlib.sha256(b"never said").hexdigest(), "text": "never said", "vector": None}
+    for rows, message in (
+        (kept, None),
+        ([*kept, smuggled], "none is missing"),
+        ([*kept[1:], smuggled], "no table refers to it"),
+    ):
+        pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part)
+        parts = {"texts/part-00000.parquet": sha256_of(part)}
+        data = json.dumps({"run_id": run.run_id, "texts": [gone["sha256"]], "parts": parts}).encode()
+        name = hashlib.sha256(data).hexdigest()
+        (tmp_path / "receipts").mkdir(exist_ok=True)
+        (tmp_path / "receipts" / f"{name}.json").write_bytes(data)
+        store.log.append("erase", run.run_id, receipt=name, texts=1, parts=1, reason="none")
+        details = [problem.detail for problem in verify(store, run.run_id).problems]
+        assert not details if message is None else any(message in detail for detail in details)
+
+
+def test_a_line_that_was_not_made_durable_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = RunStore(tmp_path).log
+    for lines in (0, 1):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            with pytest.raises(StoreError, match="Expected to append to the log, got No space left on device"):
+                log.append("run", "run-x", manifest_sha256="0")
+        assert len(log.lines()) == lines
+        log.append("run", "run-x", manifest_sha256="0")
+
+
+def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path / "runs")
+    run = batch(store, line_tables)
+    anchor = store.log.head()
+    flags = {"runs": store.path, "corpus": tmp_path / "corpus", "principal": "ana"}
+    settings = load_settings(flags, environ={}, user=tmp_path / "none.toml")
+    assert verified(settings, anchor=anchor)["ok"]
+    shutil.rmtree(run.folder)
+    (store.path / "LOG").unlink()
+    assert verified(settings)["ok"]
+    with pytest.raises(VerificationError, match="Expected a log that holds the anchor, got an empty one - at LOG"):
+        verified(settings, anchor=anchor)
