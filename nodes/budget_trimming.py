@@ -57,7 +57,8 @@ def fits(
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
     texts = item_texts(kept, packs, evidence, placements)
-    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), evidence)
+    styles = objects(contracts["citation_style"])
+    work = _Work(kept, owner, shapes, styles, texts, _reasons(kept, ranked), evidence)
     budgets = Budgets.of(contracts, shapes)
     kinds = gathered(evidence["evidence_kind"], kept["row"])
     brief = pa.array(shapes[owner] == "model-brief")
@@ -174,12 +175,13 @@ class _Work:
         kept: pa.Table,
         owner: Int,
         shapes: NDArray[np.object_],
+        styles: NDArray[np.object_],
         texts: ItemTexts,
         reason: pa.Array,
         evidence: pa.Table,
     ) -> None:
         self.kept, self.owner, self.texts, self.evidence, self.reason = kept, owner, texts, evidence, reason
-        self.shape = shapes[owner]
+        self.shape, self.style = shapes[owner], styles[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
         kind = gathered(evidence["evidence_kind"], kept["row"])
@@ -240,6 +242,7 @@ class _Work:
             conflict_note=pa.array(note),
             reason=self.reason.take(at),
             shape=self.shape[index],
+            style=self.style[index],
         )
 
 

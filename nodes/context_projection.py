@@ -49,6 +49,7 @@ def blocks(
         conflict_note=flat(shown["conflict_note"]),
         reason=take_or(ranked["selected_reason"], reason),
         shape=objects(shape)[owner],
+        style=objects(contracts["citation_style"])[owner],
     )
     made = rendered(items, flat(shown["visible_text"]), evidence, contracts.num_rows)
     names = flat(contracts["tokenizer"]).dictionary_encode()

@@ -24,7 +24,7 @@ class Items:
     """Items to be printed, all arrays in item order, sorted by `owner` and place.
 
     `row` is the frame row of the leading row, `number` the n of its label, `line` the line of its locator, `shape` the
-    output shape of its request.
+    output shape of its request, `style` that request's citation style.
     """
 
     owner: Int
@@ -36,12 +36,13 @@ class Items:
     conflict_note: pa.Array
     reason: pa.Array
     shape: NDArray[np.object_]
+    style: NDArray[np.object_]
 
     def ways(self) -> list[pa.Array]:
         """Columns that say how an item is printed: equal items read the same, whoever asked."""
-        shape = pa.array(self.shape, pa.string())
         return [
-            self.row, pa.array(self.number), self.line, self.form, self.standing, self.conflict_note, self.reason, shape
+            self.row, pa.array(self.number), self.line, self.form, self.standing, self.conflict_note, self.reason,
+            pa.array(self.shape, pa.string()), pa.array(self.style, pa.string()),
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:
@@ -70,6 +71,7 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
         day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
         reason=items.reason,
         text_sha256=stored["text_sha256"],
+        style=pa.array(items.style, pa.string()),
         fenced=fenced(items.shape),
     )
 

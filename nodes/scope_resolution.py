@@ -1,6 +1,6 @@
 """Scope resolution: turns each request into a contract that says what it may see, before anything is searched.
 
-Reads requests, grants and purpose policies. Gives `contracts`, `contract_bounds` (the projects a contract reaches),
+Reads requests, grants, purpose and role policies. Gives `contracts`, `contract_bounds` (the projects a contract reaches),
 `contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be gated once).
 
 What one would get wrong: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
 from .frames import OPEN_START, expand_ranges, micros
-from .keys import flat
+from .keys import flat, rank_within
 from .list_columns import collected, contains, flattened, tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
@@ -37,9 +37,10 @@ from .tables import (
     Grants,
     PurposePolicies,
     Requests,
+    RolePolicies,
     ScopeGroups,
 )
-from .vocabulary import LIFECYCLES
+from .vocabulary import CITATION_STYLES, LIFECYCLES
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"
@@ -52,7 +53,9 @@ _CHOICES = ("merge_policy", "output_shape")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "include_after",
               "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "include_states", "accepted_authority", "min_authority")  # fmt: skip
+            "denied_sources", "include_states", "accepted_authority", "min_authority", "role", "role_sources",
+            "forbidden_sources")  # fmt: skip
+_ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
 _INSTANT = ("as_of", "window_start", "window_end")
 
 _GROUP_COLUMNS = Table(
@@ -69,15 +72,19 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
 
-def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> Contracts:
+def contracts(
+    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, role_policies: RolePolicies
+) -> Contracts:
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
 
     A request is denied if no grant of its own project holds at `asked_at`, or if it allows no source. Where it gives a
-    budget or cap, that one counts, else its purpose's. Counts below zero read as zero.
+    budget or cap, that one counts, else its purpose's. Counts below zero read as zero. A role only narrows: its caps,
+    allowed and forbidden sources come on top of the others'.
     """
     requests = _ordered(requests)
     reach = _reach(requests, grants)
     policy = _policy_of(requests, purpose_policies)
+    role = _role_of(requests, role_policies)
     cap = _resolved("max_unverified_items", requests, policy)
     nothing_allowed = pc.equal(pc.list_value_length(requests["allowed_sources"]), 0).fill_null(False)
     denied = np.asarray(nothing_allowed) | ~reach.granted
@@ -101,10 +108,16 @@ def contracts(requests: Requests, grants: Grants, purpose_policies: PurposePolic
         "min_authority": pc.max_element_wise(requests["min_authority"].fill_null(0), pa.scalar(0, pa.int32())),
         "withheld_k": policy["withheld_k"],
         "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
-        "required_evidence": tidied(requests["required_evidence"], keep_null=False),
+        "required_evidence": _union(requests["required_evidence"], role["required_evidence"]),
+        "role": role["role"],
+        "role_sources": tidied(role["allowed_sources"], keep_null=True),
+        "forbidden_sources": tidied(role["forbidden_sources"], keep_null=False),
+        "source_diversity": role["require_source_diversity"].fill_null(False),
+        "citation_style": role["citation_style"].fill_null(CITATION_STYLES.values[0]),
     }
     columns |= {name: requests[name] for name in _COPIED}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
+    columns |= {name: pc.min_element_wise(columns[name], role[cap]) for name, cap in _ROLE_CAPS.items()}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
     parts = [
@@ -125,31 +138,45 @@ def contract_bounds(requests: Requests, grants: Grants, contracts: Contracts) ->
     return _bounds(requests, grants, _reach(requests, grants), np.asarray(contracts["denied"]))
 
 
-def contract_layers(requests: Requests, grants: Grants, purpose_policies: PurposePolicies) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal: grants, then purpose, then request."""
+def contract_layers(
+    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, role_policies: RolePolicies
+) -> ContractLayers:
+    """The layers of each contract, by request id and ordinal: grants, purpose, role where one applies, then request."""
     requests = _ordered(requests)
-    reach, policy = _reach(requests, grants), _policy_of(requests, purpose_policies)
+    reach, policy, role = (
+        _reach(requests, grants),
+        _policy_of(requests, purpose_policies),
+        _role_of(requests, role_policies),
+    )
     narrowed = pc.if_else(
         pa.array(reach.narrowed), "project, groups, bounds, include_states", "project, groups, bounds"
     )
     given = {name: requests[name].is_valid() for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
     given["allow_stale_memory"] = requests["allow_stale_memory"]
+    narrowing = {"role_sources": role["allowed_sources"].is_valid()}
+    narrowing |= {name: role[cap].is_valid() for name, cap in _ROLE_CAPS.items()}
     effects = [
         pc.if_else(pa.array(reach.granted), narrowed, "denied"),
         _names({name: pc.invert(given[name]) for name in (*_COUNTS, *_CHOICES)}, "include_states, withheld_k"),
+        _names(narrowing, "weights, vocabulary, forbidden_sources, citation_style, required_evidence"),
         _names(given, "as_of"),
     ]
     count = requests.num_rows
-    version = flat(policy["version"])
-    versions = [pa.repeat(table_digest(grants, GRANTS)[:16], count), version, pa.repeat("request", count)]
-    by_request = pa.array(np.arange(3 * count).reshape(3, count).T.ravel())
+    versions = [
+        pa.repeat(table_digest(grants, GRANTS)[:16], count),
+        policy["version"],
+        role["version"],
+        pa.repeat("request", count),
+    ]
+    request, layer = np.nonzero(np.stack([np.asarray(version.is_valid()) for version in versions], axis=1))
+    at = pa.array(layer * count + request)
     return CONTRACT_LAYERS.build(
         {
-            "request_id": requests["request_id"].take(pa.array(np.repeat(np.arange(count), 3))),
-            "ordinal": np.tile(np.arange(1, 4, dtype=np.int32), count),
-            "layer": ["grants", "purpose", "request"] * count,
-            "version": pa.concat_arrays(versions).take(by_request),
-            "effect": pa.concat_arrays([flat(effect) for effect in effects]).take(by_request),
+            "request_id": requests["request_id"].take(pa.array(request)),
+            "ordinal": (rank_within(request) + 1).astype(np.int32),
+            "layer": pa.array(["grants", "purpose", "role", "request"]).take(pa.array(layer)),
+            "version": pa.concat_arrays([flat(version) for version in versions]).take(at),
+            "effect": pa.concat_arrays([flat(effect) for effect in effects]).take(at),
         }
     )
 
@@ -290,6 +317,17 @@ def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
         unknown = requests["purpose"].filter(position.is_null())[0].as_py()
         raise PolicyError.one_of(purpose_policies["purpose"].to_pylist(), unknown, "requests.purpose")
     return purpose_policies.take(position)
+
+
+def _role_of(requests: pa.Table, role_policies: pa.Table) -> pa.Table:
+    """The overlay of each request's role; a row of nulls where none applies."""
+    return role_policies.take(pc.index_in(flat(requests["role"]), flat(role_policies["role"])))
+
+
+def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
+    """Row by row every value of the lists, sorted."""
+    rows, values = zip(*(flattened(one) for one in lists), strict=True)
+    return collected(np.concatenate(rows), pa.concat_arrays([flat(value) for value in values]), len(lists[0]))
 
 
 def _resolved(name: str, requests: pa.Table, policy: pa.Table) -> pa.ChunkedArray:

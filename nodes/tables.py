@@ -266,6 +266,8 @@ PURPOSE_POLICIES = table(
     weight_actionability=float64("weight of the actionability term"),
     weight_diversity=float64("weight of the diversity term"),
     weight_scope=float64("weight of the scope term"),
+    weight_vocabulary=float64("weight of the vocabulary term; 0 unless the file says otherwise"),
+    weight_metadata=float64("weight of the metadata term; 0 unless the file says otherwise"),
 )
 
 KIND_POLICIES = table(
@@ -301,6 +303,55 @@ PLAN_RULES = table(
     min_authority=int32("least authority of a returned row, 0 to 3"),
     max_age_days=float64("greatest age at as_of; null = any", nullable=True),
     requires=strings("required_evidence values that this sub-query serves; it runs also when its anchors are missing"),
+)
+
+ROLE_POLICIES = table(
+    "role_policies",
+    key=("role",),
+    order=("role",),
+    persist=True,
+    doc="Role overlays, one row each, from `data/policies/roles/` (S4.8, S4.15 to S4.17).",
+    role=string("role_id of the overlay"),
+    version=string("SHA-256 of the file, first 16 hex digits"),
+    label=string("the role's name, as reasons print it"),
+    mission=string("what the role retrieves for; its words count a little in the vocabulary term"),
+    anti_goals=strings("what it must not drift into; a row that speaks of one loses in the vocabulary term"),
+    preferred_terms=strings("words of the role: they expand its lexical queries and count in the vocabulary term"),
+    boost_phrases=strings("phrases that count twice in the vocabulary term"),
+    suppress_phrases=strings("phrases that count against a row"),
+    allowed_sources=strings("source selectors; null = all", nullable=True),
+    forbidden_sources=strings("source selectors; any match is withheld"),
+    weight_lexical=float64("share of the lexical and anchor classes"),
+    weight_semantic=float64("share of the semantic class"),
+    weight_metadata=float64("share of the metadata, authority and recency classes"),
+    weight_rerank=float64("share of the vocabulary, actionability and diversity classes"),
+    max_selected_chunks=int32("cap on items; null = none", nullable=True),
+    require_source_diversity=boolean("no source stands twice before every source stands once"),
+    max_chunks_per_source=int32("cap on items of one path or source; null = none", nullable=True),
+    freshness_max_age_days=float64("age from which a row is stale; null = two half-lives of its kind", nullable=True),
+    stale_penalty=float64("taken from the metadata term of a stale row, 0 to 1"),
+    role_mismatch_penalty=float64("taken from the metadata term of a row that is for other roles, 0 to 1"),
+    bridge_roles=strings("other roles whose rows count as its own"),
+    prioritize=strings("what stands first in the block: a kind, document type, domain, tag, or a phrase of the text"),
+    avoid=strings("what stands last, in the same words"),
+    required_evidence=strings("required_evidence values that answers in this role need"),
+    citation_style=string("inline, footnote or bundle_only"),
+    golden_set_id=string("golden set that the role is measured on", nullable=True),
+    distinctiveness_checks=strings("roles that must do worse on that golden set"),
+)
+
+ROLE_RULES = table(
+    "role_rules",
+    key=("role", "rule", "pattern"),
+    order=("role", "rule", "pattern"),
+    persist=True,
+    doc="The parts of role overlays that come in pairs: what matches, and what that gives.",
+    role=string("role_id of the overlay"),
+    rule=string("preferred_source, trust_tier, document_type, domain or synonym"),
+    pattern=string("source selector, rank of authority, document type, domain, or the word asked with"),
+    boost=float64("added to the metadata term, -1 to 1; 0 for synonyms"),
+    reason=string("why the source is preferred; printed as the reason of selection", nullable=True),
+    words=strings("the synonyms", nullable=True),
 )
 
 FAILURES = table(
@@ -406,8 +457,13 @@ CONTRACTS = table(
     merge_policy=caller(string("how sub-queries merge")),
     output_shape=caller(string("what the block looks like")),
     instruction_sources=caller(strings("path globs with standing instruction")),
-    required_evidence=caller(strings("evidence the caller requires")),
+    required_evidence=caller(strings("evidence the caller or the role requires")),
     recall_effort=caller(string("none, minimal, full or graph")),
+    role=caller(string("the role overlay that applies; null = none", nullable=True)),
+    role_sources=caller(strings("source selectors the role allows; null = all", nullable=True)),
+    forbidden_sources=caller(strings("source selectors the role forbids; any match is withheld")),
+    source_diversity=caller(boolean("no source stands twice before every source stands once")),
+    citation_style=caller(string("inline, footnote or bundle_only")),
 )
 
 CONTRACT_BOUNDS = table(
@@ -433,7 +489,7 @@ CONTRACT_LAYERS = table(
     doc="What each layer did to the contract, with its version.",
     request_id=string("the request", digest=False),
     ordinal=int32("order, from 1"),
-    layer=string("grants, purpose or request"),
+    layer=string("grants, purpose, role or request"),
     version=string("digest of the layer's file or `request`"),
     effect=string("the fields it set or narrowed, comma separated"),
 )
@@ -477,6 +533,7 @@ SUB_QUERIES = table(
     ordinal=int32("order in the plan, from 1"),
     intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
     query_text=text("what is searched for"),
+    expansion=text("words the role adds to the lexical lane, at a quarter of a term's weight", nullable=True),
     lanes=strings("lanes it uses"),
     sources=strings("source selectors; [] = every source"),
     kinds=strings("evidence kinds that may return; [] = every kind"),
@@ -657,7 +714,7 @@ SCORE_TERMS = table(
     key=("request_id", "evidence_id"),
     order=("request_id", "pool_rank"),
     persist=True,
-    doc="The raw score classes of every bounded candidate, each 0 to 1; weights multiply them in `ranked`.",
+    doc="The raw score classes of every bounded candidate, 0 to 1, the role's two from -1; `ranked` weighs them.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
@@ -669,8 +726,12 @@ SCORE_TERMS = table(
     recency=float64("2 ** (-age at as_of / half-life of its kind)"),
     actionability=float64("how far its kind supports the purpose's next action"),
     scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
+    vocabulary=float64("how far it speaks the role's words, -1 to 1; 0 without a role"),
+    metadata=float64("the role's boosts less its penalties, -1 to 1; 0 without a role"),
+    freshness=string("fresh, aging, stale or undated, at as_of (C25)"),
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
+    role_signal=string("why the role prefers it, in words; null = it does not", nullable=True),
 )
 
 RERANK_WEIGHTS = table(
@@ -678,7 +739,7 @@ RERANK_WEIGHTS = table(
     key=("request_id",),
     order=("request_id",),
     persist=True,
-    doc="The weights of the score terms per request, resolved from purpose and request; override it to try others.",
+    doc="The weights of the score terms per request, resolved from purpose and role; override it to try others.",
     request_id=string("the request", digest=False),
     semantic=float64("weight, 0 or more"),
     lexical=float64("weight, 0 or more"),
@@ -688,6 +749,8 @@ RERANK_WEIGHTS = table(
     actionability=float64("weight, 0 or more"),
     diversity=float64("weight, 0 or more"),
     scope=float64("weight, 0 or more"),
+    vocabulary=float64("weight, 0 or more"),
+    metadata=float64("weight, 0 or more"),
 )
 
 RANKED = table(
@@ -708,6 +771,8 @@ RANKED = table(
     actionability=float64("contribution"),
     diversity=float64("contribution: for a kind not chosen before it (greedy)"),
     scope=float64("contribution"),
+    vocabulary=float64("contribution; negative where the row speaks of what the role avoids"),
+    metadata=float64("contribution; negative where penalties outweigh boosts"),
     selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
 )
 
@@ -905,7 +970,8 @@ CONDITIONS = table(
     condition=caller(string("condition by name")),
     subject=caller(string("what it speaks of: a lane, a limit, a kind; empty if nothing")),
     action=caller(string("continue, warn, degrade or block")),
-    message=caller(string("in words; a function of contract and A(r) alone")),
+    message=caller(string("in words; for callers a function of contract and A(r) alone")),
+    audience=string("caller or audit: who may learn of it"),
 )
 
 REQUEST_DIGESTS = table(
@@ -959,6 +1025,8 @@ Grants = GRANTS.annotation
 PurposePolicies = PURPOSE_POLICIES.annotation
 KindPolicies = KIND_POLICIES.annotation
 PlanRules = PLAN_RULES.annotation
+RolePolicies = ROLE_POLICIES.annotation
+RoleRules = ROLE_RULES.annotation
 QueryVectors = QUERY_VECTORS.annotation
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation

@@ -1,6 +1,6 @@
-"""Purpose policies: the files of `data/policies/purposes/`, read into three tables.
+"""Policies: the files of `data/policies/`, read into the tables of purposes and roles.
 
-Each purpose is one YAML file. A user folder of the same layout replaces whole files by name; what it does not hold
+Each purpose is one YAML file, each role one JSON file (`role_policies`). A user folder of the same layout replaces whole files by name; what it does not hold
 comes from the package. A file that is not what was expected is an error, and nothing of any file is applied.
 """
 
@@ -28,9 +28,11 @@ from ..nodes.vocabulary import (
     OUTPUT_SHAPES,
     PURPOSES,
     REQUIRED_EVIDENCE,
+    ROLE_TERMS,
     SCORE_TERMS,
     Vocabulary,
 )
+from .role_policies import Roles, load_roles
 from .yaml_files import Item, parse
 
 __all__ = ["Policies", "load_policies"]
@@ -82,7 +84,10 @@ class Policies:
     purpose_policies: pa.Table
     kind_policies: pa.Table
     plan_rules: pa.Table
+    roles: Roles
     digest: str
+    any_role: bool = False
+    """Whether requests may name a role that has no overlay; else that is an error at the door."""
 
     def inputs(self) -> dict[str, pa.Table]:
         """The tables by the names that nodes know them by."""
@@ -90,14 +95,16 @@ class Policies:
             "purpose_policies": self.purpose_policies,
             "kind_policies": self.kind_policies,
             "plan_rules": self.plan_rules,
+            "role_policies": self.roles.policies,
+            "role_rules": self.roles.rules,
         }
 
 
 def load_policies(folder: str | Path | None = None) -> Policies:
-    """The policies of every purpose, those of `folder/purposes/` in place of the bundled ones.
+    """The policies of every purpose and role, those of `folder/purposes/` and `folder/roles/` in place of bundled ones.
 
     Raises:
-        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose.
+        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose, or no overlay.
     """
     files = _bundled() | (_own(Path(folder)) if folder is not None else {})
     purposes, kinds, rules, digest = [], [], [], hashlib.sha256()
@@ -113,10 +120,13 @@ def load_policies(folder: str | Path | None = None) -> Policies:
         purposes.append({"purpose": purpose, "version": version[:16]} | _choices(fields))
         kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
         rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
+    roles = load_roles(Path(folder) if folder is not None else None)
+    digest.update(f"roles:{roles.digest}\n".encode())
     return Policies(
         PURPOSE_POLICIES.from_rows(purposes),
         KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
         PLAN_RULES.from_rows(rules),
+        roles,
         digest.hexdigest(),
     )
 
@@ -143,7 +153,7 @@ def _own(folder: Path) -> dict[str, tuple[str, bytes]]:
 
 def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
-    weights = fields["weights"].fields(SCORE_TERMS, required=SCORE_TERMS)
+    weights = fields["weights"].fields(SCORE_TERMS, required=[name for name in SCORE_TERMS if name not in ROLE_TERMS])
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
@@ -152,7 +162,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
             "instruction_sources": sorted(set(fields["instruction_sources"].texts())),
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
-        | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
+        | {f"weight_{name}": 0.0 if item.missing else item.number(0, 100) for name, item in weights.items()}
     )
 
 

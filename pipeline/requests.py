@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -59,11 +59,13 @@ def resolve_requests(
     corpus: object | None = None,
     defaults: Mapping[str, Any] | None = None,
     redact: Callable[[str], str] | None = None,
+    roles: Collection[str] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
-    (project, purpose, ...). `redact` masks secrets in free text; None takes the detector that imports use.
+    (project, purpose, ...). `redact` masks secrets in free text; None takes the detector that imports use. `roles` are the
+    roles that have an overlay; None lets any pass.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -76,6 +78,13 @@ def resolve_requests(
     masked = _masked(parsed, redact)
 
     def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> dict[str, Any]:
+        if roles is not None and given.get("role") not in (None, *roles):
+            raise InputError.one_of(
+                roles,
+                given["role"],
+                f"{at}.role",
+                hint="roles are the overlays in the policy folder; `overlay list` shows them",
+            )
         return _resolve(given, common, principal, asked_at, corpus, texts, at)
 
     resolved: dict[str, dict[str, Any]] = {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..nodes.digests import EMPTY_SHA256
 from ..nodes.tables import TABLES
@@ -120,4 +121,6 @@ def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrie
 
 def _caller_rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     columns = [column for column in TABLES[name].names(audience="caller") if column != "request_id"]
+    if "audience" in table.column_names:
+        table = table.filter(pc.equal(table["audience"], "caller"))
     return table.select(columns).to_pylist()

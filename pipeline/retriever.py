@@ -153,7 +153,7 @@ class Retriever:
         now = self._clock()
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(),
-            defaults={**self._defaults(), "purpose": "answer-question"},
+            defaults={**self._defaults(), "purpose": "answer-question"}, roles=self._roles(),
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -215,8 +215,9 @@ class Retriever:
     def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
         now = self._clock()
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults()
-        )
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
+            roles=self._roles(),
+        )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
         assert self.runs is not None
@@ -283,6 +284,9 @@ class Retriever:
     def _defaults(self) -> dict[str, Any]:
         projects = sorted(set(self.grants.projects(self.principal)))
         return {"project": projects[0]} if len(projects) == 1 else {}
+
+    def _roles(self) -> list[str] | None:
+        return None if self.policies.any_role else self.policies.roles.names
 
     def _commits(self) -> Commits:
         return Commits(self.corpus, self.grants.table, self.policies.purpose_policies)

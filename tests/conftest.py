@@ -134,7 +134,16 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
     }
     for name in ("contract_bounds", "contract_layers", "anchors", "admissible", "filter_ladder", "rerank_weights"):
         inputs[name] = per_request(name)
-    for name in ("fact_checks", "trims", "grants", "purpose_policies", "kind_policies", "plan_rules"):
+    for name in (
+        "fact_checks",
+        "trims",
+        "grants",
+        "purpose_policies",
+        "kind_policies",
+        "plan_rules",
+        "role_policies",
+        "role_rules",
+    ):
         inputs[name] = TABLES[name].empty()
     return judged(inputs)
 

@@ -31,6 +31,7 @@ from wall_worlds import (
     GRANT,
     NOON,
     POLICIES,
+    ROLES,
     REQUEST,
     ROW,
     grant_lists,
@@ -56,7 +57,7 @@ def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks:
     ]
     asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
-    resolved = contracts(asked, held, POLICIES)
+    resolved = contracts(asked, held, POLICIES, ROLES)
     candidates = CANDIDATES.from_rows(
         [
             {"request_id": f"r{r}", "evidence_id": row["evidence_id"], "row": n, "placement": 0, "pool_rank": n + 1,
@@ -101,6 +102,9 @@ REFUSED = [
     ({"lifecycle": "revoked"}, {"allow_stale_memory": True}, {}, "lifecycle"),
     ({"lifecycle": "candidate"}, {"max_unverified_items": 3}, {"states": ["verified"]}, "lifecycle"),
     ({"declared_safety": "blocked"}, {}, {}, "safety"),
+    ({"source_id": "docs:a/b"}, {"role": "architect"}, {}, "source_allow"),
+    ({"source_id": "docs:a/b"}, {"role": "critic"}, {}, "role_source"),
+    ({"excluded_roles": ["critic"]}, {"role": "critic"}, {}, "role"),
     ({"origin_class": "external"}, {"accepted_authority": ["current-workspace"]}, {}, "accepted_authority"),
     ({"authority": None}, {"min_authority": 1}, {}, "min_authority"),
     ({"placements": [(NOON + DAY, None, None)]}, {}, {}, "recorded"),

@@ -32,6 +32,7 @@ from wall_worlds import (
     GRANT,
     NOON,
     POLICIES,
+    ROLES,
     REQUEST,
     ROW,
     SELECTORS,
@@ -88,7 +89,7 @@ def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int
     frame = frame_of(rows, chunks)
     asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
-    resolved = contracts(asked, held, POLICIES)
+    resolved = contracts(asked, held, POLICIES, ROLES)
     bounds = contract_bounds(asked, held, resolved)
     groups = scope_groups(resolved, bounds)
     gated = GATED_ROWS.check(
@@ -144,6 +145,9 @@ def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> s
         ({"lifecycle": "revoked"}, {"allow_stale_memory": True}, {}, "lifecycle"),
         ({"lifecycle": "candidate"}, {"max_unverified_items": 3}, {"states": ["verified"]}, "lifecycle"),
         ({"declared_safety": "blocked"}, {}, {}, "safety"),
+        ({"source_id": "docs:a/b"}, {"role": "architect"}, {}, "source_allow"),
+        ({"source_id": "docs:a/b"}, {"role": "critic"}, {}, "role_source"),
+        ({"excluded_roles": ["critic"]}, {"role": "critic"}, {}, "role"),
         ({"origin_class": "external"}, {"accepted_authority": ["current-workspace"]}, {}, "accepted_authority"),
         ({"authority": 0}, {"min_authority": 1}, {}, "min_authority"),
         ({"authority": None}, {"min_authority": 1}, {}, "min_authority"),

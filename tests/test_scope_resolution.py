@@ -21,7 +21,8 @@ from scoped_retrieval.nodes.tables import (
 from scoped_retrieval.pipeline.policies import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-POLICIES = load_policies().purpose_policies
+LOADED = load_policies()
+POLICIES, ROLES = LOADED.purpose_policies, LOADED.roles.policies
 
 REQUEST = {
     "intent_source": "runtime",
@@ -49,13 +50,15 @@ def grants_of(*changes: dict) -> pa.Table:
 
 
 def resolve(request: dict, *grants: dict) -> dict:
-    table = contracts(requests_of(request), grants_of(*grants), POLICIES)
+    table = contracts(requests_of(request), grants_of(*grants), POLICIES, ROLES)
     return CONTRACTS.check(table).to_pylist()[0]
 
 
 def reached(request: dict, *grants: dict) -> list[dict]:
     requests, held = requests_of(request), grants_of(*grants)
-    return CONTRACT_BOUNDS.check(contract_bounds(requests, held, contracts(requests, held, POLICIES))).to_pylist()
+    return CONTRACT_BOUNDS.check(
+        contract_bounds(requests, held, contracts(requests, held, POLICIES, ROLES))
+    ).to_pylist()
 
 
 def test_a_request_in_a_granted_project_is_not_denied():
@@ -125,7 +128,7 @@ def test_revoked_is_never_shown_whatever_a_policy_says():
     policies = POLICIES.set_column(
         POLICIES.schema.get_field_index("include_states"), "include_states", pa.array([["revoked", "verified"]] * 4)
     )
-    assert contracts(requests_of({}), grants_of({}), policies)["include_states"].to_pylist() == [["verified"]]
+    assert contracts(requests_of({}), grants_of({}), policies, ROLES)["include_states"].to_pylist() == [["verified"]]
 
 
 def test_the_window_starts_at_the_later_bound():
@@ -196,7 +199,7 @@ def test_an_unknown_purpose_names_the_known_ones():
     with pytest.raises(
         PolicyError, match=r"Expected one of answer-question, .*, got 'fix_tests' - at requests.purpose"
     ):
-        contracts(requests_of({"purpose": "fix_tests"}), grants_of({}), POLICIES)
+        contracts(requests_of({"purpose": "fix_tests"}), grants_of({}), POLICIES, ROLES)
 
 
 def test_layers_say_what_each_did_with_its_version():
@@ -204,7 +207,7 @@ def test_layers_say_what_each_did_with_its_version():
         requests_of({"branch": "main", "max_tokens": 5}, {"principal": "bob"}),
         grants_of({"states": ["verified"]}),
     )
-    layers = CONTRACT_LAYERS.check(contract_layers(requests, grants, POLICIES)).to_pylist()
+    layers = CONTRACT_LAYERS.check(contract_layers(requests, grants, POLICIES, ROLES)).to_pylist()
     assert [(row["request_id"], row["ordinal"], row["layer"]) for row in layers] == [
         (request, n, layer)
         for request in ("r0", "r1")
@@ -221,7 +224,7 @@ def test_layers_say_what_each_did_with_its_version():
 
 
 def groups_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    resolved = contracts(requests, grants, POLICIES)
+    resolved = contracts(requests, grants, POLICIES, ROLES)
     return SCOPE_GROUPS.check(scope_groups(resolved, contract_bounds(requests, grants, resolved)))
 
 
@@ -278,14 +281,14 @@ def test_order_and_chunks_of_requests_and_grants_and_their_company_change_nothin
     random.shuffle(order)
     shuffled = pa.concat_tables([requests.slice(n, 1) for n in order])
     turned = pa.concat_tables([grants.slice(n, 1) for n in reversed(range(len(held)))] or [grants])
-    whole = contracts(requests, grants, POLICIES)
-    assert contracts(shuffled, turned, POLICIES).equals(whole)
+    whole = contracts(requests, grants, POLICIES, ROLES)
+    assert contracts(shuffled, turned, POLICIES, ROLES).equals(whole)
     bounds = contract_bounds(requests, grants, whole)
     assert contract_bounds(shuffled, turned, whole).equals(bounds)
     assert groups_of(shuffled, turned).equals(groups_of(requests, grants))
-    assert contract_layers(shuffled, grants, POLICIES).equals(contract_layers(requests, grants, POLICIES))
+    assert contract_layers(shuffled, grants, POLICIES, ROLES).equals(contract_layers(requests, grants, POLICIES, ROLES))
     for n in range(len(asked)):
-        alone = contracts(requests.slice(n, 1), grants, POLICIES)
+        alone = contracts(requests.slice(n, 1), grants, POLICIES, ROLES)
         assert alone.equals(whole.slice(n, 1))
 
 
@@ -300,8 +303,8 @@ def test_a_further_grant_never_takes_anything_away(request, held, further):
 
 def test_no_requests_give_empty_tables():
     requests, grants = REQUESTS.empty(), grants_of({})
-    resolved = contracts(requests, grants, POLICIES)
+    resolved = contracts(requests, grants, POLICIES, ROLES)
     bounds = contract_bounds(requests, grants, resolved)
-    tables = [resolved, bounds, contract_layers(requests, grants, POLICIES), scope_groups(resolved, bounds)]
+    tables = [resolved, bounds, contract_layers(requests, grants, POLICIES, ROLES), scope_groups(resolved, bounds)]
     for declared, table in zip((CONTRACTS, CONTRACT_BOUNDS, CONTRACT_LAYERS, SCOPE_GROUPS), tables, strict=True):
         assert declared.check(table).num_rows == 0

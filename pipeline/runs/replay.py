@@ -72,7 +72,9 @@ class Replay:
 
     @property
     def conditions(self) -> pa.Table:
-        return self.tables["conditions"]
+        """What the caller should know."""
+        found = self.tables["conditions"]
+        return found.filter(pc.equal(found["audience"], "caller")).drop_columns(["audience"])
 
 
 def replay(store: RunStore, snapshot_id: str) -> Replay:

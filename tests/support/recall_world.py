@@ -32,6 +32,8 @@ from scoped_retrieval.nodes.tables import (
     QUERY_VECTORS,
     REACHABLE,
     REQUESTS,
+    ROLE_POLICIES,
+    ROLE_RULES,
     SCOPE_GROUPS,
     SEGMENTS,
     SUB_QUERIES,
@@ -214,6 +216,7 @@ def _contract(request: Row) -> dict[str, Any]:
         "lane_k": 10, "pool_k": 20, "max_items": 5, "max_items_per_source": 5, "max_tokens": 500, "max_chars": 5000,
         "max_chunk_tokens": 100, "tokenizer": "t", "withheld_k": 3, "merge_policy": "interleave-by-relevance",
         "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+        "forbidden_sources": [], "source_diversity": False, "citation_style": "inline",
     }  # fmt: skip
     return defaults | {name: value for name, value in request.items() if name in CONTRACTS.columns}
 
@@ -255,6 +258,7 @@ def line(
     given = {name: world[name] for name in ("evidence", "placements", "segments", "row_index", "postings")}
     given |= asked(world, requests, chunk=chunk)
     given |= {"plan_rules": rules({}) if plan is None else plan, "lanes": lanes, "bm25": bm25 or Bm25()}
+    given |= {"role_policies": ROLE_POLICIES.empty(), "role_rules": ROLE_RULES.empty()}
     given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()} | inputs
     out = _driver().execute(list(nodes or ("hits", "candidates")), inputs=given)
     declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}

@@ -19,11 +19,12 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline.role_policies import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
-    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0,
+    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "vocabulary": 0.0, "metadata": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -38,6 +39,7 @@ CONTRACT: dict[str, Any] = {
     "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
     "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "merge_policy": "interleave-by-relevance",
     "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+    "forbidden_sources": [], "source_diversity": False, "citation_style": "inline",
 }  # fmt: skip
 ROW: dict[str, Any] = {
     "source_id": "workspace:shop", "origin_class": "workspace", "evidence_kind": "code", "owner_project": "shop",
@@ -87,6 +89,7 @@ def line(
     pool: Mapping[str, Sequence[int]] | None = None,
     counters: Counters | None = None,
     weights: Mapping[str, float] = WEIGHTS,
+    roles: Roles = NO_ROLES,
 ) -> Line:
     """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
 
@@ -129,7 +132,7 @@ def line(
             )  # fmt: skip
     policy = {name: CONTRACT[name] for name in TABLES["purpose_policies"].columns if name in CONTRACT}
     purposes = [
-        {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": v for k, v in weights.items()}}
+        {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": weights.get(k, 0.0) for k in WEIGHTS}}
     ]
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
@@ -139,6 +142,8 @@ def line(
         "evidence": _of("evidence", evidence),
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
+        "role_policies": roles.policies,
+        "role_rules": roles.rules,
         "kind_policies": _of(
             "kind_policies",
             [
