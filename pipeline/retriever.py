@@ -27,6 +27,7 @@ from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
 from .corpus import Corpus
+from .corpus.memory import MemoryCorpus
 from .driver import LANES, SEMANTIC_HINT, Line, QueryVectors, build_driver, lanes_known, run_line
 from .encoder import encoder_available
 from .grants import GrantsFile, load_grants
@@ -50,7 +51,7 @@ class Retriever:
 
     def __init__(
         self,
-        corpus: Corpus,
+        corpus: Corpus | MemoryCorpus,
         *,
         principal: str,
         grants: GrantsFile,
@@ -97,7 +98,7 @@ class Retriever:
     @classmethod
     def open(
         cls,
-        corpus: Corpus | str | Path,
+        corpus: Corpus | MemoryCorpus | str | Path,
         *,
         principal: str,
         runs: RunStore | str | Path | None = None,
@@ -124,9 +125,11 @@ class Retriever:
         if shard_requests < 1:
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
-        opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+        opened = Corpus.open(corpus) if isinstance(corpus, (str, Path)) else corpus
         if not isinstance(grants, GrantsFile):
-            grants = load_grants(grants if grants is not None else Path(opened.path) / "grants.yaml")
+            if grants is None and opened.path is None:
+                raise InputError.expected("grants", "none", "grants", hint="a corpus in memory has no grants file")
+            grants = load_grants(grants if grants is not None else Path(opened.path or "") / "grants.yaml")
         return cls(
             opened,
             principal=principal,
@@ -321,7 +324,7 @@ def _shards(requests: pa.Table, size: int) -> pa.Array:
     return pa.array(shards)
 
 
-def _lanes_off(lanes: Collection[str], corpus: Corpus, encoder: Any) -> dict[str, str]:
+def _lanes_off(lanes: Collection[str], corpus: Corpus | MemoryCorpus, encoder: Any) -> dict[str, str]:
     """Lanes that were asked for and cannot run here, each with how to turn it on."""
     off = {}
     if "semantic" in lanes:
@@ -341,7 +344,7 @@ def _lanes_off(lanes: Collection[str], corpus: Corpus, encoder: Any) -> dict[str
     return off
 
 
-def _encoder_for(corpus: Corpus, lanes: Collection[str]) -> Any:
+def _encoder_for(corpus: Corpus | MemoryCorpus, lanes: Collection[str]) -> Any:
     if "semantic" not in lanes or corpus.encoder_profile is None:
         return None
     from .encoder import load_encoder
