@@ -1,6 +1,7 @@
 """Citation binding: every label of a block leads to source, version, span and hash, or it does not leave.
 
-Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block.
+Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block,
+and `item_details`, what else a bundle says of each item.
 
 What one would otherwise get wrong: lines and bytes are those of the text *shown*. A cut item starts later or ends
 earlier than its row. `text_sha256` is that of the leading row as stored, `visible_sha256` that of what is visible.
@@ -12,9 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .item_texts import resolvable
-from .keys import flags_at, flat, gathered, positions
+from .keys import flags_at, flat, gathered, pair_positions, positions, take_or
 from .rendering import authority_words, locators
-from .tables import CITATIONS, Citations, Contracts, Evidence, Placements, Trimmed
+from .tables import (
+    CITATIONS,
+    ITEM_DETAILS,
+    Citations,
+    Contracts,
+    Evidence,
+    ItemDetails,
+    Placements,
+    ScoreTerms,
+    Trimmed,
+)
+
+_DETAILS = ("entity", "origin_class", "title", "uri", "content_type", "document_type", "domain", "tags",
+            "applicable_roles", "excluded_roles")  # fmt: skip
 
 
 def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placements: Placements) -> Citations:
@@ -50,3 +64,22 @@ def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placem
     )
     required = flags_at(contracts["require_citation"], positions(trimmed["request_id"], contracts["request_id"]))
     return table.filter(pc.or_(resolves, pa.array(~required)))
+
+
+def item_details(
+    trimmed: Trimmed, score_terms: ScoreTerms, evidence: Evidence, placements: Placements
+) -> ItemDetails:
+    """What the stored rows say of the items, by request and place in the block; a null authority reads as 0."""
+    row = trimmed["row"]
+    tables = (trimmed, score_terms)
+    term = pair_positions(*((table["request_id"], table["evidence_id"]) for table in tables))
+    recorded = gathered(placements["recorded_time"], trimmed["placement"])
+    return ITEM_DETAILS.build(
+        {
+            **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
+            **{name: gathered(evidence[name], row) for name in _DETAILS},
+            "authority": pc.fill_null(gathered(evidence["authority"], row), 0),
+            "freshness": take_or(score_terms["freshness"], term, "undated"),
+            "updated_at": pc.coalesce(gathered(evidence["event_time"], row), recorded),
+        }
+    )

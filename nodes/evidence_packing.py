@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .item_texts import resolvable, text_bytes
 from .keys import flags_at, flat, gathered, objects, pair_codes, positions, rank_within, take_or
-from .role_terms import reading_order
+from .role_terms import LAST, reading_order
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
 
 MERGED_BYTES_PER_TOKEN = 3
@@ -83,7 +83,11 @@ def packs(
 
     turn = _turns(source, packing.kept, flags_at(contracts["source_diversity"], owner))
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
-    position = _positions(packing.kept, owner, conflict, disputed, wanted * (len(owner) + 1) + turn)
+    by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
+    # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
+    beyond = by_rank > _limits(contracts, "max_items", owner)
+    wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
+    position = _positions(packing.kept, owner, conflict, disputed, wanted)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
     order = np.lexsort((ranked["rank"].to_numpy(), position, owner))
     table = PACKS.build(

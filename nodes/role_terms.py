@@ -30,7 +30,8 @@ _HALF_SAID = 3.0
 """Weight of what is said at which the vocabulary term is one half."""
 _PHRASE, _TERM, _MISSION = 2.0, 1.0, 0.25
 _AGING_RECENCY, _STALE_RECENCY = 0.5, 0.25
-_NEUTRAL = 1
+FIRST, _NEUTRAL, LAST = range(3)
+"""Where a role wants a row in the block."""
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -81,7 +82,7 @@ def freshness(
 
 
 def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: pa.Table) -> Int:
-    """Where the role wants each row: 0 first, 1 in its place, 2 last. What is to be avoided goes last, even if preferred."""
+    """Where the role wants each row: `FIRST`, in its place, or `LAST`. What is to be avoided goes last, even if preferred."""
     order = np.full(len(row), _NEUTRAL, dtype=np.int64)
     for policy, members in _by_role(role, role_policies):
         if not policy["prioritize"] and not policy["avoid"]:
@@ -94,7 +95,7 @@ def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: p
             )
             for name in ("prioritize", "avoid")
         )
-        order[members] = np.broadcast_to(np.where(last, 2, np.where(first, 0, _NEUTRAL)), len(distinct))[place]
+        order[members] = np.broadcast_to(np.where(last, LAST, np.where(first, FIRST, _NEUTRAL)), len(distinct))[place]
     return order
 
 

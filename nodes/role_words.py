@@ -72,12 +72,10 @@ def expansions(
     said, asked, parts = spoken(texts), objects(roles), [none]
     policies = role_policies.select(["role", "preferred_terms"]).to_pylist()
     rules = role_rules.filter(pc.equal(role_rules["rule"], "synonym")).select(["role", "pattern", "words"]).to_pylist()
-    for policy in policies:
-        parts.append(_where(asked == policy["role"], policy["preferred_terms"]))
-    for rule in rules:
-        parts.append(_where((asked == rule["role"]) & saying(said, rule["pattern"]), rule["words"]))
+    parts += [_where(asked == policy["role"], policy["preferred_terms"]) for policy in policies]
+    parts += [_where((asked == rule["role"]) & saying(said, rule["pattern"]), rule["words"]) for rule in rules]
     joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), pa.scalar(" ", pa.large_string()))
-    joined = pc.utf8_trim_whitespace(joined)
+    joined = pc.utf8_trim_whitespace(pc.replace_substring_regex(joined, pattern=" +", replacement=" "))
     return pc.if_else(pc.equal(joined, ""), none, joined)
 
 

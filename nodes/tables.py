@@ -910,6 +910,30 @@ CITATIONS = table(
     resolves=caller(boolean("source and hash are there, and lines, bytes or a version say where")),
 )
 
+ITEM_DETAILS = table(
+    "item_details",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="What a bundle says of each item beside its citation (S4.12): the leading row's own columns.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the row that leads the item")),
+    position=caller(int32("order in the block, from 1")),
+    entity=caller(string("the source's own id of the record", nullable=True)),
+    origin_class=caller(string("what kind of source it is")),
+    title=caller(string("title of the document", nullable=True)),
+    uri=caller(string("where a person opens it", nullable=True)),
+    content_type=caller(string("paragraph, table, list, code or excerpt", nullable=True)),
+    document_type=caller(string("free word of the importer", nullable=True)),
+    domain=caller(string("subject area", nullable=True)),
+    tags=caller(strings("labels of the importer", nullable=True)),
+    authority=caller(int32("0 untrusted, 1 general, 2 preferred, 3 authoritative")),
+    freshness=caller(string("fresh, aging, stale or undated")),
+    updated_at=caller(timestamp("when it happened, else when it was recorded")),
+    applicable_roles=caller(strings("roles it is for; null = every role", nullable=True)),
+    excluded_roles=caller(strings("roles it is not for", nullable=True)),
+)
+
 BLOCKS = table(
     "blocks",
     key=("request_id",),
@@ -1049,6 +1073,7 @@ FactChecks = FACT_CHECKS.annotation
 Trimmed = TRIMMED.annotation
 Trims = TRIMS.annotation
 Citations = CITATIONS.annotation
+ItemDetails = ITEM_DETAILS.annotation
 Blocks = BLOCKS.annotation
 Decisions = DECISIONS.annotation
 Conditions = CONDITIONS.annotation

@@ -152,6 +152,7 @@ class Retriever:
         Raises:
             InputError: the request is not what was expected.
         """
+        started = time.perf_counter()
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         now = self._clock()
         requests, failures = resolve_requests(
@@ -167,7 +168,11 @@ class Retriever:
         captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
         self._line = _with_counters(self._line, requests)
         tables = run_line(requests, failures, captures, self._line)
-        found = retrieval_of(tables)
+        found = replace(
+            retrieval_of(tables),
+            latency_ms=round(1_000 * (time.perf_counter() - started), 3),
+            max_age_days=self.policies.roles.max_age_days(requests["role"][0].as_py()),
+        )
         required = requests["require_snapshot"][0].as_py()
         if self._live is None:
             return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found

@@ -36,6 +36,10 @@ class Roles:
         """The ids of the roles, sorted."""
         return self.policies["role"].to_pylist()
 
+    def max_age_days(self, role: str | None) -> float | None:
+        """The age from which a row is stale under a role; None where it has no such age, or no overlay."""
+        return max_age_days(self.policies, role)
+
 
 def load_roles(folder: Path | None = None) -> Roles:
     """The bundled overlays, those of `folder/roles/*.json` in place of or beside them.
@@ -67,6 +71,12 @@ def roles_of(overlays: Iterable[OverlayFile]) -> Roles:
     rules = [rule for file in files for rule in _rules(file.overlay)]
     rules.sort(key=lambda rule: tuple(rule[name] for name in ROLE_RULES.order))
     return Roles(ROLE_POLICIES.from_rows([_row(file) for file in files]), ROLE_RULES.from_rows(rules), digest)
+
+
+def max_age_days(role_policies: pa.Table, role: str | None) -> float | None:
+    """The same of ROLE_POLICIES, those of a stored run for example."""
+    limits = zip(*(role_policies[name].to_pylist() for name in ("role", "freshness_max_age_days")), strict=True)
+    return dict(limits).get(role)
 
 
 def _is_overlay(name: str) -> bool:
