@@ -66,9 +66,7 @@ def citations(trimmed: Trimmed, contracts: Contracts, evidence: Evidence, placem
     return table.filter(pc.or_(resolves, pa.array(~required)))
 
 
-def item_details(
-    trimmed: Trimmed, score_terms: ScoreTerms, evidence: Evidence, placements: Placements
-) -> ItemDetails:
+def item_details(trimmed: Trimmed, score_terms: ScoreTerms, evidence: Evidence, placements: Placements) -> ItemDetails:
     """What the stored rows say of the items, by request and place in the block; a null authority reads as 0."""
     row = trimmed["row"]
     tables = (trimmed, score_terms)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes.bm25 import Bm25
-from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
+from ..nodes.errors import AccessError, InputError, ModelError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
@@ -106,6 +106,7 @@ class Retriever:
         policies: Policies | str | Path | None = None,
         lanes: Collection[str] | None = None,
         encoder: Any = "auto",
+        ollama_url: str | None = None,
         bm25: Bm25 | None = None,
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
@@ -113,8 +114,8 @@ class Retriever:
         """A retriever over a corpus folder or an open corpus.
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
-        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
-        `runs` no snapshot is written.
+        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
+        Ollama server at `ollama_url` has it). Without `runs` no snapshot is written.
 
         Raises:
             InputError: there is no principal, or a lane is unknown.
@@ -137,7 +138,7 @@ class Retriever:
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path)) else runs,
             lanes=wanted,
-            encoder=_encoder_for(opened, wanted) if encoder == "auto" else encoder,
+            encoder=_encoder_for(opened, wanted, ollama_url) if encoder == "auto" else encoder,
             bm25=bm25 or Bm25(),
             shard_requests=shard_requests,
             clock=clock or _now,
@@ -342,19 +343,28 @@ def _lanes_off(lanes: Collection[str], corpus: Corpus | MemoryCorpus, encoder: A
             off["semantic"] = f"no encoder is installed; {SEMANTIC_HINT}"
         elif encoder is None:
             off["semantic"] = "the caller opened the retriever without an encoder"
-        elif encoder.profile != corpus.encoder_profile:
-            off["semantic"] = "the encoder is not the one that the corpus was indexed with; index again"
+        elif (why := _unlike(encoder, corpus.encoder_profile)) is not None:
+            off["semantic"] = why
     if "graph" in lanes:
         off["graph"] = "this version has no graph lane"
     return off
 
 
-def _encoder_for(corpus: Corpus | MemoryCorpus, lanes: Collection[str]) -> Any:
+def _unlike(encoder: Any, profile: str) -> str | None:
+    """Why vectors of the encoder cannot be compared with those of a profile; None if they can."""
+    try:
+        same = encoder.profile == profile
+    except ModelError as error:
+        return f"{error.message}; {error.hint}"
+    return None if same else "the encoder is not the one that the corpus was indexed with; index again"
+
+
+def _encoder_for(corpus: Corpus | MemoryCorpus, lanes: Collection[str], ollama_url: str | None) -> Any:
     if "semantic" not in lanes or corpus.encoder_profile is None:
         return None
     from .encoder import load_encoder
 
-    return load_encoder(corpus.encoder_profile.split("+")[0].split(" ")[0])
+    return load_encoder(corpus.encoder_profile.split("+")[0].split(" ")[0], ollama_url)
 
 
 def _progress(shards: list[int], shown: bool) -> Iterable[int]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import typer
 
-from . import corpus_commands, retrieval_commands, run_commands, system_commands
+from . import corpus_commands, retrieval_commands, role_commands, run_commands, system_commands
 from .output import EXIT, note, print_error
 
 __all__ = ["app", "main"]
@@ -40,7 +40,7 @@ def _root(
         raise typer.Exit()
 
 
-for _module in (corpus_commands, retrieval_commands, run_commands, system_commands):
+for _module in (corpus_commands, retrieval_commands, run_commands, role_commands, system_commands):
     _module.register(app)
 
 

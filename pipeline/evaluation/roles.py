@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ...nodes.tables import GRANTS
@@ -49,7 +48,9 @@ class RoleScores:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        rounded = {golden: {role: round(v, 4) for role, v in row.items()} for golden, row in self.table.T.to_dict().items()}
+        rounded = {
+            golden: {role: round(v, 4) for role, v in row.items()} for golden, row in self.table.T.to_dict().items()
+        }
         return {"metric": self.metric, "scores": rounded, "failed": list(self.failed)}
 
 
@@ -65,7 +66,9 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
     Raises:
         InputError: a golden set is missing or names evidence that is not there.
     """
-    rows = normalise(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[0]
+    rows = normalise(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
+        0
+    ]
     corpus = MemoryCorpus(rows, now=READ_AT)
     named = corpus.frame().evidence.select(["evidence_id", "entity"]).to_pylist()
     entity = {row["evidence_id"]: row["entity"] for row in named}
@@ -73,9 +76,7 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
     sets = {p["golden_set_id"]: _golden(golden, p["golden_set_id"], set(entity.values())) for p in profiles}
     questions = sorted({query["question"] for queries in sets.values() for query in queries})
     ranked = {p["role"]: _rankings(corpus, policies, p["role"], questions, entity) for p in profiles}
-    scores = {
-        name: {role: _score(queries, ranked[role], metric) for role in ranked} for name, queries in sets.items()
-    }
+    scores = {name: {role: _score(queries, ranked[role], metric) for role in ranked} for name, queries in sets.items()}
     failed = [
         f"{other} scores {scores[own][other]:.4f} on {own}, {p['role']} {scores[own][p['role']]:.4f}"
         for p in profiles
@@ -113,9 +114,7 @@ def _rankings(
 
 def _score(queries: list[dict[str, Any]], ranked: Mapping[str, list[str]], metric: str) -> float:
     qrels = [(q["query_id"], doc, grade) for q in queries for doc, grade in q["relevant"].items()]
-    run = [
-        (q["query_id"], doc, -float(place)) for q in queries for place, doc in enumerate(ranked[q["question"]])
-    ]
+    run = [(q["query_id"], doc, -float(place)) for q in queries for place, doc in enumerate(ranked[q["question"]])]
     return measure(
         pd.DataFrame(qrels, columns=pd.Index(["query_id", "doc_id", "relevance"])),
         pd.DataFrame(run, columns=pd.Index(["query_id", "doc_id", "score"])),

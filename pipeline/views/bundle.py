@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
 from .xray import Row, Rows
 
-__all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge"]
+__all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
 
 TABLES_READ = ("requests", "failures", "contracts", "snapshots", "sub_queries", "ranked", "trimmed", "citations", "item_details",
                "decisions", "conditions", "score_terms")  # fmt: skip
@@ -101,7 +101,7 @@ def bundle(
     return {
         "version": VERSION,
         "role_id": request.get("role") or NO_ROLE,
-        "query": _query(rows, request),
+        "query": query_trace(rows, _one(rows, "snapshots")["created_at"]),
         "summary": {
             "total_candidates": len(decisions),
             "selected_count": len(selected),
@@ -190,7 +190,9 @@ def _selected(
                 "title": detail["title"],
                 "uri": detail["uri"],
                 "content": items[citation["label"]]["visible_text"] or "",
-                "content_type": kind if kind in _CONTENT_TYPES else _CONTENT.get(citation["evidence_kind"], "paragraph"),
+                "content_type": kind
+                if kind in _CONTENT_TYPES
+                else _CONTENT.get(citation["evidence_kind"], "paragraph"),
                 "scores": {name: sum(score[term] for term in of) for name, of in _CLASSES.items()}
                 | {"final": score["final"]},
                 "reasons_selected": [score["selected_reason"]],
@@ -203,7 +205,9 @@ def _selected(
                         "max_age_days": max_age_days,
                     },
                     "tags": detail["tags"] or [],
-                    **{name: detail[name] for name in ("applicable_roles", "excluded_roles", "document_type", "domain")},
+                    **{
+                        name: detail[name] for name in ("applicable_roles", "excluded_roles", "document_type", "domain")
+                    },
                     "version": citation["version"],
                 },
                 "citation": {"reference": citation["label"], "locator": citation["locator"]},
@@ -236,10 +240,13 @@ def _in_rank(decisions: Iterable[Row]) -> list[Row]:
     return sorted(decisions, key=lambda d: (d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
 
 
-def _query(rows: Rows, request: Row) -> dict[str, Any]:
+def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
+    """How the query came about (S4.10), from `requests`, `contracts` and `sub_queries`."""
     queries, contract = rows.get("sub_queries", ()), _one(rows, "contracts")
     lexical = [
-        " ".join(filter(None, (query["query_text"], query["expansion"]))) for query in queries if "lexical" in query["lanes"]
+        " ".join(filter(None, (query["query_text"], query["expansion"])))
+        for query in queries
+        if "lexical" in query["lanes"]
     ]
     rules = [
         *(["vocabulary"] if any(query["expansion"] for query in queries) else []),
@@ -249,7 +256,7 @@ def _query(rows: Rows, request: Row) -> dict[str, Any]:
         *(["retrieval_policy.require_source_diversity"] if contract.get("source_diversity") else []),
         *(["synthesis_policy"] if contract.get("role") else []),
     ]
-    asked = request or _one(rows, "failures")
+    asked = _one(rows, "requests") or _one(rows, "failures")
     return {
         "task_text": asked.get("question") or "",
         "packet_context_summary": asked.get("context_summary"),
@@ -257,7 +264,7 @@ def _query(rows: Rows, request: Row) -> dict[str, Any]:
         "semantic_query": list(dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"])),
         "applied_overlay_rules": rules,
         "applied_filters": _filters(contract) if contract else [],
-        "generated_at": _one(rows, "snapshots")["created_at"],
+        "generated_at": generated_at,
     }
 
 
