@@ -83,7 +83,9 @@ def decision_columns(
     of_verdicts, of_ranked, of_packs, of_bounded, of_leads, of_members, of_trimmed, of_trims, of_citations = others
     verdict, rank, pack = (positions(keys, codes) for codes in (of_verdicts, of_ranked, of_packs))
     kept = flags_at(packs["kept"], pack)
-    lead_of_pack = np.where(np.asarray(flat(packs["merged_into"]).is_valid()), positions(of_leads, of_packs), -1)
+    # A duplicate names the item that stands for it, too, but is not part of it.
+    part = np.asarray(pc.fill_null(pc.equal(flat(packs["reason_code"]), "merged"), False))
+    lead_of_pack = np.where(part, positions(of_leads, of_packs), -1)
     lead = np.where(kept, pack, np.where(pack >= 0, lead_of_pack[pack] if packs.num_rows else -1, -1))
     lead_keys = take_or(of_packs, lead)
     item, cut, citation = (positions(lead_keys, codes) for codes in (of_trimmed, of_trims, of_citations))

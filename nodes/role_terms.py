@@ -59,8 +59,10 @@ def role_terms(
         rules = role_rules.filter(pc.equal(role_rules["role"], policy["role"])).to_pylist()
         distinct, place = np.unique(row[members], return_inverse=True)
         said = _said(evidence, distinct)
-        vocabulary[members] = _vocabulary(said, policy)[place]
+        speaks = _vocabulary(said, policy)
+        vocabulary[members] = speaks[place]
         boost, reason = _boosts(evidence, distinct, rules)
+        reason[(speaks > 0) & (reason == None)] = f"in the words of {policy['label']}"  # noqa: E711 - element-wise
         boost = boost - policy["role_mismatch_penalty"] * _for_others(evidence, distinct, policy)
         limit = policy["freshness_max_age_days"]
         stale = age_days[members] > limit if limit is not None else np.zeros(len(members), dtype=bool)

@@ -284,7 +284,8 @@ def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array
     words = pc.if_else(
         pa.array(strongest == ""), flat(score_terms["source_signal"]), pa.array(strongest.astype(object), pa.string())
     )
-    preferred = (role > np.maximum(source, np.maximum(semantic, lexical))) & (contributions["metadata"] > 0)
+    others = ("semantic", "lexical", "authority", "recency", "actionability", "scope")
+    preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
     words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
     anchored = pc.if_else(pa.array(contributions["anchor"] > 0), flat(score_terms["anchor_signal"]), None)
     return pc.coalesce(anchored, words)

@@ -240,7 +240,9 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
     frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
     inputs |= frame.inputs()
-    inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
+    inputs["vectors"], inputs["query_vectors"] = _query_vectors(
+        planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
+    )
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in PLANNED)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)

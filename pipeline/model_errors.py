@@ -33,6 +33,9 @@ class Document(BaseModel):
     )
 
 
+_TYPES = {"tuple_type": "a list", "list_type": "a list", "dict_type": "an object", "model_type": "an object"}
+"""Types in the words of JSON."""
+
 D = TypeVar("D", bound=BaseModel)
 
 
@@ -60,7 +63,8 @@ def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:
         case "expected":
             return f"{error['msg']} - at {at}"
         case _:
-            expected = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
+            said = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
+            expected = _TYPES.get(error["type"], said)
             got = _shown(error["input"])
     return f"Expected {expected}, got {got} - at {at}"
 
@@ -70,8 +74,8 @@ def _shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, str):
         return repr(value) if len(value) <= _LONGEST and not any(c.isspace() for c in value) else "text"
-    if isinstance(value, (dict, list)):
-        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
+    if isinstance(value, (dict, list, tuple)):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     return str(value)
 
 

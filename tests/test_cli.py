@@ -37,7 +37,18 @@ def test_help_loads_nothing_of_the_data_stack():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "corpus info", "corpus gc"])
+GROUPED = [
+    "corpus info",
+    "corpus gc",
+    "overlay validate",
+    "overlay list",
+    "overlay score",
+    "bundle validate",
+    "bundle show",
+]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *GROUPED])
 def test_every_command_has_help_and_json(command, capsys):
     code, out, _ = run(*command.split(), "--help", capsys=capsys)
     assert code == 0
@@ -46,12 +57,12 @@ def test_every_command_has_help_and_json(command, capsys):
 
 def test_help_lists_every_command(capsys):
     _, out, _ = run("--help", capsys=capsys)
-    assert [c for c in [*COMMANDS, "corpus"] if f"\n  {c} " not in out] == []
+    assert [c for c in [*COMMANDS, "corpus", "overlay", "bundle"] if f"\n  {c} " not in out] == []
 
 
 def test_every_command_is_in_the_readme():
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    assert [c for c in [*COMMANDS, "corpus info", "corpus gc"] if f"`{c}" not in readme] == []
+    assert [c for c in [*COMMANDS, *GROUPED] if f"`{c}" not in readme] == []
 
 
 def test_every_setting_is_in_the_readme():
