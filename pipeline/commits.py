@@ -25,22 +25,24 @@ from ..nodes.scope_resolution import contract_bounds, contracts, scope_groups
 from ..nodes.tables import REQUESTS
 from ..nodes.time_gates import time_codes
 from .corpus import Corpus
+from .corpus.memory import MemoryCorpus
 
 _COMMIT = r"^[0-9a-f]{7,64}$"
 _NO_VERSIONS = pa.table({"version": pa.array([], pa.string()), "recorded_time": pa.array([], TIMESTAMP)})
 _SHAPE = ("principal", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "asked_at",
           "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources", "include_after",
-          "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
+          "exclude_after", "window_days", "accepted_authority", "min_authority", "role")  # fmt: skip
 """What of a request decides which rows it may see, `as_of` apart: requests alike in these share one look-up."""
 
 
 @dataclass
 class Commits:
-    """Recorded times by commit, under one table of grants and one of purpose policies."""
+    """Recorded times by commit, under one table of grants, one of purpose and one of role policies."""
 
-    corpus: Corpus
+    corpus: Corpus | MemoryCorpus
     grants: pa.Table
     purpose_policies: pa.Table
+    role_policies: pa.Table
     _known: dict[str, pa.Table] = field(default_factory=dict)
 
     def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
@@ -69,7 +71,9 @@ class Commits:
         one = REQUESTS.build({name: [_asked(request, name)] for name in REQUESTS.columns})
         users = pc.unique(
             flat(
-                contract_bounds(one, self.grants, contracts(one, self.grants, self.purpose_policies))["users"]
+                contract_bounds(
+                    one, self.grants, contracts(one, self.grants, self.purpose_policies, self.role_policies)
+                )["users"]
                 .combine_chunks()
                 .flatten()
             )
@@ -82,7 +86,7 @@ class Commits:
         placed = np.flatnonzero(np.asarray(pc.fill_null(chosen, False)))
         times, at = np.unique(frame.row_index.recorded[placed], return_inverse=True)
         asked = _at_times(one, times)
-        contract = contracts(asked, self.grants, self.purpose_policies)
+        contract = contracts(asked, self.grants, self.purpose_policies, self.role_policies)
         bounds = contract_bounds(asked, self.grants, contract)
         groups = scope_groups(contract, bounds)
         own = bounds.filter(pc.equal(bounds["project"], project))

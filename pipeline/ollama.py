@@ -50,13 +50,17 @@ class OllamaEncoder:
         handlers = [urllib.request.ProxyHandler({})] if is_loopback(parts.hostname) else []
         self._open = urllib.request.build_opener(*handlers).open
 
-    @cached_property
+    @property
     def profile(self) -> str:
         """Name of the model, and the start of its digest.
 
         Raises:
             ModelError: the server does not answer, or does not have the model.
         """
+        return self._profile
+
+    @cached_property
+    def _profile(self) -> str:
         for found in self._ask("/api/tags").get("models", ()):
             if found.get("name", "").removesuffix(":latest") == self.model.removesuffix(":latest"):
                 return f"{PREFIX}{self.model}+{str(found.get('digest', '')).removeprefix('sha256:')[:16]}"

@@ -251,7 +251,7 @@ class Retriever:
             raise AccessError(f"Expected a run that you started, got none - at {run_id}")
         line = self._line
         if settings["generation"] != self.corpus.generation:
-            pinned = Corpus.open(self.corpus.path, settings["generation"])
+            pinned = _generation(self.corpus, settings["generation"])
             line = replace(line, corpus=pinned, provenance=_pinned(line.provenance, pinned.generation))
         if part := difference(staged.provenance, line.provenance):
             raise StoreError(
@@ -298,7 +298,7 @@ class Retriever:
         return None if self.policies.any_role else self.policies.roles.names
 
     def _commits(self) -> Commits:
-        return Commits(self.corpus, self.grants.table, self.policies.purpose_policies)
+        return Commits(self.corpus, self.grants.table, self.policies.purpose_policies, self.policies.roles.policies)
 
     def _inputs(self) -> dict[str, pa.Table]:
         return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}
@@ -348,6 +348,13 @@ def _lanes_off(lanes: Collection[str], corpus: Corpus | MemoryCorpus, encoder: A
     if "graph" in lanes:
         off["graph"] = "this version has no graph lane"
     return off
+
+
+def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:
+    """A pinned generation of the same corpus."""
+    if corpus.path is None:
+        raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
+    return Corpus.open(corpus.path, generation)
 
 
 def _unlike(encoder: Any, profile: str) -> str | None:
