@@ -244,7 +244,8 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
     inputs |= frame.inputs()
     inputs["lane_states"] = _lane_states(requests["request_id"], line, broken, bounds, frame)
-    inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], frame.vectors, line)
+    vectors = None if "semantic" in broken else frame.vectors
+    inputs["vectors"], inputs["query_vectors"] = _query_vectors(planned["sub_queries"], vectors, line)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in PLANNED)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
