@@ -38,6 +38,7 @@ from .tables import (
     Failures,
     FilterLadder,
     Hits,
+    ItemDetails,
     LaneStates,
     Packs,
     Placements,
@@ -137,6 +138,7 @@ def request_digests(
     trimmed: Trimmed,
     trims: Trims,
     citations: Citations,
+    item_details: ItemDetails,
     blocks: Blocks,
     decisions: Decisions,
     conditions: Conditions,
@@ -147,7 +149,8 @@ def request_digests(
         "contract_layers": contract_layers, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
         "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
         "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
-        "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims, "citations": citations, "blocks": blocks,
+        "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims,
+        "citations": citations, "item_details": item_details, "blocks": blocks,
         "decisions": decisions, "conditions": conditions,
     }  # fmt: skip
     return digests_of_requests(tables, _ids(captures))

@@ -31,7 +31,8 @@ from .tables import (
 
 _JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "valid_from", "valid_until",
            "owner_project", "owner_user", "namespace", "workspace_root", "branch", "test_suite", "principals", "zone",
-           "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing")  # fmt: skip
+           "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing",
+           "excluded_roles")  # fmt: skip
 _FIRST_VISIBILITY = NUMBER["visibility"]
 _HISTORY_GATES = (NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"])
 

@@ -63,9 +63,9 @@ def fits(
     shapes = objects(contracts["output_shape"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
-    notes = fact_notes(kept, fact_checks)
+    notes, styles = fact_notes(kept, fact_checks), objects(contracts["citation_style"])
     happened = _happened(kept, owner, contracts, evidence, placements)
-    work = _Work(kept, owner, shapes, texts, _reasons(kept, ranked), notes, happened, evidence, mask)
+    work = _Work(kept, owner, shapes, styles, texts, _reasons(kept, ranked), notes, happened, evidence, mask)
     budgets = Budgets.of(contracts, shapes)
     kinds = gathered(evidence["evidence_kind"], kept["row"])
     brief = pa.array(shapes[owner] == "model-brief")
@@ -192,6 +192,7 @@ class _Work:
         kept: pa.Table,
         owner: Int,
         shapes: NDArray[np.object_],
+        styles: NDArray[np.object_],
         texts: ItemTexts,
         reason: pa.Array,
         fact_note: pa.Array,
@@ -201,7 +202,7 @@ class _Work:
     ) -> None:
         self.kept, self.owner, self.texts, self.evidence, self.reason = kept, owner, texts, evidence, reason
         self.fact_note, self.happened, self.mask = fact_note, happened, mask
-        self.shape = shapes[owner]
+        self.shape, self.style = shapes[owner], styles[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
         kind = gathered(evidence["evidence_kind"], kept["row"])
@@ -279,6 +280,7 @@ class _Work:
             fact_note=self.fact_note.take(at),
             reason=self.reason.take(at),
             shape=self.shape[index],
+            style=self.style[index],
             mask=self.mask.take(at),
         )
 

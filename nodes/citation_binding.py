@@ -1,6 +1,7 @@
 """Citation binding: every label of a block leads to source, version, span and hash, or it does not leave.
 
-Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block.
+Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block,
+and `item_details`, what else a bundle says of each item.
 
 What one would otherwise get wrong: lines and bytes are those of the text *shown*. A cut item starts later or ends
 earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
@@ -15,10 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .item_texts import resolvable
-from .keys import flags_at, flat, gathered, pair_positions, positions
+from .keys import flags_at, flat, gathered, pair_positions, positions, take_or
 from .masking import class_lists, masked
 from .rendering import authority_words, locators
-from .tables import CITATIONS, Citations, Contracts, Evidence, Packs, Placements, Trimmed
+from .tables import (
+    CITATIONS,
+    ITEM_DETAILS,
+    Citations,
+    Contracts,
+    Evidence,
+    ItemDetails,
+    Packs,
+    Placements,
+    ScoreTerms,
+    Trimmed,
+)
+
+_DETAILS = ("entity", "origin_class", "title", "uri", "content_type", "document_type", "domain", "tags",
+            "applicable_roles", "excluded_roles")  # fmt: skip
+_MASKED = ("title", "uri")
 
 
 def citations(
@@ -60,6 +76,29 @@ def citations(
     )
     required = flags_at(contracts["require_citation"], owner)
     return table.filter(pc.or_(resolves, pa.array(~required)))
+
+
+def item_details(
+    trimmed: Trimmed, score_terms: ScoreTerms, contracts: Contracts, evidence: Evidence, placements: Placements
+) -> ItemDetails:
+    """What the stored rows say of the items, by request and place in the block; a null authority reads as 0."""
+    row = trimmed["row"]
+    tables = (trimmed, score_terms)
+    term = pair_positions(*((table["request_id"], table["evidence_id"]) for table in tables))
+    recorded = gathered(placements["recorded_time"], trimmed["placement"])
+    owner = positions(trimmed["request_id"], contracts["request_id"])
+    mask = class_lists(contracts["mask"]).take(pa.array(owner))
+    stored = {name: gathered(evidence[name], row).cast(ITEM_DETAILS.columns[name].type) for name in _DETAILS}
+    return ITEM_DETAILS.build(
+        {
+            **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
+            **stored,
+            **{name: masked(stored[name], mask) for name in _MASKED},
+            "authority": pc.fill_null(gathered(evidence["authority"], row), 0),
+            "freshness": take_or(score_terms["freshness"], term, "undated"),
+            "updated_at": pc.coalesce(gathered(evidence["event_time"], row), recorded),
+        }
+    )
 
 
 def _first_rows(trimmed: pa.Table, packs: pa.Table) -> pa.Array:

@@ -1,7 +1,7 @@
 """The conditions of an answer: which hold, for what, with what action.
 
-Every rule reads the request, the contract and what was shown, all of them functions of the admissible rows alone; no
-rule reads a withheld row, so no message can tell of one.
+What a caller learns follows from the request, the contract and what was shown, all of them functions of the admissible
+rows alone. Rules that read withheld rows are for auditors, and no other rule heeds them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from .fact_conditions import mismatches, stale_records
 from .keys import flags_at, flat, gathered, objects, pair_codes, positions, take_or
 from .tables import CONDITIONS
-from .vocabulary import ACTIONS
+from .vocabulary import ACTIONS, AUDIT_CONDITIONS
 
 STRONG_SEMANTIC = 0.5
 """Cosine from which a shown row counts as a strong match by meaning."""
 STRONG_LEXICAL = 0.5
 """Lexical term from which a shown row counts as a strong match by words: the mean of its pool."""
-STALE_RECENCY = 0.25
-"""Recency below which a shown row counts as stale: older than two half-lives of its kind."""
 FEW_ITEMS = 3
 """Below this many items nothing is said about diversity."""
 
@@ -68,7 +66,7 @@ def condition_rows(
         (walls, "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"),
         (denied & (failed < 0), "nothing_granted", "", "block", "nothing that was asked for is granted"),
         *_lane_rules(ids, lane_states),
-        *_overlay_rules(ids, requests),
+        *_overlay_rules(ids, requests, contracts),
     ]  # fmt: skip
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
     shown = _shown_rules(ids, contracts, contract, score_terms, candidates, packs, trimmed, blocks, decisions, evidence)
@@ -81,14 +79,16 @@ def condition_rows(
         )
     ]
     said = np.zeros(len(ids), bool)
-    for mask, *_ in rules:
-        said |= mask
+    for mask, name, *_ in rules:
+        if name not in AUDIT_CONDITIONS:
+            said |= mask
     rules.append((~said, "healthy", "", "continue", "nothing to remark"))
     return _table(ids, rules)
 
 
 def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
-    """The worst action of each request's conditions; `continue` where there are none."""
+    """The worst action of the conditions that each caller may see; `continue` where there are none."""
+    conditions = conditions.filter(pc.equal(conditions["audience"], "caller"))
     level = positions(conditions["action"], pa.array(ACTIONS.values))
     worst = np.zeros(len(ids), np.int64)
     np.maximum.at(worst, positions(conditions["request_id"], ids), level)
@@ -109,10 +109,12 @@ def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
         yield state == "off", "lane_off", lane, "continue", message
 
 
-def _overlay_rules(ids: pa.Array, requests: pa.Table) -> Iterator[Row]:
-    at = positions(ids, requests["request_id"])
+def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> Iterator[Row]:
+    """A role that was named and has no overlay sees the shared corpus (S4.9)."""
+    at, contract = positions(ids, requests["request_id"]), positions(ids, contracts["request_id"])
     given = np.asarray(take_or(requests["role"], at).is_valid())
-    yield given, "no_overlay", "role", "warn", "no role overlay was applied"
+    applied = np.asarray(take_or(contracts["role"], contract).is_valid())
+    yield given & ~applied, "no_overlay", "role", "continue", "no role overlay was applied: the shared corpus alone"
 
 
 def _shown_rules(
@@ -146,7 +148,7 @@ def _shown_rules(
     strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
     yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(items)
 
-    stale = ~at_least("recency", STALE_RECENCY)
+    stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
     yield (
         (count > 0) & (2 * number(stale) > count),
         "stale_dominant",
@@ -164,6 +166,10 @@ def _shown_rules(
         shown[np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)], minlength=len(ids)
     )
     yield (noted > 0) & (items > 0), "conflicting", "", "warn", "competing claims exist about something shown"
+
+    forbidden = decisions.filter(pc.equal(decisions["reason_code"], "forbidden_source"))
+    withheld = np.bincount(positions(forbidden["request_id"], ids), minlength=len(ids)) > 0
+    yield withheld, "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
 
     kinds = objects(selected["evidence_kind"])
     distinct = np.zeros(len(ids), np.int64)
@@ -211,5 +217,8 @@ def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
         columns["request_id"].append(names[mask])
         for name, value in (("condition", condition), ("subject", subject), ("action", action), ("message", message)):
             columns[name].append(value[mask] if isinstance(value, np.ndarray) else np.full(number, value, dtype=object))
+        columns["audience"].append(
+            np.full(number, "audit" if condition in AUDIT_CONDITIONS else "caller", dtype=object)
+        )
     table = CONDITIONS.build({name: np.concatenate(parts) for name, parts in columns.items()})
     return table.sort_by([(name, "ascending") for name in CONDITIONS.order])

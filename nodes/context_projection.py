@@ -52,6 +52,7 @@ def blocks(
         fact_note=flat(shown["fact_note"]),
         reason=take_or(ranked["selected_reason"], reason),
         shape=objects(shape)[owner],
+        style=objects(contracts["citation_style"])[owner],
         mask=class_lists(contracts["mask"]).take(pa.array(owner)),
     )
     made = rendered(items, flat(shown["visible_text"]), evidence, contracts.num_rows)

@@ -6,7 +6,8 @@ reason. Nothing enters: each rule looks only at the request's own candidates.
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
 neighbors of one document version merged, the cap on unverified items, the cap per source. What one would otherwise get
 wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
-competing claims look alike; they travel together, at the place of the best of them.
+competing claims look alike; they travel together, at the place of the best of them. A role orders what is kept (what it puts first
+or last, and one item of each source before a second of any); it adds and drops nothing here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from .item_texts import resolvable, text_bytes
 from .keys import flags_at, flat, gathered, objects, pair_codes, positions, rank_within, take_or
-from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, Verdicts
+from .role_terms import LAST, reading_order
+from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
 
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
@@ -41,6 +43,7 @@ def packs(
     contracts: Contracts,
     evidence: Evidence,
     placements: Placements,
+    role_policies: RolePolicies,
 ) -> Packs:
     """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items.
 
@@ -78,7 +81,13 @@ def packs(
     source = _numbers_of(owner, pc.coalesce(flat(rows["path"]), flat(rows["source_id"])), rows["source_id"])
     packing.drop_beyond(source, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
-    position = _positions(packing.kept, owner, conflict, disputed)
+    turn = _turns(source, packing.kept, flags_at(contracts["source_diversity"], owner))
+    wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
+    by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
+    # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
+    beyond = by_rank > _limits(contracts, "max_items", owner)
+    wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
+    position = _positions(packing.kept, owner, conflict, disputed, wanted)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
     order = np.lexsort((ranked["rank"].to_numpy(), position, owner))
     table = PACKS.build(
@@ -236,14 +245,23 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(row[order])))
 
 
-def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool) -> Int:
-    """Places 1, 2, ... per request in order of rank, conflict sets together at the place of their best; 0 = dropped."""
+def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
+    """How many items of its source stand before each item, where sources take turns; else 0."""
+    index = np.flatnonzero(kept & diverse)
+    order = index[np.argsort(source[index], kind="stable")]
+    turn = np.zeros(len(source), dtype=np.int64)
+    turn[order] = rank_within(source[order])
+    return turn
+
+
+def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: Int) -> Int:
+    """Places 1, 2, ... per request by `wanted`, then rank; conflict sets together at the place of their best; 0 = dropped."""
     index = np.flatnonzero(kept)
     best = index.copy()
     together = np.flatnonzero(disputed[index])
     _, first, inverse = np.unique(conflict[index[together]], return_index=True, return_inverse=True)
     best[together] = index[together][first[inverse]]
-    order = index[np.lexsort((index, best, owner[index]))]
+    order = index[np.lexsort((index, best, wanted[best], owner[index]))]
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
     return position

@@ -41,7 +41,8 @@ artifacts belong to a session; preferences, structured records, external and rem
 only while it is verified."""
 
 COLUMNS = ("source_id", "origin_class", "path", "namespace", "workspace_root", "branch", "test_suite", "principals",
-           "zone", "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "owner_project", "owner_user")  # fmt: skip
+           "excluded_roles", "zone", "level", "declared_visibility", "authority", "lifecycle", "declared_safety",
+           "owner_project", "owner_user")  # fmt: skip
 """The columns of EVIDENCE that these gates look at."""
 
 
@@ -119,6 +120,11 @@ class SegmentColumns:
         column = self.column("principals")
         return *flattened(column), ~np.asarray(column.is_null())
 
+    @cached_property
+    def excluding(self) -> tuple[NDArray[np.int64], pa.Array]:
+        """Lists of excluded roles taken apart: row and role of each entry."""
+        return flattened(self.column("excluded_roles"))
+
     def _ranks(self, name: str, words: Sequence[str], null: str) -> Codes:
         ranks = pc.index_in(self.column(name), pa.array(words)).fill_null(words.index(null))
         return ranks.to_numpy().astype(np.int8)
@@ -156,8 +162,10 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
         yield NUMBER["principals"], listed & ~entitled
     if contract["denied_sources"]:
         yield NUMBER["source_deny"], selected_pairs(contract["denied_sources"], segment.pairs)[segment.pairs.codes]
-    if contract["allowed_sources"] is not None:
-        yield NUMBER["source_allow"], ~selected_pairs(contract["allowed_sources"], segment.pairs)[segment.pairs.codes]
+    if contract["allowed_sources"] is not None or contract["role_sources"] is not None:
+        picked = selected_pairs(contract["allowed_sources"], segment.pairs)
+        picked &= selected_pairs(contract["role_sources"], segment.pairs)
+        yield NUMBER["source_allow"], ~picked[segment.pairs.codes]
     if denied := [*contract["denied_paths"], *contract["excluded_paths"]]:
         yield NUMBER["path_deny"], _on_paths(segment, denied)
     if allowed := [contract[name] for name in ("allowed_paths", "search_paths") if contract[name] is not None]:
@@ -177,6 +185,12 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
     yield NUMBER["visibility"], segment.hidden
     yield NUMBER["lifecycle"], _outside(segment.lifecycle, LIFECYCLES.values, contract["include_states"])
     yield NUMBER["safety"], segment.blocked
+    if contract["forbidden_sources"]:
+        yield NUMBER["role_source"], selected_pairs(contract["forbidden_sources"], segment.pairs)[segment.pairs.codes]
+    if contract["role"] is not None:
+        row, role = segment.excluding
+        excluded = row[truth(pc.equal(role, contract["role"]))]
+        yield NUMBER["role"], np.bincount(excluded, minlength=segment.rows) > 0
     if contract["accepted_authority"] is not None:
         yield NUMBER["accepted_authority"], _unaccepted(segment, contract["accepted_authority"])
     if contract["min_authority"] > 0:

@@ -49,6 +49,8 @@ GATES = _gates(
     ("visibility", "visibility", "not_model_visible", "it may enter model input"),
     ("lifecycle", "visibility", "lifecycle_excluded", "its state is one the contract includes"),
     ("safety", "visibility", "safety_blocked", "it is not blocked"),
+    ("role_source", "visibility", "forbidden_source", "the role forbids no source that matches it"),
+    ("role", "visibility", "role_mismatch", "it does not exclude the role"),
     ("accepted_authority", "visibility", "authority_not_accepted", "its class of source is accepted"),
     ("min_authority", "visibility", "authority_below_min", "its authority is at least the contract's"),
     ("recorded", "time", "after_as_of", "it was recorded at or before as_of"),

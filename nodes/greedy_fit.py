@@ -115,7 +115,7 @@ class Costs:
         nonce = pa.scalar("a" * NONCE_LENGTH, pa.large_string())
         marks = pc.if_else(pa.array(item.fenced), nonce, pa.scalar("", pa.large_string()))
         around = pc.binary_join_element_wise(
-            item.head, marks, item.fence, marks, item.tail, pa.scalar("", pa.large_string())
+            item.head, marks, item.fence, marks, item.tail, item.foot, pa.scalar("", pa.large_string())
         )
         return cls(
             tokens=counters.count(around, names, which),

@@ -25,8 +25,8 @@ class Items:
     """Items to be printed, all arrays in item order, sorted by `owner` and place.
 
     `row` is the frame row of the leading row, `number` the n of its label, `line` and `section` those of the first line
-    shown, which its locator names, `shape` the output shape of its request, `mask` what its request has masked (see
-    `masking`; null = nothing).
+    shown, which its locator names, `shape` the output shape of its request and `style` its citation style, `mask` what
+    its request has masked (see `masking`; null = nothing).
     """
 
     owner: Int
@@ -40,14 +40,14 @@ class Items:
     fact_note: pa.Array
     reason: pa.Array
     shape: NDArray[np.object_]
+    style: NDArray[np.object_]
     mask: pa.Array
 
     def ways(self) -> list[pa.Array]:
         """Columns that say how an item is printed: equal items read the same, whoever asked."""
-        shape = pa.array(self.shape, pa.string())
         return [
             self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
-            self.fact_note, self.reason, shape, self.mask,
+            self.fact_note, self.reason, pa.array(self.shape, pa.string()), pa.array(self.style, pa.string()), self.mask,
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:
@@ -79,6 +79,7 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
         day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
         reason=items.reason,
         text_sha256=stored["text_sha256"],
+        style=pa.array(items.style, pa.string()),
         fenced=fenced(items.shape),
     )
 

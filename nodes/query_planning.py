@@ -1,7 +1,7 @@
 """Query planning: turns each request into several sub-queries, each with its own text, lanes, sources and limits.
 
-Reads requests, contracts, the plan rules of the purpose and `session_events`, what each request's own session has just
-observed. Gives `anchors`, `sub_queries` and `query_terms`.
+Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_events`, what each request's
+own session has just observed. Gives `anchors`, `sub_queries` and `query_terms`.
 
 The one thing to know: the query text of a sub-query is not the user's sentence. It is put together from the parts its
 rule names: question, context, declared anchors, what was found in traces, state and the session's last events (S0.42).
@@ -23,6 +23,7 @@ from .frames import expand_ranges, micros
 from .keys import first_of_runs, flat, positions
 from .list_columns import flattened, holds
 from .ragged import Ragged, starts_of
+from .role_words import EXPANSION_WEIGHT, expansions
 from .schema import TIMESTAMP
 from .tables import (
     ANCHORS,
@@ -33,6 +34,8 @@ from .tables import (
     PlanRules,
     QueryTerms,
     Requests,
+    RolePolicies,
+    RoleRules,
     SessionEvents,
     SubQueries,
 )
@@ -86,7 +89,14 @@ def anchors(requests: Requests, session_events: SessionEvents) -> Anchors:
     )
 
 
-def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan_rules: PlanRules) -> SubQueries:
+def sub_queries(
+    contracts: Contracts,
+    requests: Requests,
+    anchors: Anchors,
+    plan_rules: PlanRules,
+    role_policies: RolePolicies,
+    role_rules: RoleRules,
+) -> SubQueries:
     """The retrieval plan of each request, by request and ordinal; a denied request or one of effort none has none."""
     efforts = list(RECALL_EFFORTS.values)
     effort = positions(contracts["recall_effort"], pa.array(efforts))
@@ -118,6 +128,7 @@ def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan
     age = plan_rules["max_age_days"].take(at)
     days = np.nan_to_num(age.fill_null(0.0).to_numpy())
     oldest = micros(contracts["as_of"], 0)[request] - np.rint(days * _DAY).astype(np.int64)
+    roles = flat(contracts["role"]).take(pa.array(request))
     return SUB_QUERIES.build(
         {
             "request_id": contracts["request_id"].take(pa.array(request)),
@@ -125,6 +136,7 @@ def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan
             "ordinal": ordinal.astype(np.int32),
             "intent": plan_rules["intent"].take(at),
             "query_text": text,
+            "expansion": expansions(text, roles, role_policies, role_rules),
             "lanes": lanes.take(pa.array(plan_lanes)),
             "sources": plan_rules["sources"].take(at),
             "kinds": plan_rules["kinds"].take(at),
@@ -140,18 +152,14 @@ def sub_queries(contracts: Contracts, requests: Requests, anchors: Anchors, plan
 def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     """The index keys each sub-query looks up, by request, sub-query, field and term; no term is capped or dropped.
 
-    A text term weighs its count in the query text. An anchor's keys weigh what the anchor weighs, less for the vaguer
-    ones; where two anchors share a key the greater weight counts.
+    A text term weighs its count in the query text, a quarter of that in what the role adds. An anchor's keys weigh what
+    the anchor weighs, less for the vaguer ones; where two anchors share a key the greater weight counts.
     """
     lanes = {lane: np.flatnonzero(holds(sub_queries["lanes"], lane)) for lane in ("lexical", "symbol", "exact")}
-    texts = flat(sub_queries["query_text"]).dictionary_encode()
-    tokens = Ragged.of(query_tokens(texts.dictionary))
-    of_text = np.diff(tokens.starts)
-    text_code = texts.indices.to_numpy()[lanes["lexical"]]
-    sub = np.repeat(lanes["lexical"], of_text[text_code])
-    code = tokens.codes[expand_ranges(tokens.starts[:-1][text_code], of_text[text_code])]
-    parts = [("text", sub, tokens.vocabulary.take(pa.array(code)).cast(_TEXT), np.ones(len(sub)))]
-
+    parts = [
+        _text_terms(sub_queries["query_text"], lanes["lexical"], 1.0),
+        _text_terms(sub_queries["expansion"], lanes["lexical"], EXPANSION_WEIGHT),
+    ]
     kind = positions(anchors["kind"], pa.array(KINDS))
     owner = positions(anchors["request_id"], sub_queries["request_id"].unique())
     mine = positions(sub_queries["request_id"], sub_queries["request_id"].unique())
@@ -173,6 +181,18 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
         values = terms.vocabulary.take(pa.array(terms.codes[at])).cast(_TEXT)
         parts += [(field, np.repeat(sub, per), values, weight) for field in fields]
     return _terms_table(sub_queries, parts)
+
+
+def _text_terms(texts: pa.ChunkedArray, subs: Int, weight: float) -> tuple[str, Int, pa.Array, NDArray[np.float64]]:
+    """Every term of the texts of some sub-queries, each at the same weight; a null text has none."""
+    subs = subs[np.asarray(texts.is_valid())[subs]]
+    encoded = flat(texts).dictionary_encode()
+    tokens = Ragged.of(query_tokens(encoded.dictionary))
+    counts = np.diff(tokens.starts)
+    code = encoded.indices.take(pa.array(subs)).to_numpy()
+    of = np.repeat(subs, counts[code])
+    term = tokens.codes[expand_ranges(tokens.starts[:-1][code], counts[code])]
+    return "text", of, tokens.vocabulary.take(pa.array(term)).cast(_TEXT), np.full(len(of), weight)
 
 
 def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.Array, str]:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from .item_texts import text_bytes
 from .keys import flat
-from .vocabulary import EVIDENCE_KINDS
+from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
 __all__ = [
     "BRIEF_TOKENS",
@@ -182,14 +182,16 @@ def shows_text(shape: str) -> bool:
 
 @dataclass(frozen=True)
 class Pieces:
-    """What is printed of each item: `head`, nonce, `fence`, quoted text, nonce, `tail`.
+    """What is printed of each item: `head`, nonce, `fence`, quoted text, nonce, `tail`; after the last item every `foot`.
 
-    Items without text end after `head`; their `fence` and `tail` are empty.
+    Items without text end after `head`; their `fence` and `tail` are empty, and so is a `foot` unless citations are
+    footnotes.
     """
 
     head: pa.Array
     fence: pa.Array
     tail: pa.Array
+    foot: pa.Array
     fenced: NDArray[np.bool_]
 
 
@@ -205,12 +207,15 @@ def pieces(
     day: pa.Array,
     reason: pa.Array,
     text_sha256: pa.Array,
+    style: pa.Array,
     fenced: NDArray[np.bool_],
 ) -> Pieces:
     """The parts of each item around its text, all arrays in item order.
 
-    `fact_note` is what a record says against the text or null, `day` the date of the event or null, `reason` the short reason of selection, `fenced` false for items of a
-    citation-pack, which print reason and hash in place of text.
+    `fact_note` is what a record says against the text or null, `day` the date of the event or null, `reason` the short
+    reason of selection, `style` the citation style: the locator stands beside its label, below the last item, or in the
+    bundle alone. `fenced` is false for items of a citation-pack, which print reason and hash in place of text, and are
+    cited where they stand.
     """
     words = _join(
         authority, " authority, ", _worded(standing, STANDING_WORDS), _worded(form, FORM_WORDS),
@@ -218,15 +223,17 @@ def pieces(
         pc.fill_null(_join(FACT_NOTE, fact_note), ""),
     )  # fmt: skip
     named = _join("[", label, "] ", locator, "\n")
+    bare = pc.not_equal(style, CITATION_STYLES.values[0])
     cited = _join(
         named, "  ", words, "; ", clean(reason), "; sha256 ", pc.utf8_slice_codeunits(text_sha256, 0, 16), "\n"
     )
     shown = pa.array(fenced)
     empty = pa.scalar("", pa.large_string())
     return Pieces(
-        head=pc.if_else(shown, _join(named, "<<"), cited),
+        head=pc.if_else(shown, _join(pc.if_else(bare, _join("[", label, "]\n"), named), "<<"), cited),
         fence=pc.if_else(shown, _join(" ", words, "\n"), empty),
         tail=pc.if_else(shown, pa.scalar(">>\n", pa.large_string()), empty),
+        foot=pc.if_else(pc.and_(shown, pc.equal(style, "footnote")), _join("[", label, "]: ", locator, "\n"), empty),
         fenced=fenced,
     )
 
@@ -263,17 +270,20 @@ def _segments(
 ) -> tuple[pa.Array, NDArray[np.int64]]:
     """The parts of each block between nonces, and where each block's parts start.
 
-    Cutting at the nonces gives, for k fenced items, 2k + 1 parts; unfenced items lie inside one part.
+    Cutting at the nonces gives, for k fenced items, 2k + 1 parts; unfenced items lie inside one part. The last part
+    ends with the footnotes.
     """
     body = _join(item.fence, pc.if_else(pa.array(item.fenced), _join(quoted(texts), "\n"), ""))
     opening = _join(heading, item.head)
     rows = len(owner)
-    flat = pa.concat_arrays([opening, body, item.tail, pa.array([""], pa.large_string())])
-    # Parts in printing order: opening, body, tail of each item, and one empty part at the end of every block.
+    bounds = np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
+    feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), pa.scalar("", pa.large_string()))
+    flat = pa.concat_arrays([opening, body, item.tail, feet])
+    # Parts in printing order: opening, body, tail of each item, and the footnotes at the end of every block.
     index = np.arange(rows)
     printed = np.stack([index, index + rows, index + 2 * rows], axis=1).ravel()
-    ends = np.cumsum(np.bincount(owner, minlength=count)) * 3
-    printed = np.insert(printed, ends, 3 * rows)
+    ends = bounds[1:] * 3
+    printed = np.insert(printed, ends, 3 * rows + np.arange(count))
     starts_at = np.zeros(count + 1, dtype=np.int64)
     starts_at[1:] = ends + np.arange(1, count + 1)
     # A nonce stands before a fenced item's body and before its tail; elsewhere neighbors grow together.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .errors import SchemaError
 
@@ -65,6 +66,12 @@ class Table:
             for name, c in self.columns.items()
             if (audience is None or c.audience == audience) and (free_text is None or c.free_text == free_text)
         ]
+
+    def for_callers(self, table: pa.Table) -> pa.Table:
+        """What a caller may see: the columns of that audience, of rows that are not for auditors alone."""
+        if "audience" in self.columns:
+            table = table.filter(pc.equal(table["audience"], "caller"))
+        return table.select(self.names(audience="caller"))
 
     def empty(self) -> pa.Table:
         """A table of no rows."""

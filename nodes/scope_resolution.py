@@ -1,6 +1,6 @@
 """Scope resolution: turns each request into a contract that says what it may see, before anything is searched.
 
-Reads requests, grants and purpose policies. Gives `contracts`, `contract_bounds` (the projects a contract reaches),
+Reads requests, grants, purpose and role policies. Gives `contracts`, `contract_bounds` (the projects a contract reaches),
 `contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be gated once).
 
 What one would get wrong: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
@@ -25,7 +25,7 @@ from .errors import PolicyError
 from .frames import OPEN_START, micros
 from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
 from .keys import flat, positions
-from .list_columns import tidied
+from .list_columns import collected, flattened, tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
     CONTRACT_BOUNDS,
@@ -40,9 +40,10 @@ from .tables import (
     ModePresets,
     PurposePolicies,
     Requests,
+    RolePolicies,
     ScopeGroups,
 )
-from .vocabulary import LIFECYCLES
+from .vocabulary import CITATION_STYLES, LIFECYCLES
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"
@@ -61,9 +62,12 @@ _CAPPED = ("lane_k", "pool_k", "max_items")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "allowed_paths", "denied_paths", "search_paths", "excluded_paths", "excluded_levels",
-            "excluded_zones", "include_states", "accepted_authority", "min_authority")  # fmt: skip
+            "denied_sources", "role", "role_sources", "forbidden_sources", "allowed_paths", "denied_paths", "search_paths",
+            "excluded_paths", "excluded_levels", "excluded_zones", "include_states", "accepted_authority",
+            "min_authority")  # fmt: skip
 _BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
+_BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
+_ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
 _INSTANT = ("as_of", "window_start", "window_end")
 
 _GROUP_COLUMNS = Table(
@@ -81,19 +85,25 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 
 
 def contracts(
-    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, mode_presets: ModePresets
+    requests: Requests,
+    grants: Grants,
+    purpose_policies: PurposePolicies,
+    mode_presets: ModePresets,
+    role_policies: RolePolicies,
 ) -> Contracts:
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
 
     A request is denied if the credential may not act as its principal, if no grant of its own project holds at
     `asked_at`, or if a list of what it allows is empty. Where it gives a budget or cap, that one counts, else its
-    mode's, else its purpose's; a mode's count is never exceeded. Counts below zero read as zero.
+    mode's, else its purpose's; a mode's count is never exceeded. Counts below zero read as zero. A role only narrows:
+    its caps, allowed and forbidden sources come on top of the others'.
     """
     requests = _ordered(requests)
     reach, preset = reach_of(requests, grants), _of_requests(mode_presets, requests)
     policy = _policy_of(requests, purpose_policies)
+    role = _role_of(requests, role_policies)
     cap = _resolved("max_unverified_items", requests, policy)
-    reason = _denied_reason(requests, reach)
+    reason = _denied_reason(requests, reach, role)
     denied = np.asarray(reason.is_valid())
     start, end = _window(requests)
     columns = {
@@ -113,15 +123,21 @@ def contracts(
         "min_authority": pc.max_element_wise(requests["min_authority"].fill_null(0), pa.scalar(0, pa.int32())),
         "withheld_k": policy["withheld_k"],
         "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
-        "required_evidence": tidied(requests["required_evidence"], keep_null=False),
+        "required_evidence": _union(requests["required_evidence"], role["required_evidence"]),
         "mask": tidied(policy["mask"], keep_null=True),
         "mode_lanes": preset["lanes"],
         "path_window_start": _days_before(requests, preset["window_days"]),
+        "role": role["role"],
+        "role_sources": tidied(role["allowed_sources"], keep_null=True),
+        "forbidden_sources": tidied(role["forbidden_sources"], keep_null=False),
+        "source_diversity": role["require_source_diversity"].fill_null(False),
+        "citation_style": role["citation_style"].fill_null(CITATION_STYLES.values[0]),
     }
     columns |= {name: preset[name] for name in _PRESET}
     columns |= {name: requests[name] for name in _COPIED}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
     columns |= {name: _capped(name, requests, preset, policy) for name in _CAPPED}
+    columns |= {name: pc.min_element_wise(columns[name], role[cap]) for name, cap in _ROLE_CAPS.items()}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
     parts = [
@@ -143,29 +159,36 @@ def contract_bounds(requests: Requests, grants: Grants, contracts: Contracts) ->
 
 
 def contract_layers(
-    requests: Requests, grants: Grants, purpose_policies: PurposePolicies, mode_presets: ModePresets
+    requests: Requests,
+    grants: Grants,
+    purpose_policies: PurposePolicies,
+    mode_presets: ModePresets,
+    role_policies: RolePolicies,
 ) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal: acting for another, grants, purpose, mode, preset, request.
+    """The layers of each contract, by request id and ordinal, in the order in which they stand below.
 
-    The layers `act_as`, `mode` and `preset` stand only where a request has them.
+    The layers `act_as`, `mode`, `role` and `preset` stand only where a request has them.
     """
     requests = _ordered(requests)
     reach, policy = reach_of(requests, grants), _policy_of(requests, purpose_policies)
+    mode, role = _of_requests(mode_presets, requests), _role_of(requests, role_policies)
     narrowed = pc.if_else(
         pa.array(reach.narrowed), "project, groups, bounds, include_states", "project, groups, bounds"
     )
     given = {name: requests[name].is_valid() for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
     given["allow_stale_memory"] = requests["allow_stale_memory"]
+    by_role = {"role_sources": role["allowed_sources"].is_valid()}
+    by_role |= {name: role[cap].is_valid() for name, cap in _ROLE_CAPS.items()}
     count = requests.num_rows
     everyone = np.ones(count, dtype=bool)
     granted_by, said = pa.repeat(table_digest(grants, GRANTS)[:16], count), pa.repeat("request", count)
     by_purpose = {name: pc.invert(given[name]) for name in (*_COUNTS, *_CHOICES)}
-    mode = _of_requests(mode_presets, requests)
     layers = [
         ("act_as", acts_for_another(requests), granted_by, pc.if_else(pa.array(reach.acting), "principal", "denied")),
         ("grants", everyone, granted_by, pc.if_else(pa.array(reach.granted), narrowed, "denied")),
         ("purpose", everyone, policy["version"], _names(by_purpose, "include_states, withheld_k")),
         ("mode", np.asarray(mode["mode"].is_valid()), mode["version"], pa.repeat(_BY_MODE, count)),
+        ("role", np.asarray(role["role"].is_valid()), role["version"], _names(by_role, _BY_ROLE)),
         ("preset", np.asarray(requests["preset"].is_valid()), requests["preset"], pa.repeat("bounds", count)),
         ("request", everyone, said, _names(given, "as_of")),
     ]
@@ -219,12 +242,13 @@ def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table
     )
 
 
-def _denied_reason(requests: pa.Table, reach: Reach) -> pa.Array:
+def _denied_reason(requests: pa.Table, reach: Reach, role: pa.Table) -> pa.Array:
     """Why nothing can be asked under each contract, null where something can."""
     refusals = [
         (pa.array(~reach.acting), ACT_AS_NOT_GRANTED),
         (pa.array(~reach.granted), NOTHING_GRANTED),
         (pc.invert(leaves_some(requests["allowed_sources"])), NO_SOURCE_ALLOWED),
+        (pc.invert(leaves_some(role["allowed_sources"])), NO_SOURCE_ALLOWED),
         (pc.invert(leaves_some(requests["allowed_paths"])), NO_PATH_ALLOWED),
         (pc.invert(leaves_some(requests["accepted_authority"])), NO_AUTHORITY_ACCEPTED),
     ]
@@ -271,6 +295,17 @@ def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
         unknown = requests["purpose"].filter(position.is_null())[0].as_py()
         raise PolicyError.one_of(purpose_policies["purpose"].to_pylist(), unknown, "requests.purpose")
     return purpose_policies.take(position)
+
+
+def _role_of(requests: pa.Table, role_policies: pa.Table) -> pa.Table:
+    """The overlay of each request's role; a row of nulls where none applies."""
+    return role_policies.take(pc.index_in(flat(requests["role"]), flat(role_policies["role"])))
+
+
+def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
+    """Row by row every value of the lists, sorted."""
+    rows, values = zip(*(flattened(one) for one in lists), strict=True)
+    return collected(np.concatenate(rows), pa.concat_arrays([flat(value) for value in values]), len(lists[0]))
 
 
 def _resolved(name: str, requests: pa.Table, policy: pa.Table) -> pa.ChunkedArray:

@@ -129,6 +129,10 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     entitled = np.zeros(len(order), dtype=bool)
     entitled[listing[_belongs(order[listing], reader, np.concatenate([group_of, everyone]), who)]] = True
     open_sources = _null(contracts["allowed_sources"])[order]
+    open_to_role = _null(contracts["role_sources"])[order]
+    excluding, excluded = flattened(rows["excluded_roles"])
+    unwanted = np.zeros(len(order), dtype=bool)
+    unwanted[excluding[_equal(excluded, flat(contracts["role"]).take(pa.array(order[excluding])))]] = True
     accepting = _null(contracts["accepted_authority"])[order]
     state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
     zone = _word(rows["zone"], ZONES.values, "restricted")
@@ -140,6 +144,7 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     return [
         ("principals", _present(rows["principals"]) & ~entitled),
         ("source_allow", ~(open_sources | _picked(rows, order, contracts["allowed_sources"]))),
+        ("source_allow", ~(open_to_role | _picked(rows, order, contracts["role_sources"]))),
         ("source_deny", _picked(rows, order, contracts["denied_sources"])),
         *(("path_allow", mask) for mask in outside),
         *(("path_deny", _on_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
@@ -150,6 +155,8 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
         ("visibility", ~_equal(rows["declared_visibility"], pa.scalar("model-visible"))),
         ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
         ("safety", _equal(rows["declared_safety"], pa.scalar("blocked"))),
+        ("role_source", _picked(rows, order, contracts["forbidden_sources"])),
+        ("role", unwanted),
         ("accepted_authority", ~(accepting | _accepted(rows, state, order, contracts["accepted_authority"]))),
         ("min_authority", _true(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
     ]

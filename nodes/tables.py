@@ -277,6 +277,8 @@ PURPOSE_POLICIES = table(
     weight_actionability=float64("weight of the actionability term"),
     weight_diversity=float64("weight of the diversity term"),
     weight_scope=float64("weight of the scope term"),
+    weight_vocabulary=float64("weight of the vocabulary term; 0 unless the file says otherwise"),
+    weight_metadata=float64("weight of the metadata term; 0 unless the file says otherwise"),
 )
 
 MODE_POLICIES = table(
@@ -338,6 +340,55 @@ PLAN_RULES = table(
     min_authority=int32("least authority of a returned row, 0 to 3"),
     max_age_days=float64("greatest age at as_of; null = any", nullable=True),
     requires=strings("required_evidence values that this sub-query serves; it runs also when its anchors are missing"),
+)
+
+ROLE_POLICIES = table(
+    "role_policies",
+    key=("role",),
+    order=("role",),
+    persist=True,
+    doc="Role overlays, one row each, from `data/policies/roles/` (S4.8, S4.15 to S4.17).",
+    role=string("role_id of the overlay"),
+    version=string("SHA-256 of the file, first 16 hex digits"),
+    label=string("the role's name, as reasons print it"),
+    mission=string("what the role retrieves for; its words count a little in the vocabulary term"),
+    anti_goals=strings("what it must not drift into; a row that speaks of one loses in the vocabulary term"),
+    preferred_terms=strings("words of the role: they expand its lexical queries and count in the vocabulary term"),
+    boost_phrases=strings("phrases that count twice in the vocabulary term"),
+    suppress_phrases=strings("phrases that count against a row"),
+    allowed_sources=strings("source selectors; null = all", nullable=True),
+    forbidden_sources=strings("source selectors; any match is withheld"),
+    weight_lexical=float64("share of the lexical and anchor classes"),
+    weight_semantic=float64("share of the semantic class"),
+    weight_metadata=float64("share of the metadata, authority and recency classes"),
+    weight_rerank=float64("share of the vocabulary, actionability and diversity classes"),
+    max_selected_chunks=int32("cap on items; null = none", nullable=True),
+    require_source_diversity=boolean("no source stands twice before every source stands once"),
+    max_chunks_per_source=int32("cap on items of one path or source; null = none", nullable=True),
+    freshness_max_age_days=float64("age from which a row is stale; null = two half-lives of its kind", nullable=True),
+    stale_penalty=float64("taken from the metadata term of a stale row, 0 to 1"),
+    role_mismatch_penalty=float64("taken from the metadata term of a row that is for other roles, 0 to 1"),
+    bridge_roles=strings("other roles whose rows count as its own"),
+    prioritize=strings("what stands first in the block: a kind, document type, domain, tag, or a phrase of the text"),
+    avoid=strings("what stands last, in the same words"),
+    required_evidence=strings("required_evidence values that answers in this role need"),
+    citation_style=string("inline, footnote or bundle_only"),
+    golden_set_id=string("golden set that the role is measured on", nullable=True),
+    distinctiveness_checks=strings("roles that must do worse on that golden set"),
+)
+
+ROLE_RULES = table(
+    "role_rules",
+    key=("role", "rule", "pattern"),
+    order=("role", "rule", "pattern"),
+    persist=True,
+    doc="The parts of role overlays that come in pairs: what matches, and what that gives.",
+    role=string("role_id of the overlay"),
+    rule=string("preferred_source, trust_tier, document_type, domain or synonym"),
+    pattern=string("source selector, rank of authority, document type, domain, or the word asked with"),
+    boost=float64("added to the metadata term, -1 to 1; 0 for synonyms"),
+    reason=string("why the source is preferred; printed as the reason of selection", nullable=True),
+    words=strings("the synonyms", nullable=True),
 )
 
 FAILURES = table(
@@ -478,7 +529,7 @@ CONTRACTS = table(
     output_shape=caller(string("what the block looks like")),
     instruction_sources=caller(strings("path globs with standing instruction")),
     mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
-    required_evidence=caller(strings("evidence the caller requires")),
+    required_evidence=caller(strings("evidence the caller or the role requires")),
     recall_effort=caller(string("none, minimal, full or graph")),
     mode_lanes=caller(strings("lanes that every sub-query uses beside its own")),
     path_window_start=caller(timestamp("rows of `window_paths` that happened earlier do not return", nullable=True)),
@@ -488,6 +539,11 @@ CONTRACTS = table(
     citation_chaining=caller(boolean("documents that hits refer to return")),
     include_deleted=caller(boolean("superseded and deleted text is shown as history")),
     newest_first=caller(boolean("the block is in order of time, newest first")),
+    role=caller(string("the role overlay that applies; null = none", nullable=True)),
+    role_sources=caller(strings("source selectors the role allows; null = all", nullable=True)),
+    forbidden_sources=caller(strings("source selectors the role forbids; any match is withheld")),
+    source_diversity=caller(boolean("no source stands twice before every source stands once")),
+    citation_style=caller(string("inline, footnote or bundle_only")),
 )
 
 CONTRACT_BOUNDS = table(
@@ -515,7 +571,7 @@ CONTRACT_LAYERS = table(
     doc="What each layer did to the contract, with its version.",
     request_id=string("the request", digest=False),
     ordinal=int32("order, from 1"),
-    layer=string("act_as, grants, purpose, mode, preset or request"),
+    layer=string("act_as, grants, purpose, mode, role, preset or request"),
     version=string("digest of the layer's file or preset, or `request`"),
     effect=string("the fields it set or narrowed, comma separated"),
 )
@@ -571,6 +627,7 @@ SUB_QUERIES = table(
     ordinal=int32("order in the plan, from 1"),
     intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
     query_text=text("what is searched for"),
+    expansion=text("words the role adds to the lexical lane, at a quarter of a term's weight", nullable=True),
     lanes=strings("lanes it uses"),
     sources=strings("source selectors; [] = every source"),
     kinds=strings("evidence kinds that may return; [] = every kind"),
@@ -756,7 +813,7 @@ SCORE_TERMS = table(
     key=("request_id", "evidence_id"),
     order=("request_id", "pool_rank"),
     persist=True,
-    doc="The raw score classes of every bounded candidate, each 0 to 1; weights multiply them in `ranked`.",
+    doc="The raw score classes of every bounded candidate, 0 to 1, the role's two from -1; `ranked` weighs them.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
@@ -768,8 +825,12 @@ SCORE_TERMS = table(
     recency=float64("2 ** (-age at as_of / half-life of its kind)"),
     actionability=float64("how far its kind supports the purpose's next action"),
     scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
+    vocabulary=float64("how far it speaks the role's words, -1 to 1; 0 without a role"),
+    metadata=float64("the role's boosts less its penalties, -1 to 1; 0 without a role"),
+    freshness=string("fresh, aging, stale or undated, at as_of (C25)"),
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
+    role_signal=string("why the role prefers it, in words; null = it does not", nullable=True),
 )
 
 RERANK_WEIGHTS = table(
@@ -777,7 +838,7 @@ RERANK_WEIGHTS = table(
     key=("request_id",),
     order=("request_id",),
     persist=True,
-    doc="The weights of the score terms per request, resolved from purpose and request; override it to try others.",
+    doc="The weights of the score terms per request, resolved from purpose and role; override it to try others.",
     request_id=string("the request", digest=False),
     semantic=float64("weight, 0 or more"),
     lexical=float64("weight, 0 or more"),
@@ -787,6 +848,8 @@ RERANK_WEIGHTS = table(
     actionability=float64("weight, 0 or more"),
     diversity=float64("weight, 0 or more"),
     scope=float64("weight, 0 or more"),
+    vocabulary=float64("weight, 0 or more"),
+    metadata=float64("weight, 0 or more"),
 )
 
 RANKED = table(
@@ -807,6 +870,8 @@ RANKED = table(
     actionability=float64("contribution"),
     diversity=float64("contribution: for a kind not chosen before it (greedy)"),
     scope=float64("contribution"),
+    vocabulary=float64("contribution; negative where the row speaks of what the role avoids"),
+    metadata=float64("contribution; negative where penalties outweigh boosts"),
     selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
 )
 
@@ -969,6 +1034,30 @@ CITATIONS = table(
     resolves=caller(boolean("source and hash are there, and lines, bytes or a version say where")),
 )
 
+ITEM_DETAILS = table(
+    "item_details",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="What a bundle says of each item beside its citation (S4.12): the leading row's own columns.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the row that leads the item")),
+    position=caller(int32("order in the block, from 1")),
+    entity=caller(text("the source's own id of the record", nullable=True)),
+    origin_class=caller(string("what kind of source it is")),
+    title=caller(text("title of the document", nullable=True)),
+    uri=caller(string("where a person opens it", nullable=True)),
+    content_type=caller(string("paragraph, table, list, code or excerpt", nullable=True)),
+    document_type=caller(string("free word of the importer", nullable=True)),
+    domain=caller(string("subject area", nullable=True)),
+    tags=caller(strings("labels of the importer", nullable=True)),
+    authority=caller(int32("0 untrusted, 1 general, 2 preferred, 3 authoritative")),
+    freshness=caller(string("fresh, aging, stale or undated")),
+    updated_at=caller(timestamp("when it happened, else when it was recorded")),
+    applicable_roles=caller(strings("roles it is for; null = every role", nullable=True)),
+    excluded_roles=caller(strings("roles it is not for", nullable=True)),
+)
+
 BLOCKS = table(
     "blocks",
     key=("request_id",),
@@ -1029,7 +1118,8 @@ CONDITIONS = table(
     condition=caller(string("condition by name")),
     subject=caller(string("what it speaks of: a lane, a limit, a kind; empty if nothing")),
     action=caller(string("continue, warn, degrade or block")),
-    message=caller(text("in words; a function of contract and A(r) alone")),
+    message=caller(text("in words; for callers a function of contract and A(r) alone")),
+    audience=string("caller or audit: who may learn of it"),
 )
 
 REQUEST_DIGESTS = table(
@@ -1126,6 +1216,8 @@ PlanRules = PLAN_RULES.annotation
 ModePolicies = MODE_POLICIES.annotation
 ModePresets = MODE_PRESETS.annotation
 StructuredFacts = STRUCTURED_FACTS.annotation
+RolePolicies = ROLE_POLICIES.annotation
+RoleRules = ROLE_RULES.annotation
 QueryVectors = QUERY_VECTORS.annotation
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation
@@ -1149,6 +1241,7 @@ FactChecks = FACT_CHECKS.annotation
 Trimmed = TRIMMED.annotation
 Trims = TRIMS.annotation
 Citations = CITATIONS.annotation
+ItemDetails = ITEM_DETAILS.annotation
 Blocks = BLOCKS.annotation
 Decisions = DECISIONS.annotation
 Conditions = CONDITIONS.annotation

@@ -1,7 +1,8 @@
-"""Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95).
+"""Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95),
+and two of the role.
 
-Reads the bounded candidates with their stored rows, the anchors and the policies of the purpose. Gives `score_terms`
-(raw, 0 to 1), `rerank_weights` and `ranked`. To try other weights, override `rerank_weights`: nothing above it re-runs.
+Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
+`score_terms` (raw), `rerank_weights` and `ranked`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
 What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
 contributions with `==`, in any order. The diversity term is greedy (it depends on what was chosen before), yet needs no
@@ -19,6 +20,7 @@ from .anchor_hits import anchor_term
 from .frames import OPEN_START, micros
 from .keys import first_of_runs, flat, gathered, objects, pair_keys, positions, rank_within, take_or
 from .numbers import quantise
+from .role_terms import freshness, role_terms
 from .tables import (
     RANKED,
     RERANK_WEIGHTS,
@@ -32,6 +34,8 @@ from .tables import (
     PurposePolicies,
     Ranked,
     RerankWeights,
+    RolePolicies,
+    RoleRules,
     ScoreTerms,
 )
 from .vocabulary import AUTHORITY
@@ -43,6 +47,12 @@ _GENERATED_FACTOR = 0.5
 _UNSOURCED_FACTOR = 0.8
 _SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
 _RECENT, _AUTHORITATIVE = 0.5, 0.6
+_SHARES = {
+    "semantic": (1.0, "semantic"), "lexical": (0.5, "lexical"), "anchor": (0.5, "lexical"),
+    "metadata": (0.5, "metadata"), "authority": (0.25, "metadata"), "recency": (0.25, "metadata"),
+    "vocabulary": (0.5, "rerank"), "actionability": (0.25, "rerank"), "diversity": (0.25, "rerank"),
+}  # fmt: skip
+"""What part of which of a role's four weights (S4.16) each class has; the parts of one weight add up to it."""
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -55,8 +65,10 @@ def score_terms(
     evidence: Evidence,
     placements: Placements,
     kind_policies: KindPolicies,
+    role_policies: RolePolicies,
+    role_rules: RoleRules,
 ) -> ScoreTerms:
-    """The raw score classes of every bounded candidate, each 0 to 1, in recall order.
+    """The raw score classes of every bounded candidate, in recall order: 0 to 1, those of a role -1 to 1.
 
     `lexical` relates a candidate to the mean of its own request's admitted candidates; it is pool-relative (C18) and no
     row outside the boundary can move it. `recency` is measured against `as_of` (S0.96).
@@ -74,8 +86,11 @@ def score_terms(
     recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
     policy = _kind_policy(asked["purpose"], rows, kind_policies)
     half_life = _floats(take_or(kind_policies["half_life_days"], policy, np.inf))
-    recency = _recency(rows["event_time"], recorded, asked["as_of"], half_life)
+    age, undated = _age(rows["event_time"], recorded, asked["as_of"])
+    recency = _recency(age, half_life)
     authority = _authority(rows)
+    role = flat(asked["role"])
+    by_role = role_terms(role, bounded_candidates["row"].to_numpy(), evidence, age, role_policies, role_rules)
     return SCORE_TERMS.build(
         {
             "request_id": bounded_candidates["request_id"],
@@ -89,16 +104,27 @@ def score_terms(
             "recency": recency,
             "actionability": quantise(_floats(take_or(kind_policies["actionability"], policy, 0.0))),
             "scope": _scope(owner, rows, asked, anchors, anchor_owner),
+            "vocabulary": by_role.vocabulary,
+            "metadata": by_role.metadata,
+            "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": _source_signal(rows, authority, recency),
+            "role_signal": by_role.signal,
         }
     )
 
 
-def rerank_weights(contracts: Contracts, purpose_policies: PurposePolicies) -> RerankWeights:
-    """The weight of each score class per request, by request id, from the policy of its purpose."""
+def rerank_weights(
+    contracts: Contracts, purpose_policies: PurposePolicies, role_policies: RolePolicies
+) -> RerankWeights:
+    """The weight of each score class per request, by request id: from its role where one applies, else its purpose."""
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
-    weights = {name: take_or(purpose_policies[f"weight_{name}"], policy, 0.0) for name in CLASSES}
+    role = positions(contracts["role"], role_policies["role"])
+    weights = {}
+    for name in CLASSES:
+        share, of = _SHARES.get(name, (0.0, "lexical"))
+        own = share * _floats(take_or(role_policies[f"weight_{of}"], role, 0.0))
+        weights[name] = np.where(role >= 0, own, _floats(take_or(purpose_policies[f"weight_{name}"], policy, 0.0)))
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 
@@ -188,11 +214,18 @@ def _authority(rows: pa.Table) -> Float:
     return quantise(np.clip(rank, 0.0, 1.0) * _floats(factor.fill_null(0.0)) * confidence * generated * unsourced)
 
 
-def _recency(event: pa.ChunkedArray, recorded: pa.Array, as_of: pa.ChunkedArray, half_life: Float) -> Float:
-    """2 ** (-age / half-life), age from the event, or the record where there is none; 1 for an infinite half-life."""
+def _age(event: pa.ChunkedArray, recorded: pa.Array, as_of: pa.ChunkedArray) -> tuple[Float, NDArray[np.bool_]]:
+    """Days at `as_of` since the event, or the record where there is none; and whether neither says a time.
+
+    A source that knows no time of its records says 1970-01-01.
+    """
     happened = micros(event, OPEN_START)
     happened = np.where(happened == OPEN_START, micros(recorded, OPEN_START), happened)
-    age = np.maximum(micros(as_of, 0) - happened, 0) / _MICROS_PER_DAY
+    return np.maximum(micros(as_of, 0) - happened, 0) / _MICROS_PER_DAY, happened <= 0
+
+
+def _recency(age: Float, half_life: Float) -> Float:
+    """2 ** (-age / half-life); 1 for an infinite half-life."""
     return quantise(np.exp2(-np.divide(age, half_life, out=np.full(len(age), np.inf), where=half_life > 0)))
 
 
@@ -244,16 +277,20 @@ def _source_signal(rows: pa.Table, authority: Float, recency: Float) -> pa.Array
 
 
 def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
-    """A hit anchor first; else the strongest of: close in meaning, matching words, the kind of source."""
+    """A hit anchor first; else the strongest of: close in meaning, matching words, the role's reason, the kind of source."""
     source = (
         contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
     )
     semantic, lexical = contributions["semantic"], contributions["lexical"]
+    role = contributions["vocabulary"] + contributions["metadata"]
     strongest = np.select(
         [(semantic >= lexical) & (semantic > source), lexical > source], ["close in meaning", "matched the words"], ""
     )
     words = pc.if_else(
         pa.array(strongest == ""), flat(score_terms["source_signal"]), pa.array(strongest.astype(object), pa.string())
     )
+    others = ("semantic", "lexical", "authority", "recency", "actionability", "scope")
+    preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
+    words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
     anchored = pc.if_else(pa.array(contributions["anchor"] > 0), flat(score_terms["anchor_signal"]), None)
     return pc.coalesce(anchored, words)

@@ -237,5 +237,21 @@ REASON_CODES = Vocabulary(
     ),
     {"budget_cut": "budget_tokens", "forbidden": "forbidden_source", "not_yet": "not_yet_valid"},
 )
-SCORE_TERMS = ("semantic", "lexical", "anchor", "authority", "recency", "actionability", "diversity", "scope")
-"""The eight score classes of S0.94, in the order they are added."""
+CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_only"), {"bundle-only": "bundle_only"})
+FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
+AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
+"""Conditions that speak of withheld rows: no caller learns of them."""
+ROLE_TERMS = ("vocabulary", "metadata")
+"""The score classes of a role; without one they weigh nothing."""
+SCORE_TERMS = (
+    "semantic",
+    "lexical",
+    "anchor",
+    "authority",
+    "recency",
+    "actionability",
+    "diversity",
+    "scope",
+    *ROLE_TERMS,
+)
+"""The eight score classes of S0.94 and the two of a role, in the order they are added."""

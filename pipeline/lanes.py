@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..nodes.errors import ModelError
 from ..nodes.frames import RowIndex
 from ..nodes.keys import positions, take_or
 from ..nodes.recall_scope import distinct_clocks, numbers
@@ -21,6 +22,7 @@ from .encoder import encoder_available
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
 SOME_VECTORS = "some of the rows that this contract reaches were indexed without vectors"
 NO_ENCODER = "no encoder was opened for the vectors of the corpus"
+SILENT_ENCODER = "the encoder of the corpus gives no vectors"
 OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
 NO_GRAPH = "this version has no graph lane"
 
@@ -37,11 +39,19 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict
     if "semantic" in lanes and profile is not None:
         if encoder is None:
             off["semantic"] = NO_ENCODER
-        elif encoder.profile != profile:
-            off["semantic"] = OTHER_ENCODER
+        elif (own := _profile_of(encoder)) != profile:
+            off["semantic"] = SILENT_ENCODER if own is None else OTHER_ENCODER
     if "graph" in lanes:
         off["graph"] = NO_GRAPH
     return off
+
+
+def _profile_of(encoder: Any) -> str | None:
+    """The profile of an encoder; None where the server that has it does not answer, or no longer has it."""
+    try:
+        return encoder.profile
+    except ModelError:
+        return None
 
 
 def vector_states(
@@ -111,5 +121,6 @@ def advice(message: str) -> str | None:
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         NO_ENCODER: "open the retriever with an encoder" if installed else SEMANTIC_HINT,
+        SILENT_ENCODER: "start its server, `ollama serve`, and fetch its model, `ollama pull MODEL`",
         OTHER_ENCODER: "index again",
     }.get(message)

@@ -1,7 +1,8 @@
-"""Policies: the files of `data/policies/purposes/` and `modes/`, read into four tables.
+"""Policies: the files of `data/policies/`, read into the tables of purposes, modes and roles.
 
-Each purpose and mode is one YAML file. A user folder of the same layout replaces whole files by name; what it does not hold
-comes from the package. A file that is not what was expected is an error, and nothing of any file is applied.
+Each purpose and mode is one YAML file, each role one JSON file (`role_policies`). A user folder of the same layout replaces
+whole files by name, and may add roles; what it does not hold comes from the package. A file that is not what was
+expected is an error, and nothing of any file is applied.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from ..nodes.vocabulary import (
     OUTPUT_SHAPES,
     PURPOSES,
     REQUIRED_EVIDENCE,
+    ROLE_TERMS,
     SCORE_TERMS,
     Vocabulary,
 )
 from . import mode_policies
+from .role_policies import Roles, load_roles
 from .yaml_files import Item, parse
 
 __all__ = ["Policies", "load_policies"]
@@ -89,7 +92,10 @@ class Policies:
     kind_policies: pa.Table
     plan_rules: pa.Table
     mode_policies: pa.Table
+    roles: Roles
     digest: str
+    any_role: bool = False
+    """Whether requests may name a role that has no overlay; else that is an error at the door."""
 
     def inputs(self) -> dict[str, pa.Table]:
         """The tables by the names that nodes know them by."""
@@ -98,14 +104,16 @@ class Policies:
             "kind_policies": self.kind_policies,
             "plan_rules": self.plan_rules,
             "mode_policies": self.mode_policies,
+            "role_policies": self.roles.policies,
+            "role_rules": self.roles.rules,
         }
 
 
 def load_policies(folder: str | Path | None = None) -> Policies:
-    """The policies of every purpose and mode, those of `folder/purposes/` and `folder/modes/` in place of the bundled.
+    """The policies of every purpose, mode and role, those of the user's `folder` in place of bundled ones.
 
     Raises:
-        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose or mode.
+        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose or mode, or no overlay.
     """
     purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
     required = [name for name in _TOP if name != "mask"]
@@ -115,11 +123,14 @@ def load_policies(folder: str | Path | None = None) -> Policies:
         rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
     for mode, version, fields in _files(folder, MODES, mode_policies.TOP, mode_policies.REQUIRED, digest):
         modes.append({"mode": mode, "version": version} | mode_policies.mode_choices(fields))
+    roles = load_roles(Path(folder) if folder is not None else None)
+    digest.update(f"roles:{roles.digest}\n".encode())
     return Policies(
         PURPOSE_POLICIES.from_rows(purposes),
         KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
         PLAN_RULES.from_rows(rules),
         MODE_POLICIES.from_rows(modes),
+        roles,
         digest.hexdigest(),
     )
 
@@ -164,7 +175,7 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 
 def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
-    weights = fields["weights"].fields(SCORE_TERMS, required=SCORE_TERMS)
+    weights = fields["weights"].fields(SCORE_TERMS, required=[name for name in SCORE_TERMS if name not in ROLE_TERMS])
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
@@ -174,7 +185,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
             "mask": fields["mask"].words(MASKS) or None,
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
-        | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
+        | {f"weight_{name}": 0.0 if item.missing else item.number(0, 100) for name, item in weights.items()}
     )
 
 

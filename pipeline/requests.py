@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -63,13 +63,15 @@ def resolve_requests(
     preset: Preset | None = None,
     redact: Callable[[str], str] | None = None,
     modes: pa.Table | None = None,
+    roles: Collection[str] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
-    that imports use. `modes` are the policies whose paths the variables of a request must fill. A request that names a
-    work tree and no mode takes it from the `SHO.json` there, unless the preset settles that it has none.
+    that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
+    have an overlay; None lets any pass. A request that names a work tree and no mode takes it from the `SHO.json` there,
+    unless the preset settles that it has none.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -87,6 +89,9 @@ def resolve_requests(
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
             given = handoff(said["workspace_root"]) | given
+        if roles is not None and given.get("role") not in (None, *roles):
+            hint = "roles are the overlays in the policy folder; `overlay list` shows them"
+            raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
         request = _resolve(given, common, principal, asked_at, corpus, texts, at)
         if request.get("mode") and policies:
             chosen(request["mode"], request.get("variables"), policies, at)

@@ -29,6 +29,26 @@ class Retrieval:
     citations: list[dict[str, Any]]
     intent_id: str | None
     tables: Mapping[str, pa.Table]
+    latency_ms: float | None = None
+    max_age_days: float | None = None
+    """Greatest age of a fresh row under the role, where it has one."""
+
+    @property
+    def bundle(self) -> dict[str, Any]:
+        """The `RetrievalBundle` 1.0 of S4.7, as its caller may see it; nothing of a block that did not leave."""
+        from .views import bundle
+
+        rows = {name: self.tables[name].to_pylist() for name in bundle.TABLES_READ}
+        if not self.block:
+            rows |= {"citations": [], "trimmed": [], "item_details": []}
+        return bundle.bundle(rows, latency_ms=self.latency_ms, max_age_days=self.max_age_days)
+
+    @property
+    def fallback_decisions(self) -> list[dict[str, Any]]:
+        """The states of document 004 that hold, worst action first (S4.9)."""
+        from .views.bundle import fallback_decisions
+
+        return fallback_decisions(self.conditions)
 
     @property
     def citation_map(self) -> dict[str, dict[str, Any]]:
@@ -106,7 +126,9 @@ def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrie
     condition = {"condition": "snapshot_missing", "subject": "", "action": action, "message": reason}
     worst = max(found.action, action, key=ACTIONS.values.index)
     kept = tuple(c for c in found.conditions if c["condition"] != "healthy")
-    same = {"request_id": found.request_id, "intent_id": found.intent_id, "tables": found.tables}
+    same: dict[str, Any] = {
+        name: getattr(found, name) for name in ("request_id", "intent_id", "tables", "latency_ms", "max_age_days")
+    }
     if required:
         return Retrieval(
             **same, snapshot_id=None, status="failed", action=worst, block="", block_ref=None,
@@ -119,5 +141,4 @@ def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrie
 
 
 def _caller_rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
-    columns = [column for column in TABLES[name].names(audience="caller") if column != "request_id"]
-    return table.select(columns).to_pylist()
+    return TABLES[name].for_callers(table).drop_columns(["request_id"]).to_pylist()

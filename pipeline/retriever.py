@@ -32,6 +32,7 @@ from .commits import Commits
 from .contracts.out_of_scope import audited, expect_auditor, keep_captured, out_of_scope
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
+from .corpus.memory import MemoryCorpus
 from .driver import LANES, Line, QueryVectors, build_driver, failed_line, lanes_known, run_line
 from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
@@ -56,7 +57,7 @@ class Retriever:
 
     def __init__(
         self,
-        corpus: Corpus,
+        corpus: Corpus | MemoryCorpus,
         *,
         principal: str,
         grants: GrantsFile,
@@ -109,7 +110,7 @@ class Retriever:
     @classmethod
     def open(
         cls,
-        corpus: Corpus | str | Path,
+        corpus: Corpus | MemoryCorpus | str | Path,
         *,
         principal: str,
         runs: RunStore | str | Path | None = None,
@@ -117,6 +118,7 @@ class Retriever:
         policies: Policies | str | Path | None = None,
         lanes: Collection[str] | None = None,
         encoder: Any = "auto",
+        ollama_url: str | None = None,
         bm25: Bm25 | None = None,
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
@@ -126,10 +128,10 @@ class Retriever:
         """A retriever over a corpus folder or an open corpus, at its generation of this moment.
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
-        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed). Without
-        `runs` no snapshot is written. A `preset` bounds every request. `capture_withheld`
-        keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the principal audits when
-        a request is asked; answers and digests stay the same.
+        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
+        Ollama server at `ollama_url` has it). Without `runs` no snapshot is written. A `preset` bounds every request.
+        `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
+        principal audits when a request is asked; answers and digests stay the same.
 
         Raises:
             AccessError: what is withheld shall be captured, and the principal audits nothing.
@@ -141,9 +143,11 @@ class Retriever:
         if shard_requests < 1:
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
-        opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+        opened = Corpus.open(corpus) if isinstance(corpus, (str, Path)) else corpus
         if not isinstance(grants, GrantsFile):
-            grants = load_grants(grants if grants is not None else Path(opened.path) / "grants.yaml")
+            if grants is None and opened.path is None:
+                raise InputError.expected("grants", "none", "grants", hint="a corpus in memory has no grants file")
+            grants = load_grants(grants if grants is not None else Path(opened.path or "") / "grants.yaml")
         return cls(
             opened,
             principal=principal,
@@ -151,7 +155,7 @@ class Retriever:
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path)) else runs,
             lanes=wanted,
-            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None)
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, ollama_url)
             if encoder == "auto"
             else encoder,
             bm25=bm25 or Bm25(),
@@ -173,12 +177,12 @@ class Retriever:
         """
         if not isinstance(request, str | Mapping):
             raise InputError.expected("a question or a mapping of request fields", type(request).__name__, "request")
+        started = time.perf_counter()
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         now = self._clock()
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(),
-            defaults={**self._defaults(), "purpose": "answer-question"}, preset=self.preset,
-            modes=self.policies.mode_policies,
+            defaults={**self._defaults(), "purpose": "answer-question"}, preset=self.preset, **self._known(),
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -191,7 +195,11 @@ class Retriever:
         captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
         self._line = _with_counters(self._line, requests)
         tables = run_line(requests, failures, captures, self._line)
-        found = retrieval_of(tables)
+        found = replace(
+            retrieval_of(tables),
+            latency_ms=round(1_000 * (time.perf_counter() - started), 3),
+            max_age_days=self.policies.roles.max_age_days(requests["role"][0].as_py()),
+        )
         required = requests["require_snapshot"][0].as_py()
         if self._live is None:
             return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
@@ -244,7 +252,7 @@ class Retriever:
         now = self._clock()
         requests, failures = resolve_requests(
             rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
-            preset=self.preset, modes=self.policies.mode_policies,
+            preset=self.preset, **self._known(),
         )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
             raise InputError.expected("at least one request", "none", "requests")
@@ -264,7 +272,7 @@ class Retriever:
             raise AccessError(f"Expected a run that you started, got none - at {run_id}")
         line = self._line
         if settings["generation"] != self.corpus.generation:
-            pinned = Corpus.open(self.corpus.path, settings["generation"])
+            pinned = _generation(self.corpus, settings["generation"])
             line = replace(line, corpus=pinned, provenance=_pinned(line.provenance, pinned.generation))
         if part := difference(staged.provenance, line.provenance):
             raise StoreError(
@@ -328,9 +336,16 @@ class Retriever:
         projects = sorted(set(self.grants.projects(self.principal)))
         return {"project": projects[0]} if len(projects) == 1 else {}
 
+    def _known(self) -> dict[str, Any]:
+        """What a request may name: the modes, and the roles that have an overlay."""
+        policies = self.policies
+        return {"modes": policies.mode_policies, "roles": None if policies.any_role else policies.roles.names}
+
     def _commits(self) -> Commits:
         policies = self.policies
-        return Commits(self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies)
+        return Commits(
+            self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies, policies.roles.policies
+        )
 
     def _recorded(self) -> dict[str, Any]:
         """What a manifest says of the settings: enough to resume the run, or to check it."""
@@ -376,6 +391,13 @@ def _said(error: Exception) -> str:
     if isinstance(error, ScopedRetrievalError):
         return error.message
     return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"
+
+
+def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:
+    """A pinned generation of the same corpus."""
+    if corpus.path is None:
+        raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
+    return Corpus.open(corpus.path, generation)
 
 
 def _progress(shards: list[int], shown: bool) -> Iterable[int]:

@@ -33,6 +33,7 @@ __all__ = [
     "audience_of",
     "audited_projects",
     "audits",
+    "bundle_of",
     "corpus_facts",
     "events_of",
     "open_retriever",
@@ -65,6 +66,7 @@ def open_retriever(settings: Settings, *, preset: Path | None = None, capture_wi
         grants=settings.grants_path,
         policies=settings["policies"],
         lanes=settings["lanes"],
+        ollama_url=settings["ollama_url"],
         bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
         preset=preset,
@@ -132,6 +134,25 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> Any:
 
     audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
     return verify_answer(RunStore(settings["runs"], create=False), snapshot_id, answer)
+
+
+def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
+    """The `RetrievalBundle` of a stored snapshot, as far as the principal may see it.
+
+    Raises:
+        AccessError: the snapshot is another's.
+        StoreError: no run holds it.
+    """
+    from .role_policies import max_age_days
+    from .views.bundle import TABLES_READ as BUNDLE_TABLES
+    from .views.bundle import bundle
+
+    run = open_run(settings, snapshot_id)
+    audience = audience_of(settings, run, snapshot_id)
+    rows = {name: run.table(name, texts=True, snapshot_id=snapshot_id).to_pylist() for name in BUNDLE_TABLES}
+    role = rows["requests"][0]["role"] if rows["requests"] else None
+    limit = max_age_days(run.stored("role_policies"), role)
+    return bundle(rows, audit=audience == "audit", max_age_days=limit)
 
 
 def snapshot_rows(run: Any, snapshot_id: str) -> dict[str, list[dict[str, Any]]]:

@@ -27,7 +27,6 @@ PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
-ENCODERS = ("minilm/1",)
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 
@@ -56,11 +55,11 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("lanes", "list", LANES, "recall lanes in use", LANES),
         Setting(
             "encoder",
-            "choice",
+            "text",
             "minilm/1",
-            "encoder that `index` and `eval` make vectors with; a question takes the one of its corpus",
-            ENCODERS,
+            "encoder that `index` and `eval` make vectors with: minilm/1, or ollama:MODEL; a question takes the one of its corpus",
         ),
+        Setting("ollama_url", "text", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1"),

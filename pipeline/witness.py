@@ -22,6 +22,7 @@ from ..nodes.bm25 import Bm25
 from ..nodes.keys import positions
 from ..nodes.numbers import RESOLUTION
 from ..nodes.recall_scope import clocks
+from ..nodes.role_words import EXPANSION_WEIGHT
 from ..nodes.schema import boolean, float64, string, table
 from ..nodes.text_analysis import analyze, analyzer_for, query_tokens
 from .corpus.postings import index_text
@@ -65,7 +66,7 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
     bm25 = bm25 or Bm25()
     tables = tables if "reachable" in tables else {**tables, **_scope(frame, tables)}
     hits = [h for h in tables["hits"].to_pylist() if h["lane"] == "lexical" and not h["withheld"]]
-    queries = {(q["request_id"], q["sub_query_id"]): q["query_text"] for q in tables["sub_queries"].to_pylist()}
+    asked = {(q["request_id"], q["sub_query_id"]): q for q in tables["sub_queries"].to_pylist()}
     scopes = _scopes(frame, tables)
     fitted: dict[bytes, rank_bm25.BM25] = {}
     scored: dict[tuple[str, str], dict[str, float]] = {}
@@ -74,19 +75,23 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
     for hit in hits:
         key = hit["request_id"], hit["sub_query_id"]
         scope = scopes[hit["request_id"]]
-        terms = query_tokens(pa.array([queries[key]], pa.large_string()))[0].as_py()
+        terms, added = (_terms(asked[key][name]) for name in ("query_text", "expansion"))
         if key not in scored:
             model = fitted.get(scope.tobytes())
             if model is None:
                 model = fitted[scope.tobytes()] = _fit(frame.evidence, scope, bm25)
-            scores = _scores(model, terms, bm25)
+            scores = _scores(model, terms, bm25) + EXPANSION_WEIGHT * _scores(model, added, bm25)
             scored[key] = dict(zip([ids[row] for row in scope.tolist()], scores.tolist(), strict=True))
         witnessed = scored[key].get(hit["evidence_id"])
-        allowed = (len(terms) + 1) * RESOLUTION + 1e-9
+        allowed = (len(terms) + len(added) + 1) * RESOLUTION + 1e-9
         agrees = witnessed is not None and abs(witnessed - hit["score"]) <= allowed
         rows.append({**{n: hit[n] for n in WITNESSED.columns if n in hit}, "witnessed": witnessed, "agrees": agrees})
     rows.sort(key=lambda row: tuple(row[name] for name in WITNESSED.key))
     return WITNESSED.from_rows(rows)
+
+
+def _terms(text: str | None) -> list[str]:
+    return query_tokens(pa.array([text or ""], pa.large_string()))[0].as_py()
 
 
 def _scope(frame: Any, tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:

@@ -123,6 +123,7 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
             conflict_note=lambda *_: False,
         ),
         "citations": per_pair("citations", shown, resolves=lambda *_: True),
+        "item_details": per_pair("item_details", shown),
         "blocks": per_request(
             "blocks",
             text=lambda r: block[r],
@@ -143,6 +144,8 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
         "kind_policies",
         "plan_rules",
         "mode_policies",
+        "role_policies",
+        "role_rules",
     ):
         inputs[name] = TABLES[name].empty()
     return judged(inputs)

@@ -165,10 +165,11 @@ def test_an_item_whose_citation_does_not_resolve_was_not_shown(line_tables, judg
         (lambda t: set_where(t, "blocks", "r0001", items=0), "empty", "over_budget", "degrade"),
         (lambda t: set_where(t, "blocks", "r0001", bound_by="max_tokens"), "ok", "over_budget", "continue"),
         (lambda t: set_where(t, "score_terms", "shown", anchor=0.0, semantic=0.0, lexical=0.0), "ok", "no_strong_match", "warn"),
-        (lambda t: set_where(t, "score_terms", "shown", recency=0.0), "ok", "stale_dominant", "warn"),
+        (lambda t: set_where(t, "score_terms", "shown", freshness="stale"), "ok", "stale_dominant", "warn"),
         (lambda t: set_where(t, "evidence", "shown", lifecycle="candidate"), "ok", "unverified_only", "degrade"),
         (lambda t: set_where(t, "trimmed", "shown", conflict_note=True), "ok", "conflicting", "warn"),
-        (lambda t: set_where(t, "requests", "r0001", role="security-reviewer"), "ok", "no_overlay", "warn"),
+        (lambda t: (set_where(t, "requests", "r0001", role="security-reviewer"), set_where(t, "contracts", "r0001", role=None)),
+         "ok", "no_overlay", "continue"),
     ],
 )  # fmt: skip
 def test_each_condition_has_its_cause(line_tables, judged, change, status: str, condition: str, action: str):

@@ -39,6 +39,11 @@ GROUPED = [
     "contract lint",
     "contract diff",
     "contract delegate",
+    "overlay validate",
+    "overlay list",
+    "overlay score",
+    "bundle validate",
+    "bundle show",
 ]
 
 
@@ -60,7 +65,7 @@ def test_every_command_has_help_and_json(command, capsys):
 
 def test_help_lists_every_command(capsys):
     _, out, _ = run("--help", capsys=capsys)
-    assert [c for c in [*COMMANDS, "corpus", "contract"] if f"\n  {c} " not in out] == []
+    assert [c for c in [*COMMANDS, "corpus", "contract", "overlay", "bundle"] if f"\n  {c} " not in out] == []
 
 
 def test_every_command_is_in_the_readme():

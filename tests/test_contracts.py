@@ -209,6 +209,15 @@ def test_what_a_mode_chose_is_explained_as_its_rule(desk):
     assert [gate["rule"] for gate in review["gates"] if gate["gate"] == "deleted"] == ["mode review"]
 
 
+def test_what_a_role_forbids_is_explained_as_its_rule(desk):
+    gates = {gate["gate"]: gate for gate in explain(desk.scope(fields(role="architect")))["gates"]}
+    assert gates["role_source"]["rule"] == "role architect" and gates["role_source"]["says"].startswith(
+        "No source that"
+    )
+    assert gates["role"] == {"gate": "role", "gate_class": "visibility", "rule": "role architect",
+                             "says": "Rows that do not exclude architect."}  # fmt: skip
+
+
 narrowings = st.fixed_dictionaries({}, optional={
     "allowed_paths": st.lists(st.sampled_from(["src/", "docs/", "**/*.py", "src/keys/"]), max_size=2, unique=True),
     "denied_paths": st.lists(st.sampled_from(["src/keys/", "**/*.md"]), max_size=1),

@@ -79,7 +79,7 @@ def test_neighbors_agree_on_the_table_between_them():
 def test_every_stored_table_has_a_node_or_comes_in_at_the_door():
     stored = {name for name, table in TABLES.items() if table.persist}
     inputs = {"requests", "failures", "grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies"}
-    inputs.add("provenance")
+    inputs |= {"role_policies", "role_rules", "provenance"}
     assert stored == set(outputs()) | inputs
 
 

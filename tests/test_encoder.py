@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline import encoder as encoder_module
-from scoped_retrieval.pipeline.encoder import BUCKETS, NAME, Encoder, encoder_available, encoder_of, load_encoder
-from scoped_retrieval.pipeline.settings import ENCODERS
+from scoped_retrieval.pipeline.encoder import BUCKETS, Encoder, encoder_available, encoder_of, load_encoder
 
 TEXTS = (
     "",
@@ -110,11 +109,7 @@ def test_a_missing_package_says_how_to_get_it(unloaded, monkeypatch) -> None:
 
 
 def test_a_question_takes_the_encoder_of_its_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_module, "load_encoder", lambda name: f"encoder {name}")
+    monkeypatch.setattr(encoder_module, "load_encoder", lambda name, url: f"encoder {name}")
     assert encoder_of(None) is None
     assert encoder_of("minilm/1+53aa51172d142c89+float32+32-64-128-256+cpu") == "encoder minilm/1"
     assert encoder_of("other/2") == "encoder other/2"
-
-
-def test_the_setting_knows_the_encoders_that_there_are() -> None:
-    assert ENCODERS == (NAME,)

@@ -9,7 +9,7 @@ from judged_rows import grants_of, requests_of, seen
 from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
-from wall_worlds import DAY, MODES, NOON, POLICIES, contracts_of, grant_changes, request_changes, row_changes
+from wall_worlds import DAY, MODES, NOON, POLICIES, ROLES, contracts_of, grant_changes, request_changes, row_changes
 
 BOT = {"principal": "bot", "project": None, "own_project": False, "act_as": ["ana"]}
 BY_BOT = {"asked_by": "bot"}
@@ -57,7 +57,7 @@ def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
 def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
     requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
     layers = CONTRACT_LAYERS.check(
-        contract_layers(requests, grants_of({}, BOT), POLICIES, mode_presets(requests, MODES))
+        contract_layers(requests, grants_of({}, BOT), POLICIES, mode_presets(requests, MODES), ROLES)
     ).to_pylist()
     told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
     plain = ["grants", "purpose", "request"]

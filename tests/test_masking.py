@@ -109,6 +109,20 @@ def test_a_citation_masks_its_source_and_path_and_still_resolves() -> None:
     assert len(set(made["citations"]["evidence_id"].to_pylist())) == 1
 
 
+def test_what_stands_beside_a_text_is_masked_with_it() -> None:
+    record = {
+        "text": "id: ENG-001\nfee: $5\nowner: bob@example.com\n", "entity": "ENG-001", "origin_class": "structured-sot",
+        "evidence_kind": "structured-fact", "path": "/home/bob/sot.csv", "line_start": 2, "title": "by bob@example.com",
+        "uri": "file:///home/bob/sot.csv",
+    }  # fmt: skip
+    rows = [{"text": "The fee of ENG-001 is $6.\n", "evidence_kind": "doc", "path": "a.md"}, record]
+    made = line(rows, requests={"r1": {"mask": ["absolute-path", "email"], "exact_lookups": True}}).run()
+    assert "fee is $5 in [path***********]#2" in made["trimmed"]["fact_note"].to_pylist()
+    assert "bob" not in made["blocks"]["text"][0].as_py()
+    for name in ("structured_facts", "fact_checks", "item_details"):
+        assert made[name].num_rows and "bob" not in str(made[name].to_pylist()), name
+
+
 @pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
 def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
     rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]

@@ -22,8 +22,8 @@ from scoped_retrieval.nodes.tables import (
 from scoped_retrieval.pipeline.policies import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-POLICIES = load_policies().purpose_policies
-MODES = load_policies().mode_policies
+LOADED = load_policies()
+POLICIES, MODES, ROLES = LOADED.purpose_policies, LOADED.mode_policies, LOADED.roles.policies
 
 REQUEST = {
     "intent_source": "runtime",
@@ -51,11 +51,11 @@ def grants_of(*changes: dict) -> pa.Table:
 
 
 def contracts_of(requests: pa.Table, grants: pa.Table, policies: pa.Table = POLICIES) -> pa.Table:
-    return contracts(requests, grants, policies, mode_presets(requests, MODES))
+    return contracts(requests, grants, policies, mode_presets(requests, MODES), ROLES)
 
 
 def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_layers(requests, grants, POLICIES, mode_presets(requests, MODES))
+    return contract_layers(requests, grants, POLICIES, mode_presets(requests, MODES), ROLES)
 
 
 def resolve(request: dict, *grants: dict) -> dict:

@@ -41,9 +41,8 @@ ROWS = (
     about("weak.md", authority=0),
     about("future.md", days=-2),
     about("gone.md", days=9, superseded_at=days_ago(5)),
-    about("late.md", valid_from=NOON + timedelta(days=3)),
-    about("old.md", event_time=days_ago(90)),
-    about("sprint.md", level="Sprint"),
+    about("late.md", valid_from=NOON + timedelta(days=3), level="Sprint"),
+    about("old.md", event_time=days_ago(90), excluded_roles=["architect"]),
     row("workspace", "other.md", "nothing in common", evidence_kind="doc"),
 )
 ASKED = {
@@ -171,12 +170,15 @@ def test_without_its_corpus_a_snapshot_says_clearly_what_is_missing(world, tmp_p
 
 
 BY_MODE = {
-    "mode": "planning", "search_paths": ["late.md", "zone.md", "sprint.md", "keys/"], "excluded_paths": ["**/path.md"],
+    "mode": "planning", "search_paths": ["late.md", "zone.md", "keys/"], "excluded_paths": ["**/path.md"],
     "excluded_levels": ["sprint"], "excluded_zones": ["private"],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("change", [{}, BY_MODE], ids=["plain", "mode"])
+BY_ROLE = {"role": "architect", "role_sources": ["workspace"], "forbidden_sources": ["workspace", "*:w*"]}
+
+
+@pytest.mark.parametrize("change", [{}, BY_MODE, BY_ROLE], ids=["plain", "mode", "role"])
 def test_what_would_admit_a_row_does(world, change):
     """Every remedy was tried: after all of them the second wall lets the row through, or only the row could change."""
     from scoped_retrieval.pipeline.contracts import remedies as module
@@ -233,7 +235,7 @@ def test_a_row_that_no_lane_found_says_what_it_lacks(tmp_path):
     assert apart["reason_text"].startswith("it shares no term")
 
 
-def test_a_row_that_the_mode_leaves_out_names_the_mode(world):
+def test_a_row_that_mode_or_role_leaves_out_names_them(world):
     from scoped_retrieval.pipeline.service import open_run, pinned_corpus
 
     run = open_run(settings_of(world, "ana"), world.bob)
@@ -243,11 +245,15 @@ def test_a_row_that_the_mode_leaves_out_names_the_mode(world):
     )
     place = {path: n for n, path in enumerate(frame.evidence["path"].to_pylist())}
 
-    def told(path: str) -> list[tuple[str, str]]:
-        found = remedies(contract[0] | BY_MODE | {"denied_paths": []}, bounds, frame, place[path])
+    def told(path: str, change: dict = BY_MODE) -> list[tuple[str, str]]:
+        found = remedies(contract[0] | change | {"denied_paths": [], "denied_sources": []}, bounds, frame, place[path])
         return [(remedy.gate, remedy.rule) for remedy in found]
 
-    assert told("sprint.md") == [("level", "mode planning: not sprint")]
-    assert told("shown.md") == [("path_allow", "mode planning: only late.md or zone.md or sprint.md or keys/")]
+    assert told("late.md")[0] == ("level", "mode planning: not sprint")
+    assert told("shown.md") == [("path_allow", "mode planning: only late.md or zone.md or keys/")]
     assert told("keys/path.md") == [("path_deny", "mode planning: **/path.md")]
     assert told("zone.md") == [("zone", "mode planning: not private, principals.bob.projects[0]")]
+    forbidding = ("role_source", "role architect: workspace")
+    assert told("shown.md", BY_ROLE) == [forbidding]
+    assert told("old.md", BY_ROLE)[:2] == [forbidding, ("role", "role architect")]
+    assert told("source.md", BY_ROLE)[0] == ("source_allow", "role architect: only workspace")

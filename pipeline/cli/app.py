@@ -18,6 +18,7 @@ from . import (
     contract_commands,
     corpus_commands,
     retrieval_commands,
+    role_commands,
     run_commands,
     safety_commands,
     system_commands,
@@ -48,8 +49,8 @@ def _root(
         raise typer.Exit()
 
 
-for _module in (corpus_commands, retrieval_commands, run_commands, action_commands, contract_commands, safety_commands,
-                system_commands):  # fmt: skip
+for _module in (corpus_commands, retrieval_commands, run_commands, action_commands, contract_commands, role_commands,
+                safety_commands, system_commands):  # fmt: skip
     _module.register(app)
 
 

@@ -17,6 +17,7 @@ ASK_FLAGS = {
     "question": "QUESTION",
     "project": "--project",
     "purpose": "--purpose",
+    "role": "--role",
     "branch": "--branch",
     "workspace_root": "--workspace",
     "namespace": "--namespace",

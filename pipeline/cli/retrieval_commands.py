@@ -24,6 +24,7 @@ from .output import EXIT, InterruptedCommandError, emit, emit_block, exit_code_o
 __all__ = ["register"]
 
 Texts = list[str] | None
+FORMATS = ("block", "bundle")
 FAILURES_SHOWN = 10
 """Failed requests that `run` names; the rest are counted."""
 
@@ -120,6 +121,7 @@ def ask(
     grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
+    role: Annotated[str | None, typer.Option(help="Role overlay; `overlay list` shows them.")] = None,
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -160,12 +162,16 @@ def ask(
     max_items: Annotated[int | None, typer.Option("--max-items", min=1, help="Items in the block.")] = None,
     stale: Annotated[bool, typer.Option("--allow-stale-memory", help="Show deprecated memory as history.")] = False,
     shape: Annotated[str | None, typer.Option(help="context-block, citation-pack or model-brief.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="block, or bundle: a RetrievalBundle as JSON.")] = "block",
     as_json: JsonFlag = False,
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
     from ..lanes import advice
     from ..service import open_retriever
+
+    if format_ not in FORMATS:
+        raise InputError.one_of(FORMATS, format_, "--format")
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose)
     if workspace is not None and not Path(workspace).is_dir():
@@ -175,6 +181,7 @@ def ask(
         "question": question,
         "principal": act_as,
         **said,
+        "role": role,
         "branch": branch,
         "workspace_root": str(Path(workspace).resolve()) if workspace else None,
         "namespace": namespace,
@@ -199,7 +206,10 @@ def ask(
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld)
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):
         found = retriever.retrieve(fields)
-    emit_block(found.block, result_of(found), as_json=as_json)
+    if format_ == "bundle":
+        emit(found.bundle, as_json=True)
+    else:
+        emit_block(found.block, result_of(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":

@@ -65,6 +65,13 @@ def _grants(bounds: Bounds) -> str:
     return ", ".join(bound["rule_id"] for bound in bounds)
 
 
+def _layer(contract: Contract, column: str) -> tuple[str, Sequence[str] | None]:
+    """The policy that allows sources or paths beside grants and request, and what it allows."""
+    if column == "paths":
+        return f"mode {contract['mode']}", contract["search_paths"]
+    return f"role {contract['role']}", contract["role_sources"]
+
+
 def _by_mode(contract: Contract, chosen: Sequence[str] | None) -> list[str]:
     """The mode as a rule, where it chose something."""
     return [f"mode {contract['mode']}"] if chosen else []
@@ -96,19 +103,19 @@ def _zone(contract: Contract, bounds: Bounds) -> Rule:
 
 
 def _allowed(column: str, field: str, what: str) -> Callable[[Contract, Bounds], Rule]:
-    """Allowances of grants and request, of paths the mode's too: all bind."""
+    """Allowances of grants and request, of paths the mode's and of sources the role's: all bind."""
 
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         limits = [bound for bound in bounds if bound[column] is not None]
         granted = [f"{in_words(bound[column])} in {bound['project']}" for bound in limits]
         asked = contract[field]
-        searched = contract["search_paths"] if column == "paths" else None
+        layer, chosen = _layer(contract, column)
         if asked is not None:
             granted.append(f"{in_words(asked)} by the request")
-        if searched is not None:
-            granted.append(f"{in_words(searched)} by the mode")
+        if chosen is not None:
+            granted.append(f"{in_words(chosen)} by the {layer.split()[0]}")
         rules = [*(bound["rule_id"] for bound in limits), *([f"request.{field}"] if asked is not None else []),
-                 *_by_mode(contract, searched)]  # fmt: skip
+                 *([layer] if chosen is not None else [])]  # fmt: skip
         return ", ".join(rules), f"Only {what} that match {'; '.join(granted)}." if granted else f"Every {what[:-1]}."
 
     return rule
@@ -154,6 +161,20 @@ def _lifecycle(contract: Contract, bounds: Bounds) -> Rule:
     limits = [bound["rule_id"] for bound in bounds if bound["states"] is not None]
     rules = [f"purpose {contract['purpose']}", *limits]
     return ", ".join(rules), f"Rows that are {_listed(contract['include_states'])}."
+
+
+def _role_source(contract: Contract, bounds: Bounds) -> Rule:
+    forbidden = contract["forbidden_sources"]
+    return (
+        (f"role {contract['role']}", f"No source that matches {in_words(forbidden)}.")
+        if forbidden
+        else ("", "Forbids none.")
+    )
+
+
+def _role(contract: Contract, bounds: Bounds) -> Rule:
+    role = contract["role"]
+    return ("", "Every row.") if role is None else (f"role {role}", f"Rows that do not exclude {role}.")
 
 
 def _accepted(contract: Contract, bounds: Bounds) -> Rule:
@@ -210,6 +231,8 @@ _EXPLAINED: dict[str, Callable[[Contract, Bounds], Rule]] = {gate.name: _always(
     "visibility": _always("Rows that were declared model-visible."),
     "lifecycle": _lifecycle,
     "safety": _always("Rows that are not blocked."),
+    "role_source": _role_source,
+    "role": _role,
     "accepted_authority": _accepted,
     "min_authority": _least,
     "recorded": _at("Rows recorded by {}."),

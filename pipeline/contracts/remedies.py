@@ -127,9 +127,10 @@ def _allowance(column: str, field: str, of_row: str) -> Callable[[_Case], tuple[
         limits = [(bound["rule_id"], bound[column]) for bound in case.here() if bound[column] is not None]
         if asked is not None:
             limits.append((f"request.{field}", asked))
-        if column == "paths" and (searched := case.contract["search_paths"]) is not None:
-            limits.append((f"mode {case.contract['mode']}", searched))
-            case.contract["search_paths"] = None
+        layer, chosen = ("mode", "search_paths") if column == "paths" else ("role", "role_sources")
+        if case.contract[chosen] is not None:
+            limits.append((f"{layer} {case.contract[layer]}", case.contract[chosen]))
+            case.contract[chosen] = None
         rules = ", ".join(f"{rule}: only {in_words(patterns)}" for rule, patterns in limits)
         case.contract[field] = None
         for bound in case.here():
@@ -180,6 +181,17 @@ def _lifecycle(case: _Case) -> tuple[Any, ...]:
         bound["states"] = None
     by_request = {"candidate": "max_unverified_items above 0", "verified": "a purpose that shows verified rows"}
     return _rules(case), f"{by_request.get(state, 'allow_stale_memory')}, and grants whose states have {state}"
+
+
+def _role_source(case: _Case) -> tuple[Any, ...]:
+    matching = [s for s in case.contract["forbidden_sources"] if _picks(s, case.row)]
+    case.contract["forbidden_sources"] = []
+    return f"role {case.contract['role']}: {_most_specific(matching)}", "a role that does not forbid its source"
+
+
+def _role(case: _Case) -> tuple[Any, ...]:
+    excluded, case.contract["role"] = case.contract["role"], None
+    return f"role {excluded}", f"a role that is none of {', '.join(case.row['excluded_roles'])}"
 
 
 def _accepted(case: _Case) -> tuple[Any, ...]:
@@ -251,6 +263,8 @@ _OPEN: dict[str, Callable[[_Case], tuple[Any, ...]]] = {
     "visibility": _declared("declared_visibility", "model-visible"),
     "lifecycle": _lifecycle,
     "safety": _declared("declared_safety", "safe"),
+    "role_source": _role_source,
+    "role": _role,
     "accepted_authority": _accepted,
     "min_authority": _least,
     **dict.fromkeys(("recorded", "superseded", "deleted", "valid_from", "valid_until"), _as_of),

@@ -13,6 +13,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ __all__ = ["ECHOES", "Surfaces", "audit_keys", "recorded_logs", "surfaces_of"]
 
 Surfaces = dict[str, dict[str, str]]
 
-ECHOES = frozenset({"xray text", "xray", "tables", "scores", "context block"})
+ECHOES = frozenset({"xray text", "xray", "tables", "scores", "context block", "bundle"})
 """Surfaces that repeat the question."""
 
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
@@ -107,6 +108,7 @@ def _answered(found: Retrieval) -> dict[str, str]:
         "event": _json(found.event),
         "observation": _json(found.observation),
         "context block": _json(found.context_block),
+        "bundle": _json(replace(found, latency_ms=None).bundle),
         "tables": _json(_caller_tables(found.tables)),
         "scores": _json(_inside_tables(found.tables)),
     }
@@ -126,10 +128,10 @@ def _caller_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, A
     """Caller columns of every table the line made, envelope left out."""
     shown = {}
     for name, table in tables.items():
-        declared = TABLES[name].columns
-        columns = [c for c in table.column_names if declared[c].audience == "caller" and declared[c].digest]
-        if columns and "request_id" in declared:
-            shown[name] = table.select(columns).to_pylist()
+        declared = TABLES[name]
+        columns = [c for c in declared.names(audience="caller") if declared.columns[c].digest]
+        if columns and "request_id" in declared.columns:
+            shown[name] = declared.for_callers(table).select(columns).to_pylist()
     return shown
 
 

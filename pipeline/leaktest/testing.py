@@ -235,7 +235,8 @@ class _Tenant:
         """The encoder that canaries need to be found by the semantic lane; None where that lane is off."""
         from ..encoder import encoder_of
 
-        return encoder_of(corpus.encoder_profile if "semantic" in self.settings["lanes"] else None)
+        profile = corpus.encoder_profile if "semantic" in self.settings["lanes"] else None
+        return encoder_of(profile, self.settings["ollama_url"])
 
     def _judge(
         self,

@@ -24,7 +24,8 @@ from ...nodes.tables import TABLES
 PERSISTED = tuple(t for t in TABLES.values() if t.persist)
 """Every table a run stores."""
 
-PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "provenance")
+PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
+           "provenance")  # fmt: skip
 """Those that are the same for all requests of a run, stored once."""
 
 PER_REQUEST = tuple(t for t in PERSISTED if t.name not in PER_RUN)

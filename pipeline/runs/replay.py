@@ -23,7 +23,8 @@ from .run import Run
 from .store import RunStore
 
 _LISTED = ("citations", "conditions")
-_SHOWN = frozenset({"requests", "failures", "contracts", "trimmed", "trims", "blocks", "snapshots", *_LISTED})
+_SHOWN = frozenset({"requests", "failures", "contracts", "trimmed", "trims", "item_details", "blocks", "snapshots",
+                     *_LISTED})  # fmt: skip
 """Tables whose rows reach a caller; every other one counts or names rows that were withheld."""
 
 
@@ -71,10 +72,9 @@ class Replay:
         """What whoever asked may see of it: declared caller columns of what reached them, as `retrieve` gave it."""
         shown = {}
         for name, table in self.tables.items():
-            columns = TABLES[name].names(audience="caller")
-            if name in _LISTED:
-                columns.remove("request_id")
-            shown[name] = table.select(columns) if name in _SHOWN else table.select(columns).slice(0, 0)
+            seen = TABLES[name].for_callers(table)
+            seen = seen.drop_columns(["request_id"]) if name in _LISTED else seen
+            shown[name] = seen if name in _SHOWN else seen.slice(0, 0)
         return replace(self, tables=shown, provenance={})
 
     @property

@@ -160,7 +160,8 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         detail = "too deep nesting" if isinstance(error, RecursionError) else "a number of too many digits"
         if isinstance(error, json.JSONDecodeError):
-            detail = f"{error.msg} at column {error.colno}"
+            row = f"line {error.lineno}, " if error.lineno > 1 else ""
+            detail = f"{error.msg} at {row}column {error.colno}"
         raise InputError(f"Expected a JSON object, got invalid JSON ({detail}) - at {at}") from error
     if not isinstance(value, dict):
         raise InputError.expected("a JSON object", type(value).__name__, at)

@@ -51,6 +51,7 @@ def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     shown: dict[str, list[dict[str, Any]]] = {}
     for name, table_rows in rows.items():
         columns = set(TABLES[name].names(audience="caller"))
+        table_rows = [row for row in table_rows if row.get("audience") != "audit"]
         shown[name] = [{k: v for k, v in row.items() if k in columns} for row in table_rows]
     shown["filter_ladder"] = [row for row in shown.get("filter_ladder", []) if row.get("gate_class") != "access"]
     shown["decisions"] = []
@@ -171,7 +172,7 @@ def _results(rows: Rows) -> list[str]:
 def _score(ranked: Row | None) -> list[str]:
     if not ranked:
         return []
-    terms = " ".join(f"{t}={ranked[t]:.4f}" for t in SCORE_TERMS if ranked[t])
+    terms = " ".join(f"{t}={ranked[t]:.4f}" for t in SCORE_TERMS if ranked.get(t))
     return [f"    score: final={ranked['final']:.4f} {terms}".rstrip()]
 
 

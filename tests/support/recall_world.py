@@ -32,6 +32,8 @@ from scoped_retrieval.nodes.tables import (
     QUERY_VECTORS,
     REACHABLE,
     REQUESTS,
+    ROLE_POLICIES,
+    ROLE_RULES,
     SCOPE_GROUPS,
     SEGMENTS,
     SESSION_EVENTS,
@@ -218,6 +220,7 @@ def _contract(request: Row) -> dict[str, Any]:
         "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
         "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
         "newest_first": False,
+        "forbidden_sources": [], "source_diversity": False, "citation_style": "inline",
     }  # fmt: skip
     return defaults | {name: value for name, value in request.items() if name in CONTRACTS.columns}
 
@@ -259,6 +262,7 @@ def line(
     given = {name: world[name] for name in ("evidence", "placements", "segments", "row_index", "postings")}
     given |= asked(world, requests, chunk=chunk)
     given |= {"plan_rules": rules({}) if plan is None else plan, "lanes": lanes, "bm25": bm25 or Bm25()}
+    given |= {"role_policies": ROLE_POLICIES.empty(), "role_rules": ROLE_RULES.empty()}
     given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
     given |= {"session_events": SESSION_EVENTS.empty()} | inputs
     out = _driver().execute(list(nodes or ("hits", "candidates")), inputs=given)

@@ -19,11 +19,12 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline.role_policies import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
-    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0,
+    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "vocabulary": 0.0, "metadata": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -41,6 +42,7 @@ CONTRACT: dict[str, Any] = {
     "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
     "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
     "newest_first": False,
+    "forbidden_sources": [], "source_diversity": False, "citation_style": "inline",
 }  # fmt: skip
 ROW: dict[str, Any] = {
     "source_id": "workspace:shop", "origin_class": "workspace", "evidence_kind": "code", "owner_project": "shop",
@@ -66,8 +68,9 @@ class Line:
         known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
         for node in (
             task_aware_reranking.score_terms, task_aware_reranking.rerank_weights, task_aware_reranking.ranked,
-            evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks, budget_trimming.fits, budget_trimming.trimmed,
-            budget_trimming.trims, citation_binding.citations, context_projection.blocks,
+            evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
+            budget_trimming.fits, budget_trimming.trimmed, budget_trimming.trims, citation_binding.citations,
+            citation_binding.item_details, context_projection.blocks,
         ):  # fmt: skip
             if node.__name__ not in overrides:
                 names = [name for name in node.__annotations__ if name != "return"]
@@ -90,6 +93,7 @@ def line(
     pool: Mapping[str, Sequence[int]] | None = None,
     counters: Counters | None = None,
     weights: Mapping[str, float] = WEIGHTS,
+    roles: Roles = NO_ROLES,
 ) -> Line:
     """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
 
@@ -132,7 +136,7 @@ def line(
             )  # fmt: skip
     policy = {name: CONTRACT[name] for name in TABLES["purpose_policies"].columns if name in CONTRACT}
     purposes = [
-        {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": v for k, v in weights.items()}}
+        {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": weights.get(k, 0.0) for k in WEIGHTS}}
     ]
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
@@ -142,6 +146,8 @@ def line(
         "evidence": _of("evidence", evidence),
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
+        "role_policies": roles.policies,
+        "role_rules": roles.rules,
         "kind_policies": _of(
             "kind_policies",
             [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope_resolution import contracts
-from scoped_retrieval.nodes.tables import MODE_POLICIES
+from scoped_retrieval.nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from scoped_retrieval.pipeline.policies import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -33,6 +33,19 @@ def modes_with(*changes: dict) -> pa.Table:
 
 
 MODES = modes_with(NARROW)
+_ROLE = {
+    "version": "v", "label": "l", "mission": "m", "anti_goals": [], "preferred_terms": [], "boost_phrases": [],
+    "suppress_phrases": [], "weight_lexical": 0.25, "weight_semantic": 0.25, "weight_metadata": 0.25,
+    "weight_rerank": 0.25, "require_source_diversity": False, "stale_penalty": 0.0, "role_mismatch_penalty": 0.0,
+    "bridge_roles": [], "prioritize": [], "avoid": [], "required_evidence": [], "citation_style": "inline",
+    "distinctiveness_checks": [],
+}  # fmt: skip
+ROLES = ROLE_POLICIES.from_rows(
+    [
+        _ROLE | {"role": "architect", "allowed_sources": ["git:*", "memory"], "forbidden_sources": []},
+        _ROLE | {"role": "critic", "forbidden_sources": ["docs:*", "external"]},
+    ]
+)
 ROW = {
     "source_id": "git:shop", "origin_class": "workspace", "evidence_kind": "code", "path": "src/a.py",
     "owner_project": "shop", "zone": "internal", "declared_visibility": "model-visible", "authority": 1,
@@ -74,6 +87,7 @@ row_changes = st.fixed_dictionaries(
         "valid_from": times,
         "valid_until": times,
         "event_time": times,
+        "excluded_roles": st.lists(words(["architect", "critic"]), max_size=2),
     },
 )
 request_changes = st.fixed_dictionaries(
@@ -94,6 +108,7 @@ request_changes = st.fixed_dictionaries(
         ),
         "min_authority": st.integers(0, 3),
         "max_unverified_items": st.integers(0, 2),
+        "role": words(["architect", "critic", "unknown"]),
         "include_after": times,
         "exclude_after": times,
     },
@@ -115,8 +130,8 @@ grant_lists = st.tuples(grant_changes, st.lists(grant_changes, max_size=1), st.b
 
 
 def contracts_of(requests: pa.Table, grants: pa.Table, modes: pa.Table = MODES) -> pa.Table:
-    """CONTRACTS under the bundled purposes."""
-    return contracts(requests, grants, POLICIES, mode_presets(requests, modes))
+    """CONTRACTS under the bundled purposes and these worlds' roles."""
+    return contracts(requests, grants, POLICIES, mode_presets(requests, modes), ROLES)
 
 
 def picks(selector: str, row: dict) -> bool:
@@ -173,7 +188,7 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         "zone": zone <= zones.index(bound["zone"]) and zones[zone] not in contract["excluded_zones"],
         "source_allow": all(
             allowed is None or any(picks(selector, row) for selector in allowed)
-            for allowed in (bound["sources"], contract["allowed_sources"])
+            for allowed in (bound["sources"], contract["allowed_sources"], contract["role_sources"])
         ),
         "source_deny": not any(picks(selector, row) for selector in contract["denied_sources"]),
         "path_allow": all(
@@ -186,6 +201,8 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         "visibility": row["declared_visibility"] == "model-visible",
         "lifecycle": state in contract["include_states"] and (bound["states"] is None or state in bound["states"]),
         "safety": row["declared_safety"] != "blocked",
+        "role_source": not any(picks(selector, row) for selector in contract["forbidden_sources"]),
+        "role": contract["role"] not in (row["excluded_roles"] or ["-"]),
         "accepted_authority": contract["accepted_authority"] is None or any(accepted[n] for n in contract["accepted_authority"]),
         "min_authority": (row["authority"] or 0) >= contract["min_authority"],
     } | {

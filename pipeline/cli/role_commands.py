@@ -1,0 +1,104 @@
+"""`overlay` and `bundle`: role overlays and retrieval bundles of document 004, checked, listed, scored and shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note, write_table
+
+__all__ = ["register"]
+
+INVALID = 2
+"""Exit code of a document that is not what was expected: the same as for any other input."""
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    overlays = typer.Typer(help="Check, list and measure role overlays.", no_args_is_help=True, rich_markup_mode=None)
+    overlays.command("validate")(validate_overlay_file)
+    overlays.command("list")(list_overlays)
+    overlays.command("score")(score)
+    app.add_typer(overlays, name="overlay")
+    bundles = typer.Typer(help="Check and show retrieval bundles.", no_args_is_help=True, rich_markup_mode=None)
+    bundles.command("validate")(validate_bundle_file)
+    bundles.command("show")(show)
+    app.add_typer(bundles, name="bundle")
+
+
+def validate_overlay_file(file: FileArgument, as_json: JsonFlag = False) -> int:
+    """Check a role overlay: {valid, errors}, each error with file, key, what was expected and what came."""
+    from ..overlays import validate_overlay
+
+    return _validated(file, validate_overlay, as_json)
+
+
+def validate_bundle_file(file: FileArgument, as_json: JsonFlag = False) -> int:
+    """Check a RetrievalBundle: {valid, errors}, each error with file, key, what was expected and what came."""
+    from ..views.bundle_models import validate_bundle
+
+    return _validated(file, validate_bundle, as_json)
+
+
+def list_overlays(as_json: JsonFlag = False) -> int:
+    """List the roles that requests may name, those of the `policies` folder included."""
+    from ..role_policies import load_roles
+
+    columns = ("role", "version", "label", "mission")
+    rows = load_roles(settings_of()["policies"]).policies.select(list(columns)).to_pylist()
+    emit(rows, as_json=as_json, text=write_table("", columns, [tuple(row.values()) for row in rows]))
+    return EXIT["ok"]
+
+
+def score(
+    evidence: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Evidence as `index --evidence` takes it; default: the bundled sample."),
+    ] = None,
+    golden: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Golden sets, <golden_set_id>.jsonl; default: the bundled ones.")
+    ] = None,
+    metric: Annotated[str, typer.Option(help="A measure by its ir_measures name.")] = "nDCG@5",
+    as_json: JsonFlag = False,
+) -> int:
+    """Measure every role on every golden set; exit 5 if a role does no better on its own than one it must beat."""
+    from ..evaluation.roles import bundled_sample, score_roles
+    from ..policies import load_policies
+
+    sample, sets = bundled_sample()
+    done = score_roles(load_policies(settings_of()["policies"]), evidence or sample, golden or sets, metric)
+    rows = [(name, *(f"{value:.4f}" for value in done.table.loc[name])) for name in done.table.index]
+    text = write_table(f"{metric}: golden set by role", ("golden set", *done.table.columns), rows)
+    emit(done.as_dict(), as_json=as_json, text=text)
+    for line in done.failed:
+        note(f"not distinct: {line}")
+    return EXIT["differs"] if done.failed else EXIT["ok"]
+
+
+def show(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Print the RetrievalBundle of a snapshot as JSON; auditors see what gates withheld, too."""
+    from ..service import bundle_of
+
+    emit(bundle_of(settings_of(runs=runs, grants=grants), snapshot), as_json=True)
+    return EXIT["ok"]
+
+
+def _validated(file: Path, validate: Any, as_json: bool) -> int:
+    from ...nodes.errors import InputError
+    from ..sources.jsonl import parse_json
+
+    try:
+        found = validate(parse_json(file.read_bytes(), str(file)), str(file))
+    except InputError as error:
+        found = {"valid": False, "errors": [error.message]}
+    emit(found, as_json=as_json, text="valid\n" if found["valid"] else "".join(f"{e}\n" for e in found["errors"]))
+    return EXIT["ok"] if found["valid"] else INVALID

@@ -1,0 +1,1 @@
+"""Interfaces of other documents over this package's own line."""

@@ -1,0 +1,270 @@
+"""The seven stage functions of document 004 (S4.6), each a part of this package's line run on its own.
+
+Reads: a store, an overlay, and candidates as plain values: a chunk with its document and the raw scores found so far.
+Gives: `build_query`, `lexical_search`, `semantic_search`, `merge_candidates`, `metadata_filter`, `rerank`,
+`assemble_bundle`. Keyword arguments may be in camelCase.
+
+What one would otherwise get wrong: a stage has no rules of its own. It builds the line's tables from its candidates and
+runs the line's nodes, so seven calls in a row decide as one `retrieve` does over the same candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.candidate_merge import Fusion
+from ...nodes.keys import flat, positions
+from ...nodes.tables import CANDIDATES, CAPTURES, FAILURES, HITS, LANE_STATES, PROVENANCE, TABLES
+from ...nodes.token_counting import Counters
+from ..corpus.memory import MemoryCorpus
+from ..driver import PLANNED, build_driver
+from ..evaluation.roles import grant_all
+from ..ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
+from ..overlays import RoleOverlay, overlay_of
+from ..policies import Policies, load_policies
+from ..requests import resolve_requests
+from ..retriever import Retriever
+from ..role_policies import NO_ROLES, roles_of
+from ..sources.importing import normalise
+from ..views.bundle import TABLES_READ, bundle, query_trace
+from .cases import either_case, snake
+from .corpus_store import (
+    PRINCIPAL,
+    PROJECT,
+    UNDATED,
+    CorpusStore,
+    StoredChunk,
+    StoredDocument,
+    import_row,
+    import_table,
+)
+
+__all__ = ["Candidate", "Overlay", "assemble_bundle", "build_query", "lexical_search", "merge_candidates", "metadata_filter",
+           "open_retriever", "policies_of", "rerank", "semantic_search"]  # fmt: skip
+
+Overlay = Mapping[str, Any] | RoleOverlay | None
+Candidate = dict[str, Any]
+"""A chunk with its document (`chunk`, `document`), its `chunk_id`, and the raw scores `lexical` and `semantic`."""
+
+PURPOSE = "answer-question"
+SCORES = {"lexical": "bm25_raw", "semantic": "semantic_raw"}
+REQUEST = "request"
+
+
+@either_case
+def build_query(task_text: str, overlay: Overlay = None, context: str | None = None) -> dict[str, Any]:
+    """The query trace of a task under an overlay: what each lane is asked, and what every row has to be."""
+    now = datetime.now(UTC)
+    planned, requests = _planned(task_text, overlay, context, now)
+    rows = {name: planned[name].to_pylist() for name in ("contracts", "sub_queries")}
+    return query_trace({**rows, "requests": requests.to_pylist()}, now)
+
+
+@either_case
+def lexical_search(store: CorpusStore, fts_query: str, limit: int = 50) -> list[Candidate]:
+    """The best chunks by BM25, with their scores."""
+    return _searched(store, open_retriever(store, None, None, ("lexical",)), fts_query, limit, "lexical")
+
+
+@either_case
+def semantic_search(
+    store: CorpusStore, query_text: str, limit: int = 50, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
+) -> list[Candidate]:
+    """The chunks whose stored vectors are nearest to the query's, with their cosines; none without stored vectors.
+
+    Raises:
+        ModelError: the server at `url` gives no vector.
+    """
+    if not store.vectors(model):
+        return []
+    encoder = QueryEncoder(model, url)
+    encoder.encode([query_text])  # a server that does not answer is an error here; in a retrieval it is a failed lane
+    return _searched(store, open_retriever(store, None, encoder, ("semantic",)), query_text, limit, "semantic")
+
+
+def merge_candidates(lexical: Iterable[Candidate], semantic: Iterable[Candidate]) -> list[Candidate]:
+    """Every chunk once, by reciprocal rank fusion, with the scores of both lists."""
+    found: dict[str, Candidate] = {}
+    rows, ranks, places = [], [], {}
+    for candidates in (lexical, semantic):
+        for rank, one in enumerate(candidates, start=1):
+            before = found.get(one["chunk_id"], dict.fromkeys(SCORES, 0.0))
+            found[one["chunk_id"]] = one | {name: max(before[name], one.get(name, 0.0)) for name in SCORES}
+            rows.append(places.setdefault(one["chunk_id"], len(places)))
+            ranks.append(rank)
+    fused = Fusion.of(np.zeros(len(rows), np.int64), np.array(rows, np.int64), np.array(ranks, np.int64))
+    names = list(places)
+    score = {names[row]: value for row, value in zip(fused.row.tolist(), fused.score.tolist(), strict=True)}
+    return sorted(found.values(), key=lambda one: (-score[one["chunk_id"]], one["chunk_id"]))
+
+
+@either_case
+def metadata_filter(candidates: Sequence[Candidate], overlay: Overlay = None) -> dict[str, list[Candidate]]:
+    """`{admitted, rejected}`: what the gates let through under the overlay; each rejected one with its `reason`."""
+    verdicts = _Tail(candidates, overlay).verdicts
+    judged = list(zip(candidates, verdicts["admitted"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
+    return {
+        "admitted": [one for one, admitted, _ in judged if admitted],
+        "rejected": [one | {"reason": reason} for one, admitted, reason in judged if not admitted],
+    }
+
+
+@either_case
+def rerank(candidates: Sequence[Candidate], overlay: Overlay = None, task_text: str = "") -> list[Candidate]:
+    """The candidates that stay, in the order they would be shown, each with `final` and the contributions to it."""
+    tail = _Tail(candidates, overlay, task_text)
+    made = tail.run("packs", "ranked")
+    ranked = {row["evidence_id"]: row for row in made["ranked"].to_pylist()}
+    kept = made["packs"].filter(made["packs"]["kept"])["evidence_id"].to_pylist()
+    terms = [name for name in TABLES["rerank_weights"].columns if name != "request_id"]
+    return [
+        tail.named[id_] | {"final": ranked[id_]["final"], "scores": {name: ranked[id_][name] for name in terms}}
+        for id_ in kept
+    ]
+
+
+def assemble_bundle(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The RetrievalBundle of candidates: `{role_id, task_text, overlay, candidates, packet_context_summary}`."""
+    named = _snake_keys(given)
+    overlay = named.get("overlay")
+    tail = _Tail(
+        named["candidates"], overlay, named["task_text"], named.get("packet_context_summary"), named.get("role_id")
+    )
+    made = tail.run(*(name for name in TABLES_READ if name not in ("requests", "failures", "contracts", "sub_queries")))
+    rows = {name: table.to_pylist() for name, table in {**tail.planned, **made, "requests": tail.requests}.items()}
+    limit = policies_of(overlay).roles.max_age_days(named.get("role_id"))
+    chunks = {id_: one["chunk_id"] for id_, one in tail.named.items()}
+    return bundle(rows, audit=True, max_age_days=limit, chunk_ids=chunks)
+
+
+def policies_of(overlay: Overlay) -> Policies:
+    """The bundled policies with this overlay alone; without one, a request's role applies to nothing."""
+    loaded = load_policies()
+    roles = (
+        roles_of([overlay_of(_snake_keys(overlay) if isinstance(overlay, Mapping) else overlay)])
+        if overlay
+        else NO_ROLES
+    )
+    return replace(loaded, roles=roles, digest=f"{loaded.digest}:{roles.digest}", any_role=True)
+
+
+def open_retriever(store: CorpusStore, overlay: Overlay, encoder: Any, lanes: Sequence[str]) -> Retriever:
+    """A retriever over a store; `encoder` encodes queries for the vectors of the model that it names as profile."""
+    corpus = store.corpus(encoder.profile if encoder is not None else None)
+    grants = grant_all(PRINCIPAL, PROJECT)
+    policies = policies_of(overlay)
+    return Retriever.open(corpus, principal=PRINCIPAL, grants=grants, policies=policies, lanes=lanes, encoder=encoder)
+
+
+class QueryEncoder:
+    """Queries through a server, under the name of the model whose vectors the store holds."""
+
+    def __init__(self, model: str, url: str) -> None:
+        self.profile, self._server = model, OllamaEncoder(model, url)
+
+    def encode(self, texts: Any) -> Any:
+        return self._server.encode(texts)
+
+
+def _searched(store: CorpusStore, retriever: Retriever, text: str, limit: int, lane: str) -> list[Candidate]:
+    request = {"question": text, "project": PROJECT, "purpose": PURPOSE, "lane_k": limit, "pool_k": limit}
+    rows = retriever.retrieve(request).tables["candidates"].to_pylist()
+    chunks, known = store.chunk_ids(), {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks()}
+    rows.sort(key=lambda row: (-row[SCORES[lane]], row["evidence_id"]))
+    return [
+        _candidate(*known[chunks[row["evidence_id"]]]) | {lane: row[SCORES[lane]]}
+        for row in rows[:limit]
+        if row[SCORES[lane]] > 0
+    ]
+
+
+def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:
+    own = {"chunk_id": chunk.chunk_id, "document_id": document.document_id, "source_id": document.source_id}
+    parts = {"document": document.model_dump(), "chunk": chunk.model_dump()}
+    return own | parts | dict.fromkeys(SCORES, 0.0)
+
+
+def _planned(
+    task_text: str, overlay: Overlay, context: str | None, now: datetime, role: str | None = None
+) -> tuple[dict[str, pa.Table], pa.Table]:
+    policies = policies_of(overlay)
+    names = policies.roles.names
+    row = {
+        "request_id": REQUEST, "question": task_text or "-", "context_summary": context, "project": PROJECT,
+        "purpose": PURPOSE, "role": role or (names[0] if names else None),
+    }  # fmt: skip
+    requests, _ = resolve_requests([row], principal=PRINCIPAL, asked_at=now)
+    inputs = {"requests": requests, "grants": grant_all(PRINCIPAL, PROJECT).table, **policies.inputs()}
+    return build_driver().execute(list(PLANNED), inputs=inputs), requests
+
+
+class _Tail:
+    """The line behind recall, over candidates that were found elsewhere."""
+
+    def __init__(
+        self, candidates: Sequence[Candidate], overlay: Overlay, task_text: str = "", context: str | None = None,
+        role: str | None = None,
+    ) -> None:  # fmt: skip
+        self._now = datetime.now(UTC)
+        self._overlay = overlay
+        self.planned, self.requests = _planned(task_text, overlay, context, self._now, role)
+        pairs = [
+            (StoredDocument.model_validate(one["document"]), StoredChunk.model_validate(one["chunk"]))
+            for one in candidates
+        ]
+        rows = [import_row(document, chunk) for document, chunk in pairs]
+        normal, _ = normalise(import_table(rows), project=PROJECT, principal=PRINCIPAL, now=UNDATED)
+        self._frame = MemoryCorpus(normal, now=UNDATED).frame()
+        ids = self._frame.evidence.select(["entity", "evidence_id"]).to_pylist()
+        of_chunk = {row["entity"]: row["evidence_id"] for row in ids}
+        self.named = {of_chunk[one["chunk_id"]]: one for one in candidates}
+        self._candidates = self._table(candidates, [of_chunk[one["chunk_id"]] for one in candidates])
+        self.verdicts = self.run("verdicts")["verdicts"]
+        withheld = pc.invert(flat(self.verdicts["admitted"]))
+        at = CANDIDATES.schema.get_field_index("withheld")
+        self._candidates = self._candidates.set_column(at, CANDIDATES.schema.field(at), withheld)
+
+    def run(self, *wanted: str) -> dict[str, pa.Table]:
+        """Some tables of the line, by name."""
+        captures = CAPTURES.build({"request_id": [REQUEST], "snapshot_id": [REQUEST], "created_at": [self._now]})
+        inputs: dict[str, Any] = {
+            **self._frame.inputs(), **policies_of(self._overlay).inputs(), "requests": self.requests,
+            "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
+            "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
+            "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
+        }  # fmt: skip
+        known = {**self.planned, "hits": HITS.empty(), "candidates": self._candidates}
+        return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
+
+    def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:
+        row = positions(pa.array(ids, pa.string()), self._frame.evidence["evidence_id"])
+        placement = positions(pa.array(ids, pa.string()), self._frame.placements["evidence_id"])
+        count = len(candidates)
+        found = [[lane for lane in SCORES if one.get(lane, 0.0) > 0] for one in candidates]
+        return CANDIDATES.build(
+            {
+                "request_id": [REQUEST] * count,
+                "evidence_id": list(ids),
+                "row": row,
+                "placement": placement,
+                "pool_rank": np.arange(1, count + 1, dtype=np.int32),
+                "merge_score": 1.0 / np.arange(61, 61 + count),
+                "lanes": found,
+                "intents": [[] for _ in candidates],
+                **{column: [float(one.get(lane, 0.0)) for one in candidates] for lane, column in SCORES.items()},
+                "symbol_raw": np.zeros(count),
+                "withheld": np.zeros(count, dtype=bool),
+            },
+            rows=count,
+        )
+
+
+def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {snake(key): one for key, one in value.items()}

@@ -1,0 +1,102 @@
+"""A corpus that stands nowhere: imported rows as frames, with nothing written.
+
+Reads: import rows, normalised and redacted. Gives: what the line needs of a corpus (`generation`, `frame`). Identity,
+postings and vectors are those that a folder would hold, so the same rows give the same answers from either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
+from ...nodes.tables import EVIDENCE, SEGMENTS
+from .frame import CorpusFrame
+from .identity import MultisetHash
+from .incoming import incoming, sorted_placements
+from .parts import Part, moved
+from .postings import posting_lists
+from .vectors import Encoder, vectors_of
+
+
+class MemoryCorpus:
+    """One generation of rows in memory; it is never written to."""
+
+    path = None
+
+    def __init__(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> None:
+        """`rows` are IMPORT_ROWS with `redactions`; see `sources/importing.py`."""
+        new = incoming(rows, now)
+        vectors = vectors_of(new.evidence, (), encoder) if encoder is not None else None
+        self.encoder_profile = encoder.profile if encoder is not None and vectors is not None else None
+        placements = sorted_placements(new.placements)
+        self._part = Part.of_new(new.evidence, placements, vectors, self.encoder_profile or "").sorted()
+        self._bounds = self._part.segment_starts()
+        self._lists, self._keys = posting_lists(self._part.postings, self._bounds)
+        contents = self._part.contents(self._bounds.tolist())
+        self._ids = [content.digest("segment/1")[:32] for content in contents]
+        self.generation = sum(contents, MultisetHash.of()).digest("memory/1")[:32]
+
+    def view(self) -> MemoryCorpus:
+        """Itself: it never changes."""
+        return self
+
+    def projects(self) -> list[str]:
+        """The projects that own rows, sorted."""
+        return sorted(set(self._part.evidence["owner_project"].to_pylist()))
+
+    def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
+        """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
+        part, bounds = self._part, self._bounds
+        owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
+        chosen = [
+            at
+            for at, owner in enumerate(owners)
+            if (projects is None or owner["owner_project"] in projects)
+            and (users is None or owner["owner_user"] in (None, *users))
+        ]
+        keep = np.zeros(part.evidence.num_rows, dtype=bool)
+        for at in chosen:
+            keep[bounds[at] : bounds[at + 1]] = True
+        sizes = np.diff(bounds)[chosen].astype(np.int64)
+        starts = np.cumsum(sizes) - sizes
+        placements = moved(part.placements, np.where(keep, np.cumsum(keep) - 1, -1))
+        return CorpusFrame(
+            generation=self.generation,
+            evidence=part.evidence.filter(pa.array(keep)).select(EVIDENCE.names()),
+            placements=placements.filter(pc.greater_equal(placements["row"], 0)),
+            segments=SEGMENTS.build(
+                {
+                    "segment_id": [self._ids[at] for at in chosen],
+                    "owner_project": [owners[at]["owner_project"] for at in chosen],
+                    "owner_user": [owners[at]["owner_user"] for at in chosen],
+                    "row_start": starts,
+                    "row_end": starts + sizes,
+                },
+                rows=len(chosen),
+            ),
+            postings=PostingIndex(tuple(self._postings(at) for at in chosen), starts),
+            vectors=self._vectors(chosen, starts),
+            encoder_profile=self.encoder_profile,
+        )
+
+    def _postings(self, segment: int) -> SegmentPostings:
+        lists, (start, end) = self._lists, self._keys[segment : segment + 2]
+        keys = lists.keys.slice(start, end - start)
+        return SegmentPostings(lists.hashes[start:end], keys, lists.starts[start : end + 1], lists.rows, lists.freqs)
+
+    def _vectors(self, segments: list[int], starts: np.ndarray) -> VectorIndex | None:
+        if self._part.vectors is None or self.encoder_profile is None:
+            return None
+        column, encoded = self._part.vectors["vector"].combine_chunks(), self._part.encoded()
+        width = column.type.list_size
+        parts = []
+        for at in segments:
+            start, end = self._bounds[at : at + 2]
+            own = column.slice(start, end - start)
+            parts.append(np.asarray(own.flatten()).reshape(-1, width) if encoded[start] else None)
+        return VectorIndex(self.encoder_profile, tuple(parts), starts, np.empty((0, width), dtype=np.int16))

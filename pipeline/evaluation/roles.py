@@ -1,0 +1,140 @@
+"""How well each role serves its own golden set, and every other's: what an overlay's `eval_profile` is for (S4.17).
+
+Reads: overlays, golden sets (`<golden_set_id>.jsonl`: query_id, question, relevant {entity: grade}) and one evidence
+file. Gives: `RoleScores`, the mean of a measure per golden set and role, and the distinctiveness checks that fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...nodes.errors import InputError
+from ...nodes.tables import GRANTS
+from ..corpus.memory import MemoryCorpus
+from ..grants import GrantsFile
+from ..policies import Policies
+from ..retriever import Retriever
+from ..sources.evidence_file import read_evidence
+from ..sources.importing import normalise
+from ..sources.jsonl import read_lines
+from ..sources.report import SourceReport
+from .metrics import measure
+
+__all__ = ["METRIC", "RoleScores", "bundled_sample", "score_roles"]
+
+METRIC = "nDCG@5"
+PROJECT, PRINCIPAL = "harbor", "evaluation"
+READ_AT = datetime(2026, 6, 1, tzinfo=UTC)
+"""When the sample counts as read and asked: the ages of its rows do not depend on the day."""
+LANES = ("lexical", "symbol", "exact", "recent")
+
+
+@dataclass(frozen=True)
+class RoleScores:
+    """`table` has a row per golden set and a column per role."""
+
+    metric: str
+    table: pd.DataFrame
+    failed: tuple[str, ...]
+    """Distinctiveness checks that do not hold, in words."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        rounded = {
+            golden: {role: round(v, 4) for role, v in row.items()} for golden, row in self.table.T.to_dict().items()
+        }
+        return {"metric": self.metric, "scores": rounded, "failed": list(self.failed)}
+
+
+def bundled_sample() -> tuple[Path, Path]:
+    """The bundled evidence file and folder of golden sets."""
+    folder = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo" / "roles"
+    return folder / "evidence.jsonl", folder / "golden"
+
+
+def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = METRIC) -> RoleScores:
+    """Ask every golden set's questions under every role, by words alone: no vectors, so no model is needed.
+
+    Raises:
+        InputError: a golden set is missing or names evidence that is not there.
+    """
+    rows = normalise(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
+        0
+    ]
+    corpus = MemoryCorpus(rows, now=READ_AT)
+    named = corpus.frame().evidence.select(["evidence_id", "entity"]).to_pylist()
+    entity = {row["evidence_id"]: row["entity"] for row in named}
+    profiles = policies.roles.policies.select(["role", "golden_set_id", "distinctiveness_checks"]).to_pylist()
+    sets = {p["golden_set_id"]: _golden(golden, p["golden_set_id"], set(entity.values())) for p in profiles}
+    questions = sorted({query["question"] for queries in sets.values() for query in queries})
+    ranked = {p["role"]: _rankings(corpus, policies, p["role"], questions, entity) for p in profiles}
+    scores = {name: {role: _score(queries, ranked[role], metric) for role in ranked} for name, queries in sets.items()}
+    failed = [
+        f"{other} scores {scores[own][other]:.4f} on {own}, {p['role']} {scores[own][p['role']]:.4f}"
+        for p in profiles
+        for own in [p["golden_set_id"]]
+        for other in p["distinctiveness_checks"]
+        if other in ranked and scores[own][other] >= scores[own][p["role"]]
+    ]
+    return RoleScores(metric, pd.DataFrame.from_dict(scores, orient="index"), tuple(failed))
+
+
+def grant_all(principal: str, project: str, zone: str = "internal") -> GrantsFile:
+    """A grant of one project to one principal, for corpora that have no grants file."""
+    row = {
+        "rule_id": f"principals.{principal}.projects[0]", "principal": principal, "project": project,
+        "own_project": True, "zone": zone, "audit": False,
+    }  # fmt: skip
+    digest = hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
+    return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
+
+
+def _rankings(
+    corpus: MemoryCorpus, policies: Policies, role: str, questions: list[str], entity: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """The entities shown for each question, best first."""
+    retriever = Retriever.open(
+        corpus, principal=PRINCIPAL, grants=grant_all(PRINCIPAL, PROJECT), policies=policies, lanes=LANES, encoder=None,
+        clock=lambda: READ_AT,
+    )  # fmt: skip
+    found = {}
+    for question in questions:
+        shown = retriever.retrieve(question, role=role, project=PROJECT).citations
+        found[question] = [entity[item["evidence_id"]] for item in sorted(shown, key=lambda item: item["position"])]
+    return found
+
+
+def _score(queries: list[dict[str, Any]], ranked: Mapping[str, list[str]], metric: str) -> float:
+    qrels = [(q["query_id"], doc, grade) for q in queries for doc, grade in q["relevant"].items()]
+    run = [(q["query_id"], doc, -float(place)) for q in queries for place, doc in enumerate(ranked[q["question"]])]
+    return measure(
+        pd.DataFrame(qrels, columns=pd.Index(["query_id", "doc_id", "relevance"])),
+        pd.DataFrame(run, columns=pd.Index(["query_id", "doc_id", "score"])),
+        (metric,),
+    )[metric]
+
+
+def _golden(folder: Path, name: str, entities: set[str]) -> list[dict[str, Any]]:
+    path = folder / f"{name}.jsonl"
+    if not path.is_file():
+        raise InputError.expected("a golden set", "none", str(path), hint="eval_profile.golden_set_id names the file")
+    queries = []
+    for record in read_lines(path):
+        relevant = record.mapping("relevant").fields
+        for doc, grade in relevant.items():
+            if doc not in entities:
+                raise InputError.expected("the entity of a row", doc, f"{record.at}.relevant")
+            if isinstance(grade, bool) or not isinstance(grade, int):
+                raise InputError.expected("a whole number", type(grade).__name__, f"{record.at}.relevant.{doc}")
+        queries.append(
+            {"query_id": record.required("query_id"), "question": record.required("question"), "relevant": relevant}
+        )
+    return queries

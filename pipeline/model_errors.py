@@ -1,0 +1,94 @@
+"""What is wrong with a document, in the words of this package: `Expected X, got Y - at file: key`.
+
+Reads: a pydantic model and plain values. Gives: `checked` (the model, or every error at once). A message shows a value
+only where it is a word or a number: texts may be evidence, and are named by their type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+__all__ = ["Document", "checked", "place_of"]
+
+_LONGEST = 40
+"""Characters up to which a word without spaces is shown."""
+
+
+class Document(BaseModel):
+    """A part of a document: known keys only, in snake_case or camelCase, values of the declared type and no other."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        allow_inf_nan=False,
+        extra="forbid",
+        frozen=True,
+        loc_by_alias=False,
+        strict=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+
+_TYPES = {"tuple_type": "a list", "list_type": "a list", "dict_type": "an object", "model_type": "an object"}
+"""Types in the words of JSON."""
+
+D = TypeVar("D", bound=BaseModel)
+
+
+def checked(model: type[D], value: Any, file: str) -> tuple[D | None, list[str]]:
+    """The document, or None and one line per thing that is wrong with it, in the order of its keys."""
+    try:
+        return model.model_validate(value), []
+    except ValidationError as error:
+        return None, [_line(model, dict(one), file) for one in error.errors(include_url=False)]
+
+
+def place_of(file: str, keys: tuple[int | str, ...]) -> str:
+    """`file: retrieval_policy.weights`, list positions in brackets."""
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return f"{file}: {path.lstrip('.')}" if path else file
+
+
+def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:
+    at = place_of(file, error["loc"])
+    match error["type"]:
+        case "missing":
+            expected, got = "a value", "nothing"
+        case "extra_forbidden":
+            expected, got = f"one of the keys {', '.join(_keys(model, error['loc'][:-1]))}", repr(error["loc"][-1])
+        case "expected":
+            return f"{error['msg']} - at {at}"
+        case _:
+            said = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
+            expected = _TYPES.get(error["type"], said)
+            got = _shown(error["input"])
+    return f"Expected {expected}, got {got} - at {at}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= _LONGEST and not any(c.isspace() for c in value) else "text"
+    if isinstance(value, (dict, list, tuple)):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    return str(value)
+
+
+def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that are known at a place."""
+    for key in path:
+        if isinstance(key, str) and key in model.model_fields:
+            model = next(iter(_models(model.model_fields[key].annotation)), model)
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models that an annotation names, however deep."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]

@@ -1,0 +1,121 @@
+"""An embedding model of a local Ollama server: optional, and asked only where a person chose it.
+
+Gives: `OllamaEncoder`, which the corpus and the driver use like the bundled encoder. The server is the local one unless a
+URL is named. Each text is sent alone, so its vector depends on no other.
+
+What one would otherwise get wrong: the profile holds the digest of the model's files. A model that was pulled again is
+another profile, and vectors of two profiles are never compared.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..nodes.errors import InputError, ModelError
+
+__all__ = ["DEFAULT_MODEL", "DEFAULT_URL", "PREFIX", "OllamaEncoder"]
+
+PREFIX = "ollama:"
+"""What the name of such an encoder starts with: `ollama:nomic-embed-text`."""
+DEFAULT_MODEL = "nomic-embed-text"
+DEFAULT_URL = "http://localhost:11434"
+TIMEOUT_SECONDS = 60.0
+_HINT = "start the server with `ollama serve` and fetch the model with `ollama pull {}`"
+
+
+class OllamaEncoder:
+    """Texts to unit vectors times 2**15, int16[texts, dimensions]."""
+
+    def __init__(self, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL) -> None:
+        """Nothing is asked before the first vector or the profile is needed.
+
+        Raises:
+            InputError: `url` is no http or https address.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError.expected("an http or https address", url, "ollama_url")
+        self.model, self.url = model, url.rstrip("/")
+        # A proxy must not see what is meant for this machine.
+        handlers = [urllib.request.ProxyHandler({})] if is_loopback(parts.hostname) else []
+        self._open = urllib.request.build_opener(*handlers).open
+
+    @property
+    def profile(self) -> str:
+        """Name of the model, and the start of its digest.
+
+        Raises:
+            ModelError: the server does not answer, or does not have the model.
+        """
+        return self._profile
+
+    @cached_property
+    def _profile(self) -> str:
+        for found in self._ask("/api/tags").get("models", ()):
+            if found.get("name", "").removesuffix(":latest") == self.model.removesuffix(":latest"):
+                return f"{PREFIX}{self.model}+{str(found.get('digest', '')).removeprefix('sha256:')[:16]}"
+        raise self._error("no such model")
+
+    def encode(self, texts: Sequence[str], progress: bool = False) -> NDArray[np.int16]:
+        """One row per text; equal texts are asked once.
+
+        Raises:
+            ModelError: the server does not answer with one vector of the same length for each text.
+        """
+        known = {text: self._vector(text) for text in dict.fromkeys(texts)}
+        if len({len(vector) for vector in known.values()}) > 1:
+            raise self._error("vectors of several lengths")
+        return rounded(np.array([known[text] for text in texts], dtype=np.float64))
+
+    def _vector(self, text: str) -> list[float]:
+        found = self._ask("/api/embed", {"model": self.model, "input": [text]}).get("embeddings")
+        if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], list) or not found[0]:
+            raise self._error("no vector")
+        if not all(isinstance(x, (int, float)) and np.isfinite(x) for x in found[0]):
+            raise self._error("a vector with something that is no number")
+        return found[0]
+
+    def _ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, headers={"Content-Type": "application/json"})
+        try:
+            with self._open(request, timeout=TIMEOUT_SECONDS) as response:
+                found = json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._error(f"HTTP status {error.code}") from error
+        except (OSError, ValueError) as error:
+            raise self._error(type(error).__name__) from error
+        if not isinstance(found, dict):
+            raise self._error("JSON that is no object")
+        return found
+
+    def _error(self, got: str) -> ModelError:
+        return ModelError(f"Expected vectors of {self.model}, got {got} - at {self.url}", hint=_HINT.format(self.model))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def rounded(vectors: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Vectors made unit, their components rounded to multiples of 2**-15 and multiplied by 2**15; zero stays zero."""
+    if not vectors.size:
+        return np.zeros((len(vectors), 0), dtype=np.int16)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)

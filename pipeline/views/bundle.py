@@ -1,0 +1,317 @@
+"""The `RetrievalBundle` 1.0 of document 004, read off the tables of one snapshot.
+
+Reads: rows of one request by table name. Gives: `bundle`, plain values in the document's snake_case, and what the
+document derives from one: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
+
+What one would otherwise get wrong: a caller's bundle speaks of admissible rows alone. What a gate withheld, forbidden
+sources included, is neither listed nor counted there; an auditor's bundle has it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from ...nodes.vocabulary import ACTIONS, AUTHORITY
+from .bundle_models import KnowledgeStatus
+from .xray import Row, Rows
+
+__all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
+
+TABLES_READ = ("requests", "failures", "contracts", "snapshots", "sub_queries", "ranked", "trimmed", "citations", "item_details",
+               "decisions", "conditions", "score_terms")  # fmt: skip
+VERSION = "1.0"
+RERANK_STRATEGY = "weighted-classes/1 with greedy diversity"
+NO_ROLE = "shared"
+"""The role id of a bundle that was asked for without a role."""
+
+STATES = ("healthy", "no_overlay", "no_strong_match", "stale_dominant", "forbidden_hit", "conflicting")
+"""The six states of S4.9; each is a condition of the same name."""
+
+REASONS = {
+    "forbidden_source": "forbidden_source",
+    "role_mismatch": "role_mismatch",
+    "duplicate": "duplicate",
+    "near_duplicate": "duplicate",
+    "conflict_downrank": "conflict_downrank",
+    "source_cap": "budget_cut",
+    "budget_items": "budget_cut",
+    "budget_tokens": "budget_cut",
+    "budget_part": "budget_cut",
+    "lifecycle_excluded": "stale",
+    "superseded": "stale",
+    "deleted": "stale",
+    "expired": "stale",
+    "before_window": "stale",
+    "stale": "stale",
+}
+"""Reason codes in the document's words; every other one is `low_score`."""
+WARNINGS = {
+    "no_overlay": "ONLY_SHARED_CORPUS",
+    "no_strong_match": "NO_HIGH_TRUST_MATCH",
+    "stale_dominant": "STALE_DOMINANT",
+    "forbidden_hit": "FORBIDDEN_SOURCE_HIT",
+    "low_diversity": "LOW_DIVERSITY",
+    "conflicting": "CONFLICTING_EVIDENCE",
+}
+"""The warning that each condition is."""
+
+_CLASSES = {
+    "lexical": ("lexical", "anchor"),
+    "semantic": ("semantic",),
+    "metadata": ("metadata", "authority", "recency", "scope"),
+    "rerank": ("vocabulary", "actionability", "diversity"),
+}
+_CONTENT = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
+_CONTENT_TYPES = ("paragraph", "table", "list", "code", "excerpt")
+_HIGH_TRUST = ("authoritative", "preferred")
+
+
+def bundle(
+    rows: Rows,
+    *,
+    audit: bool = False,
+    latency_ms: float | None = None,
+    max_age_days: float | None = None,
+    chunk_ids: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The bundle of one request, as plain values.
+
+    Args:
+        rows: rows of one request by table name, those of `TABLES_READ`; a missing table reads as empty.
+        audit: tell also of rows that a gate withheld.
+        latency_ms: how long the retrieval took, where that is known.
+        max_age_days: the role's greatest age, where it has one.
+        chunk_ids: names of chunks by evidence id, in place of the ids themselves.
+    """
+    names = chunk_ids or {}
+    ranked = {row["evidence_id"]: row for row in rows.get("ranked", ())}
+    selected = _selected(rows, ranked, max_age_days, names)
+    stale = {row["evidence_id"] for row in rows.get("score_terms", ()) if row["freshness"] == "stale"}
+    decisions = [d for d in rows.get("decisions", ()) if audit or d["evidence_id"] in ranked]
+    rejected = [_rejected(d, stale, names) for d in _in_rank(decisions) if d["outcome"] != "selected"]
+    reasons = Counter(one["reason"] for one in rejected)
+    conditions = [c for c in rows.get("conditions", ()) if audit or c.get("audience", "caller") == "caller"]
+    tiers = Counter(chunk["metadata"]["trust_tier"] for chunk in selected)
+    sources = Counter(chunk["source_id"] for chunk in selected)
+    old = [chunk for chunk in selected if chunk["metadata"]["freshness"]["status"] == "stale"]
+    request = _one(rows, "requests")
+    return {
+        "version": VERSION,
+        "role_id": request.get("role") or NO_ROLE,
+        "query": query_trace(rows, _one(rows, "snapshots")["created_at"]),
+        "summary": {
+            "total_candidates": len(decisions),
+            "selected_count": len(selected),
+            "stale_count": len(old),
+            "forbidden_hits": reasons["forbidden_source"],
+            "trust_tier_breakdown": dict(sorted(tiers.items())),
+            "source_breakdown": dict(sorted(sources.items())),
+            "rerank_strategy": RERANK_STRATEGY,
+        },
+        "selected": selected,
+        "rejected": rejected,
+        "provenance": {
+            "trust_posture": _trust_posture(tiers),
+            "freshness_posture": _freshness_posture(len(old), len(selected)),
+            "sources": sorted(sources),
+        },
+        "warnings": _warnings(conditions, selected, tiers),
+        "diagnostics": {
+            "latency_ms": latency_ms,
+            "candidate_pool_size": len(decisions),
+            "deduped_count": reasons["duplicate"],
+            "dropped_forbidden_count": reasons["forbidden_source"],
+            "dropped_stale_count": reasons["stale"],
+        },
+    }
+
+
+def fallback_decisions(conditions: Iterable[Row]) -> list[dict[str, Any]]:
+    """The states of an answer as a set, worst action first (S4.9): a state never hides another."""
+    found = [
+        {"state": c["condition"], "action": c["action"], "message": c["message"]}
+        for c in conditions
+        if c["condition"] in STATES
+    ]
+    return sorted(found, key=lambda one: (-ACTIONS.values.index(one["action"]), STATES.index(one["state"])))
+
+
+def packet_knowledge(made: Mapping[str, Any]) -> dict[str, Any]:
+    """The bundle with one word for what it is worth (S4.18)."""
+    return {"retrieval_bundle": dict(made), "status": _status(made)}
+
+
+def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Where each item of a bundle came from (S4.18)."""
+    return [
+        {
+            **{name: chunk[name] for name in ("source_id", "document_id", "chunk_id")},
+            "trust_tier": chunk["metadata"]["trust_tier"],
+            "freshness_status": chunk["metadata"]["freshness"]["status"],
+            "citation_reference": chunk["citation"]["reference"],
+        }
+        for chunk in made["selected"]
+    ]
+
+
+def _status(made: Mapping[str, Any]) -> KnowledgeStatus:
+    """The first that holds: nothing, conflicted, stale, weak, strong."""
+    codes = {warning["code"] for warning in made["warnings"]}
+    if not made["selected"]:
+        return "none"
+    if "CONFLICTING_EVIDENCE" in codes:
+        return "conflicted"
+    if "STALE_DOMINANT" in codes:
+        return "stale"
+    weak = made["provenance"]["trust_posture"] == "weak" or "NO_HIGH_TRUST_MATCH" in codes
+    return "weak" if weak else "strong"
+
+
+def _selected(
+    rows: Rows, ranked: Mapping[str, Row], max_age_days: float | None, names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    items = {row["label"]: row for row in rows.get("trimmed", ())}
+    details = {row["evidence_id"]: row for row in rows.get("item_details", ())}
+    terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
+    chunks = []
+    for citation in rows.get("citations", ()):
+        id_ = citation["evidence_id"]
+        detail, score = details[id_], ranked[id_]
+        kind = detail["content_type"]
+        chunks.append(
+            {
+                "chunk_id": names.get(id_, id_),
+                "document_id": citation["path"] or citation["source_id"],
+                "source_id": citation["source_id"],
+                "source_type": detail["origin_class"],
+                "title": detail["title"],
+                "uri": detail["uri"],
+                "content": items[citation["label"]]["visible_text"] or "",
+                "content_type": kind
+                if kind in _CONTENT_TYPES
+                else _CONTENT.get(citation["evidence_kind"], "paragraph"),
+                "scores": {name: sum(score[term] for term in of) for name, of in _CLASSES.items()}
+                | {"final": score["final"]},
+                "reasons_selected": [score["selected_reason"]],
+                "overlay_hits": _overlay_hits(score, terms.get(id_, {})),
+                "metadata": {
+                    "trust_tier": AUTHORITY.values[detail["authority"]],
+                    "freshness": {
+                        "status": detail["freshness"],
+                        "updated_at": None if detail["freshness"] == "undated" else detail["updated_at"],
+                        "max_age_days": max_age_days,
+                    },
+                    "tags": detail["tags"] or [],
+                    **{
+                        name: detail[name] for name in ("applicable_roles", "excluded_roles", "document_type", "domain")
+                    },
+                    "version": citation["version"],
+                },
+                "citation": {"reference": citation["label"], "locator": citation["locator"]},
+            }
+        )
+    return chunks
+
+
+def _overlay_hits(score: Row, term: Row) -> list[str]:
+    """The parts of the overlay that speak for a chunk."""
+    hits = [name for name in ("vocabulary", "metadata") if score[name] > 0]
+    return [*hits, *([f"preferred_source: {term['role_signal']}"] if term.get("role_signal") else [])]
+
+
+def _rejected(decision: Row, stale: set[str], names: Mapping[str, str]) -> dict[str, Any]:
+    reason = REASONS.get(decision["reason_code"], "low_score")
+    if reason == "low_score" and decision["evidence_id"] in stale:
+        reason = "stale"  # its age put it that low
+    return {
+        "chunk_id": names.get(decision["evidence_id"], decision["evidence_id"]),
+        "document_id": decision["path"] or decision["source_id"],
+        "source_id": decision["source_id"],
+        "reason": reason,
+        "detail": decision["reason_code"],
+        "score": decision["final"],
+    }
+
+
+def _in_rank(decisions: Iterable[Row]) -> list[Row]:
+    return sorted(decisions, key=lambda d: (d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
+
+
+def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
+    """How the query came about (S4.10), from `requests`, `contracts` and `sub_queries`."""
+    queries, contract = rows.get("sub_queries", ()), _one(rows, "contracts")
+    lexical = [
+        " ".join(filter(None, (query["query_text"], query["expansion"])))
+        for query in queries
+        if "lexical" in query["lanes"]
+    ]
+    rules = [
+        *(["vocabulary"] if any(query["expansion"] for query in queries) else []),
+        *(["source_policy.allowed_sources"] if contract.get("role_sources") is not None else []),
+        *(["source_policy.forbidden_sources"] if contract.get("forbidden_sources") else []),
+        *(["retrieval_policy"] if contract.get("role") else []),
+        *(["retrieval_policy.require_source_diversity"] if contract.get("source_diversity") else []),
+        *(["synthesis_policy"] if contract.get("role") else []),
+    ]
+    asked = _one(rows, "requests") or _one(rows, "failures")
+    return {
+        "task_text": asked.get("question") or "",
+        "packet_context_summary": asked.get("context_summary"),
+        "lexical_query": list(dict.fromkeys(lexical)),
+        "semantic_query": list(dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"])),
+        "applied_overlay_rules": rules,
+        "applied_filters": _filters(contract) if contract else [],
+        "generated_at": generated_at,
+    }
+
+
+def _filters(contract: Row) -> list[dict[str, Any]]:
+    """What every row had to be, in the document's seven operators."""
+    given = [
+        ("owner_project", "eq", contract["project"]),
+        ("namespace", "eq", contract["namespace"]),
+        ("branch", "eq", contract["branch"]),
+        ("test_suite", "eq", contract["test_suite"]),
+        ("source_id", "in", contract["allowed_sources"]),
+        ("source_id", "in", contract["role_sources"]),
+        ("source_id", "not_in", contract["denied_sources"] or None),
+        ("source_id", "not_in", contract["forbidden_sources"] or None),
+        ("path", "in", contract["allowed_paths"]),
+        ("path", "in", contract["search_paths"]),
+        ("path", "not_in", [*contract["denied_paths"], *contract["excluded_paths"]] or None),
+        ("level", "not_in", contract["excluded_levels"] or None),
+        ("zone", "not_in", contract["excluded_zones"] or None),
+        ("excluded_roles", "not_in", [contract["role"]] if contract["role"] else None),
+        ("lifecycle", "in", contract["include_states"]),
+        ("authority", "gt", contract["min_authority"] - 1 if contract["min_authority"] else None),
+        ("recorded_time", "lt", (contract["as_of"] + timedelta(microseconds=1)).isoformat()),
+    ]
+    return [{"field": field, "op": op, "value": value} for field, op, value in given if value is not None]
+
+
+def _warnings(conditions: Sequence[Row], selected: Sequence[Row], tiers: Counter[str]) -> list[dict[str, Any]]:
+    found = {WARNINGS[c["condition"]]: c["message"] for c in conditions if c["condition"] in WARNINGS}
+    if selected and not any(tiers[tier] for tier in _HIGH_TRUST):
+        found.setdefault("NO_HIGH_TRUST_MATCH", "nothing shown is preferred or authoritative")
+    return [{"code": code, "message": found[code]} for code in sorted(found)]
+
+
+def _trust_posture(tiers: Counter[str]) -> str:
+    high, total = sum(tiers[tier] for tier in _HIGH_TRUST), tiers.total()
+    if not high:
+        return "weak"
+    return "strong" if 2 * high >= total and not tiers["untrusted"] else "mixed"
+
+
+def _freshness_posture(stale: int, total: int) -> str:
+    if not stale:
+        return "fresh" if total else "mixed"
+    return "stale" if 2 * stale > total else "mixed"
+
+
+def _one(rows: Rows, name: str) -> Row:
+    found = rows.get(name, ())
+    return found[0] if found else {}

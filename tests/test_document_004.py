@@ -1,0 +1,216 @@
+"""Document 004's interface over the project's own line: the store, ingestion, seven stages, and `retrieve`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ollama_server import OllamaServer, ollama_server
+from role_world import overlay
+from scoped_retrieval.nodes.errors import InputError, ModelError, StoreError
+from scoped_retrieval.pipeline.compat import document_004 as knowledge
+
+CORPUS: dict[str, Any] = {
+    "documents": [
+        {
+            "document_id": "adr-1", "source_id": "docs:a", "title": "One queue", "trust_tier": "authoritative",
+            "document_type": "adr", "updated_at": "2026-01-01T00:00:00Z",
+            "chunks": [
+                {"chunk_id": "c1", "content": "We decided that payments retry through one queue."},
+                {"chunk_id": "c2", "content": "The ledger is a constraint of the queue.", "locator": "Constraints"},
+            ],
+        },
+        {
+            "documentId": "forum-1", "sourceId": "external:forum", "sourceType": "external", "trustTier": "untrusted",
+            "chunks": [{"chunkId": "c3", "content": "Use two queues for payments, they say."}],
+        },
+    ],
+    "chunks": [{"chunk_id": "c4", "document_id": "adr-1", "content": "Sign-in needs a second factor."}],
+}  # fmt: skip
+READER = overlay({"source_policy.forbidden_sources": ["external"]})
+
+
+@pytest.fixture
+def store() -> Iterator[knowledge.CorpusStore]:
+    with knowledge.CorpusStore(":memory:") as opened:
+        assert knowledge.ingest(CORPUS, opened) == {"documents_ingested": 2, "chunks_ingested": 4, "errors": []}
+        yield opened
+
+
+@pytest.fixture
+def server() -> Iterator[OllamaServer]:
+    with ollama_server() as running:
+        yield running
+
+
+def ask(store: knowledge.CorpusStore, **more: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"role_id": "reader", "task_text": "why one queue for payments?", "overlay": READER}
+    return knowledge.retrieve(store=store, **given | more)
+
+
+def ids(candidates: Any) -> list[str]:
+    return [one["chunk_id"] for one in candidates]
+
+
+def test_retrieve_gives_a_valid_bundle(store):
+    made = ask(store, packet_context_summary="We spoke of payments.")
+    assert knowledge.validate_bundle(made)["valid"]
+    assert ids(made["selected"])[:2] == ["c1", "c2"]
+    assert [(one["chunk_id"], one["reason"]) for one in made["rejected"]] == [("c3", "forbidden_source")]
+    assert made["selected"][0]["document_id"] == "adr-1"
+
+
+def test_names_may_be_written_in_camel_case(store):
+    one = knowledge.retrieve(store=store, roleId="reader", taskText="why one queue?", overlay=READER, lexicalOnly=True)
+    other = knowledge.retrieve(
+        store=store, role_id="reader", task_text="why one queue?", overlay=READER, lexical_only=True
+    )
+    assert ids(one["selected"])[:2] == ids(other["selected"])[:2] == ["c1", "c2"]
+    assert ids(store.searchFTS("queue", limit=1)) == ids(store.search_fts("queue", 1))
+    with pytest.raises(TypeError, match="two names"):
+        ask(store, taskText="again")
+
+
+def test_retrieve_can_be_awaited(store):
+    made = asyncio.run(
+        knowledge.retrieve_async(store=store, role_id="reader", task_text="why one queue?", overlay=READER)
+    )
+    assert made["selected"]
+
+
+def test_without_an_overlay_the_shared_corpus_answers(store):
+    made = ask(store, overlay=None)
+    assert "c3" in ids(made["selected"])
+    assert "ONLY_SHARED_CORPUS" in {warning["code"] for warning in made["warnings"]}
+
+
+def test_an_overlay_of_another_role_is_refused(store):
+    with pytest.raises(InputError, match="Expected the overlay of critic, got 'reader'"):
+        ask(store, role_id="critic")
+
+
+@pytest.mark.parametrize("query", ["what's this?", "a-b", 'c++ (x) AND "', "* OR NEAR(", "支払い", ""])
+def test_any_text_is_a_query(store, query: str):
+    if query:
+        assert isinstance(store.search_fts(query), list)
+    assert knowledge.build_query(query)["task_text"] == (query or "-")
+
+
+def test_a_store_in_a_file_keeps_what_was_inserted(tmp_path: Path):
+    path = tmp_path / "store.db"
+    with knowledge.CorpusStore(path) as opened:
+        knowledge.ingest(CORPUS, opened)
+        opened.insertEmbedding("c1", [0.0, 1.0], "m")
+    with knowledge.CorpusStore(path) as again:
+        assert ids(again.search_fts("ledger")) == ["c2"]
+        assert again.vectors("m")["c1"].tolist() == [0.0, 1.0]
+    (tmp_path / "text.db").write_text("no database at all, but long enough to look")
+    with pytest.raises(StoreError, match="Expected a corpus store"):
+        knowledge.CorpusStore(tmp_path / "text.db")
+
+
+def test_a_chunk_inserted_again_is_found_by_its_new_words_only(store):
+    store.insert_chunk({"chunk_id": "c2", "document_id": "adr-1", "content": "Nothing but tulips."})
+    assert ids(store.search_fts("tulips")) == ["c2"]
+    assert "c2" not in ids(store.search_fts("ledger"))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"chunk_id": "x", "document_id": "none", "content": "t"}, "Expected a document that is there, got 'none'"),
+        ({"chunk_id": "x", "content": "t"}, "Expected a value, got nothing - at chunk: document_id"),
+        ({"chunk_id": "x", "document_id": "adr-1", "content": "t", "odd": 1}, "got 'odd'"),
+    ],
+)
+def test_a_chunk_that_is_not_what_was_expected_is_refused(store, record: dict[str, Any], message: str):
+    with pytest.raises(InputError) as caught:
+        store.insert_chunk(record)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("vector", [[], [[1.0]], [float("inf")], [1.0, 2.0, 3.0]])
+def test_a_vector_that_is_not_what_was_expected_is_refused(store, vector: Any):
+    store.insert_embedding("c1", [1.0, 0.0], "m")
+    with pytest.raises(InputError):
+        store.insert_embedding("c2", vector, "m")
+    with pytest.raises(InputError, match="a chunk that is there"):
+        store.insert_embedding("none", [1.0, 0.0], "m")
+
+
+def test_ingestion_names_what_it_leaves_out(store, tmp_path: Path):
+    wrong = {"documents": [{"document_id": "d"}], "chunks": [{"chunk_id": "x", "document_id": "d", "content": "t"}, {}]}
+    path = tmp_path / "corpus.json"
+    path.write_text(json.dumps(wrong))
+    done = knowledge.ingest_file(path, store)
+    assert (done["documents_ingested"], done["chunks_ingested"]) == (0, 0)
+    assert done["errors"][0] == f"Expected a value, got nothing - at {path}: documents[0]: source_id"
+    assert any("Expected a document that is there, got 'd'" in error for error in done["errors"])
+    path.write_text("{")
+    assert "invalid JSON" in knowledge.ingest_file(path, store)["errors"][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"), [({}, []), ({"source_policy.forbidden_sources": ["external"]}, ["c3"])]
+)
+def test_the_stages_in_a_row_decide_as_one_retrieval_does(store, changes: dict[str, Any], refused: list[str]):
+    task, reader = "why one queue for payments?", overlay(changes)
+    whole = ask(store, task_text=task, lexical_only=True, overlay=reader)
+    query = knowledge.build_query(task, reader)
+    assert query["lexical_query"] == whole["query"]["lexical_query"]
+    found = knowledge.merge_candidates(knowledge.lexical_search(store, task), [])
+    filtered = knowledge.metadata_filter(found, reader)
+    assert [(one["chunk_id"], one["reason"]) for one in filtered["rejected"]] == [
+        (id_, "forbidden_source") for id_ in refused
+    ]
+    ranked = knowledge.rerank(filtered["admitted"], reader, task)
+    assert ids(ranked) == ids(whole["selected"])
+    if not refused:  # what is forbidden counts in the statistics of a search that knows no overlay
+        finals = [chunk["scores"]["final"] for chunk in whole["selected"]]
+        assert [one["final"] for one in ranked] == pytest.approx(finals, abs=1e-6)
+    assert all(sum(one["scores"].values()) == one["final"] for one in ranked)
+    made = knowledge.assemble_bundle({"roleId": "reader", "taskText": task, "overlay": reader, "candidates": found})
+    assert knowledge.validate_bundle(made)["valid"]
+    assert (ids(made["selected"]), ids(made["rejected"])) == (ids(whole["selected"]), ids(whole["rejected"]))
+
+
+def test_merging_keeps_every_chunk_once_with_both_scores():
+    one, two = {"chunk_id": "a", "lexical": 2.0}, {"chunk_id": "b", "lexical": 1.0}
+    merged = knowledge.merge_candidates([one, two], [{"chunk_id": "b", "semantic": 0.5}])
+    assert [(m["chunk_id"], m["lexical"], m["semantic"]) for m in merged] == [("b", 1.0, 0.5), ("a", 2.0, 0.0)]
+    assert knowledge.merge_candidates([], []) == []
+
+
+def test_stored_vectors_are_compared_with_the_servers(store, server: OllamaServer):
+    assert knowledge.semantic_search(store, "decision on paying", url=server.url) == []
+    assert knowledge.embed(store, url=server.url) == 4
+    assert knowledge.embed(store, url=server.url) == 0
+    assert ids(knowledge.semantic_search(store, "deciding payment", url=server.url))[0] == "c1"
+    server.asked.clear()
+    made = ask(store, task_text="deciding payment", ollama_url=server.url)
+    assert any(chunk["scores"]["semantic"] > 0 for chunk in made["selected"])
+    assert set(server.asked) == {"deciding payment"}
+    server.asked.clear()
+    ask(store, task_text="deciding payment", ollama_url=server.url, lexical_only=True)
+    assert server.asked == []
+
+
+def test_a_server_that_is_down_costs_a_lane_and_not_the_answer(store, server: OllamaServer):
+    knowledge.embed(store, url=server.url)
+    server.broken = (503, b"{}")
+    made = ask(store, ollama_url=server.url)
+    assert made["selected"]
+    with pytest.raises(ModelError, match="HTTP status 503"):
+        knowledge.semantic_search(store, "payment", url=server.url)
+
+
+def test_an_empty_store_gives_an_empty_bundle():
+    with knowledge.CorpusStore() as store:
+        made = ask(store)
+    assert knowledge.validate_bundle(made)["valid"]
+    assert made["selected"] == []
+    assert knowledge.packet_knowledge(made)["status"] == "none"
