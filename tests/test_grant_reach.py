@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of, seen
+from scoped_retrieval.nodes.grant_reach import bounds_of, reach_of
 from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
-from wall_worlds import DAY, MODES, NOON, POLICIES, ROLES, contracts_of, grant_changes, request_changes, row_changes
+from scoped_retrieval.nodes.vocabulary import LIFECYCLES
+from wall_worlds import (
+    DAY,
+    MODES,
+    NOON,
+    POLICIES,
+    ROLES,
+    contracts_of,
+    grant_changes,
+    request_changes,
+    row_changes,
+    words,
+)
 
 BOT = {"principal": "bot", "project": None, "own_project": False, "act_as": ["ana"]}
 BY_BOT = {"asked_by": "bot"}
@@ -116,3 +130,124 @@ def test_an_expired_grant_and_a_removed_principal_stay_shut_at_every_as_of(rows,
 def test_acting_for_another_is_asking_as_them(rows, request, theirs, own):
     mine = own | {"principal": "bot"}
     assert seen(rows, request | BY_BOT, [theirs, mine, BOT]) == seen(rows, request, [theirs])
+
+
+def optional_list(*of: str) -> st.SearchStrategy[list[str] | None]:
+    return st.none() | st.lists(words(of), max_size=2)
+
+
+who, where, expiries = words(["ana", "bob", "bot"]), words(["shop", "pay", "hr"]), words([None, NOON, NOON + DAY])
+drawn_requests = st.lists(
+    st.fixed_dictionaries({"principal": who, "project": where, "asked_at": words([NOON, NOON + DAY, NOON - DAY])},
+                          optional={"asked_by": who}), min_size=1, max_size=5,
+)  # fmt: skip
+opening = st.fixed_dictionaries(
+    {"principal": who, "project": where, "own_project": st.booleans(), "expires": expiries},
+    optional={
+        "for_projects": optional_list("shop", "pay"), "sources": optional_list("docs:*", "memory"),
+        "paths": optional_list("src/", "docs/"), "denied_paths": optional_list("a/", "b/"),
+        "users": optional_list("cyd", "bob"), "groups": optional_list("dev", "ops"),
+        "states": optional_list("verified", "candidate", "deprecated"), "zone": words(["public", "restricted"]),
+    },
+)  # fmt: skip
+acting = st.fixed_dictionaries(
+    {"principal": who, "project": st.none() | where, "own_project": st.just(False), "expires": expiries,
+     "act_as": st.lists(who, max_size=2)},
+)  # fmt: skip
+drawn_grants = st.lists(opening | acting, max_size=8)
+
+
+def in_force(grant: dict, request: dict) -> bool:
+    return grant["expires"] is None or request["asked_at"] < grant["expires"]
+
+
+def may_ask(request: dict, grants: list[dict]) -> bool:
+    """Whether the credential asks for itself, or for one that it may act as here and now."""
+    asks = request["asked_by"]
+    return asks in (None, request["principal"]) or any(
+        grant["principal"] == asks and request["principal"] in (grant["act_as"] or [])
+        and grant["project"] in (None, request["project"]) and in_force(grant, request)
+        for grant in grants
+    )  # fmt: skip
+
+
+def reached(request: dict, grants: list[dict]) -> list[dict]:
+    """The grants that a request reaches through: the rule, one grant at a time."""
+    mine = [
+        grant for grant in grants
+        if grant["principal"] == request["principal"] and grant["act_as"] is None and grant["project"] is not None
+        and grant["sources"] != [] and grant["paths"] != [] and in_force(grant, request)
+    ]  # fmt: skip
+    own = [grant for grant in mine if grant["own_project"] and grant["project"] == request["project"]]
+    lent = [
+        grant for grant in mine
+        if not grant["own_project"] and (grant["for_projects"] is None or request["project"] in grant["for_projects"])
+    ]  # fmt: skip
+    found = [*own, *lent] if own and may_ask(request, grants) else []
+    return sorted(found, key=lambda grant: (grant["project"], grant["rule_id"]))
+
+
+def tidy(values: list[str] | None) -> list[str] | None:
+    return None if values is None else sorted(set(values))
+
+
+def bound(request: dict, grant: dict, through: list[dict]) -> dict:
+    """The row of CONTRACT_BOUNDS of one grant."""
+    denied = [glob for other in through if other["project"] == grant["project"] for glob in other["denied_paths"] or ()]
+    return {
+        "request_id": request["request_id"], "project": grant["project"], "rule_id": grant["rule_id"],
+        "users": tidy([grant["principal"], *(grant["users"] or ())]), "sources": tidy(grant["sources"]),
+        "paths": tidy(grant["paths"]), "denied_paths": tidy(denied), "zone": grant["zone"],
+        "states": tidy(grant["states"]),
+    }  # fmt: skip
+
+
+def lifecycles(request: dict, through: list[dict]) -> set[str]:
+    """What the grants of the own project leave of the lifecycles; all of them where nothing is granted."""
+    own = [grant["states"] for grant in through if grant["own_project"]]
+    if not own or None in own:
+        return set(LIFECYCLES.values)
+    return {state for states in own for state in states}
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn_requests, drawn_grants)
+def test_who_reaches_what_is_what_the_rule_says_of_each_grant_alone(requests: list[dict], grants: list[dict]):
+    asked, held = requests_of(*requests), grants_of(*grants)
+    reach = reach_of(asked, held)
+    rules = held.to_pylist()
+    through = [reached(request, rules) for request in asked.to_pylist()]
+    pairs = [
+        (asked["request_id"][r].as_py(), reach.grants["rule_id"][g].as_py())
+        for r, g in zip(reach.request, reach.grant, strict=True)
+    ]
+    wanted = [(f"r{n}", grant["rule_id"]) for n, found in enumerate(through) for grant in found]
+    assert pairs == wanted
+    assert reach.granted.tolist() == [bool(found) for found in through]
+    assert reach.acting.tolist() == [may_ask(request, rules) for request in asked.to_pylist()]
+    assert reach.groups().to_pylist() == [tidy([g for one in found for g in one["groups"] or ()]) for found in through]
+    states = [{LIFECYCLES.values[n] for n in np.flatnonzero(row)} for row in reach.states]
+    assert states == [lifecycles(request, found) for request, found in zip(asked.to_pylist(), through, strict=True)]
+    denied = np.array([n % 3 == 2 for n in range(len(through))])
+    bounds = bounds_of(asked, reach, denied).to_pylist()
+    assert bounds == [
+        bound(request, grant, found)
+        for request, found, refused in zip(asked.to_pylist(), through, denied, strict=True)
+        for grant in found if not refused
+    ]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(drawn_requests, drawn_grants, st.randoms(use_true_random=False))
+def test_neither_the_order_of_requests_nor_their_company_changes_what_one_reaches(requests, grants, chance):
+    held = grants_of(*grants)
+    named = [request | {"request_id": f"r{n}"} for n, request in enumerate(requests)]
+
+    def bounds(of: list[dict]) -> list[dict]:
+        asked = requests_of(*of)
+        return bounds_of(asked, reach_of(asked, held), np.zeros(len(of), bool)).to_pylist()
+
+    together = bounds(named)
+    assert [row for request in named for row in bounds([request])] == together
+    chance.shuffle(named)
+    assert sorted(bounds(named), key=lambda row: (row["request_id"], row["project"], row["rule_id"])) == together

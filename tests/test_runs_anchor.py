@@ -16,6 +16,7 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.checks import verified
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
+from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.runs.parts import TEXTS
 from scoped_retrieval.pipeline.settings import load_settings
 from written_runs import Maker, batch, live
@@ -53,6 +54,26 @@ def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_pat
     assert [(p.kind, p.part) for p in report.problems] == [("changed", "LOG")]
     with pytest.raises(VerificationError, match=r"Expected one line for 000001\.arrow of run-"):
         compact(store, run.run_id)
+
+
+def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    anchor, lines = store.log.head(), store.log.lines()
+    compacted = compact(store, run.run_id)
+    assert verify(store, run.run_id, anchor=anchor).ok
+    digests = compacted.snapshots["snapshot_digest"].to_pylist()
+    assert [line.body["snapshot_digest"] for line in lines] == digests
+    (tmp_path / "LOG").unlink()
+    for line in lines:
+        body = {name: line.body[name] for name in ("file", "sha256", "lineage_sha256")}
+        store.log.append("live", run.run_id, **body, snapshot_digest=digests[0])
+    store.log.append("run", run.run_id, manifest_sha256=sha256_of(run.folder / "manifest.json"))
+    (problem,) = verify(store, run.run_id).problems
+    assert (problem.part, problem.detail) == (
+        f"snapshots/{snapshot_id(run.run_id, 2)}",
+        "its digest is not the one in LOG",
+    )
 
 
 def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_files(tmp_path: Path, line_tables: Maker):

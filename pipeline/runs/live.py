@@ -73,7 +73,8 @@ class LiveRun:
         file = f"{self.number + 1:06d}.arrow"
         path = self.folder / "live" / file
         sha256 = write_live(path, stored | {"texts": texts}, None if self.number else self._settings)
-        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256}
+        digest = stored["snapshots"]["snapshot_digest"][0].as_py()
+        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, "snapshot_digest": digest}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
         except BaseException:  # the caller is told that there is no snapshot
@@ -125,10 +126,11 @@ def _adopt(store: RunStore, folder: Path, lines: list[Line], logged: Mapping[str
             continue
         if file != f"{number:06d}.arrow" or (logged and file < max(logged)):
             raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
-        read_live(folder / "live" / file)
+        (digest,) = read_live(folder / "live" / file)["snapshots"]["snapshot_digest"].to_pylist()
         sha256 = sha256_of(folder / "live" / file)
         lineage = lineage or sha256_of(folder / "lineage.json")
-        store.log.append("live", folder.name, file=file, sha256=sha256, lineage_sha256=lineage, adopted=True)
+        line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, "snapshot_digest": digest}
+        store.log.append("live", folder.name, **line, adopted=True)
 
 
 def _write(folder: Path) -> None:

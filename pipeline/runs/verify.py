@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
 from .erasure import Erased, erased_from
 from .files import files_below, sha256_of
-from .ids import run_of
+from .ids import run_of, snapshot_id
 from .live_files import live_files
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
@@ -165,7 +166,18 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
     for file, sha256 in files_named(lines).items():
         if compacted.get(file) != sha256:
             found.add("changed", "manifest.json", f"live/{file} is not the file that LOG names")
-    return None
+    return None if found.problems else _check_compacted(run, lines, found)
+
+
+def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
+    """What a session was compacted into is what LOG said of each snapshot when it was given out."""
+    ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
+    held = dict(zip(ids, digests, strict=True))
+    for line in lines:
+        if line.kind == "live" and "snapshot_digest" in line.body:
+            name = snapshot_id(run.run_id, int(Path(line.body["file"]).stem))
+            if held.get(name) != line.body["snapshot_digest"]:
+                found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
 
 
 def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
