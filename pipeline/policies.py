@@ -35,7 +35,9 @@ from ..nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from . import mode_policies
+from .mode_policies import REQUIRED as MODE_REQUIRED
+from .mode_policies import TOP as MODE_FIELDS
+from .mode_policies import mode_choices
 from .role_policies import Roles, load_roles
 from .yaml_files import Item, parse
 
@@ -121,8 +123,8 @@ def load_policies(folder: str | Path | None = None) -> Policies:
         purposes.append({"purpose": purpose, "version": version} | _choices(fields))
         kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
         rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
-    for mode, version, fields in _files(folder, MODES, mode_policies.TOP, mode_policies.REQUIRED, digest):
-        modes.append({"mode": mode, "version": version} | mode_policies.mode_choices(fields))
+    for mode, version, fields in _files(folder, MODES, MODE_FIELDS, MODE_REQUIRED, digest):
+        modes.append({"mode": mode, "version": version} | mode_choices(fields))
     roles = load_roles(Path(folder) if folder is not None else None)
     digest.update(f"roles:{roles.digest}\n".encode())
     return Policies(
