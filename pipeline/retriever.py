@@ -165,7 +165,7 @@ class Retriever:
             InputError: the request is not what was expected.
         """
         if not isinstance(request, str | Mapping):
-            raise InputError.expected("a question or a mapping of request fields", type(request).__name__, "request")
+            raise InputError.of_kind("a question or a mapping of request fields", request, "request")
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         now = self._clock()
         requests, failures = resolve_requests(

@@ -16,14 +16,14 @@ def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
     Path("r.jsonl").write_text('\n{"question": "default role", "project": "shop", "purpose": "nope"}\n')
     code, out, err = run("run", "r.jsonl", "--json", capsys=capsys)
     assert code == 4
-    assert "row-2" in err
+    assert "line-2" in err
     assert err.rstrip().endswith("got 'nope' - at r.jsonl:2.purpose")
     _, listed, _ = run("snapshots", json.loads(out)["run_id"], "--json", capsys=capsys)
     (row,) = json.loads(listed)
     kept = [row[name] for name in ("request_id", "question", "project", "purpose")]
-    assert kept == ["row-2", "default role", "shop", None]
+    assert kept == ["line-2", "default role", "shop", None]
     _, out, _ = run("xray", row["snapshot_id"], capsys=capsys)
-    assert "query: default role\nrequest-id: row-2\n" in out
+    assert "query: default role\nrequest-id: line-2\n" in out
     assert "project=shop" in out
     _, out, _ = run("snapshots", capsys=capsys)
     assert row["snapshot_id"] in out

@@ -141,7 +141,7 @@ def test_a_preset_reads_back_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("[1]", "Expected one object of request fields, got 'list' - at preset.yaml"),
+    ("[1]", "Expected one object of request fields, got a list - at preset.yaml"),
     ("question: null", "Expected a value, or null of principal"),
     ("branhc: main", "Expected a field of a request, got 'branhc' - at preset.yaml.branhc"),
     ("a: [", "Expected YAML, got"),

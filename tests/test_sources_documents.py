@@ -62,7 +62,7 @@ def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, 
     ("text", "message"),
     [
         ("---\ntags: [a\n---\n# T\n", r"Expected YAML front matter, got .* - at .*a.md:\d"),
-        ("---\n- a\n---\n# T\n", r"Expected front matter with fields, got 'list' - at .*a.md:2"),
+        ("---\n- a\n---\n# T\n", r"Expected front matter with fields, got a list - at .*a.md:2"),
         ("# T\n\n- zone: secret\n", r"Expected one of public, .*got 'secret' - at .*a.md.zone"),
         ("# T\n\n- date: last week\n", r"got 'last week' - at .*a.md.date"),
         (

@@ -76,7 +76,7 @@ def instant(value: Any, at: str, *, dates: bool = False) -> datetime:
     """
     expected = "an ISO 8601 instant with a time zone"
     if isinstance(value, bool) or not isinstance(value, str | int | float | datetime):
-        raise InputError.expected(expected, type(value).__name__, at)
+        raise InputError.of_kind(expected, value, at)
     try:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value / 1000, UTC)

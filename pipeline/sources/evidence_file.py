@@ -135,12 +135,12 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
         return instant(value, at)
     if pa.types.is_list(type_):
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise InputError.expected("a list of text", _kind(value), at)
+            raise _wrong("a list of text", value, at)
         return value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if pa.types.is_integer(type_):
         if not is_number or not _is_finite(value) or value != int(value):
-            raise InputError.expected("a whole number", _kind(value), at)
+            raise _wrong("a whole number", value, at)
         bits = type_.bit_width - 1
         if not -(2**bits) <= value < 2**bits:
             raise InputError.expected(f"a whole number of {bits + 1} bits", value, at)
@@ -148,7 +148,7 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
     expected = {pa.float64(): ("a number", is_number), pa.bool_(): ("true or false", isinstance(value, bool))}
     wanted, fits = expected.get(type_, ("text", isinstance(value, str)))
     if not fits:
-        raise InputError.expected(wanted, _kind(value), at)
+        raise _wrong(wanted, value, at)
     if type_ != pa.float64():
         return value
     if not _is_finite(value) or abs(value) > sys.float_info.max:
@@ -168,8 +168,12 @@ def _rank(record: Record) -> int | None:
     return authority_ranks(word, lambda _: record.at)[0].as_py()
 
 
-def _kind(value: Any) -> str:
-    return "a list of other values" if isinstance(value, list) else type(value).__name__
+def _wrong(expected: str, value: Any, at: str) -> InputError:
+    if isinstance(value, list):
+        return InputError(f"Expected {expected}, got a list of other values - at {at}")
+    if isinstance(value, float):
+        return InputError.expected(expected, value, at)
+    return InputError.of_kind(expected, value, at)
 
 
 def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:

@@ -48,7 +48,7 @@ class Header:
         """The first of the fields that is there, as text."""
         value = next((self.fields[key] for key in keys if self.fields.get(key) not in (None, "")), None)
         if isinstance(value, list | dict):
-            raise InputError.expected("one value", type(value).__name__, f"{self.at}.{keys[0]}")
+            raise InputError.of_kind("one value", value, f"{self.at}.{keys[0]}")
         return None if value is None else str(value)
 
     def strings(self, key: str) -> list[str] | None:
@@ -132,7 +132,7 @@ def _front_matter(text: str, at: str) -> dict[str, Any]:
         got = _ALIAS if alias else "text that does not parse"
         raise InputError.expected("YAML front matter", got, f"{at}:{line}") from error
     if not isinstance(value, dict | None):
-        raise InputError.expected("front matter with fields", type(value).__name__, f"{at}:2")
+        raise InputError.of_kind("front matter with fields", value, f"{at}:2")
     return {_key(str(key)): entry for key, entry in (value or {}).items()}
 
 

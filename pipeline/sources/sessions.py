@@ -98,4 +98,4 @@ def _text(record: Record) -> str:
         return spoken or json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
     if payload is not None:
         return json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
-    raise InputError.expected("text or a payload", None if own is None else type(own).__name__, f"{record.at}.payload")
+    raise InputError.of_kind("text or a payload", own, f"{record.at}.payload")
