@@ -278,8 +278,9 @@ def test_reports_add_up() -> None:
     first, second = SourceReport(read=2), SourceReport(read=3, complete_sources={"a:b"})
     first.skip("empty", at="a.md")
     second.skip("empty", 2, at="b.md")
-    second.default("zone")
-    second.note("said once")
+    second.default("zone", to="internal")
+    second.note("said once", at="a.md:2")
     assert first.merge(second).merge(SourceReport(notes=["said once"])).as_dict() == {
-        "read": 5, "skipped": {"empty": 3}, "skipped_at": {"empty": ["a.md", "b.md"]}, "defaulted": {"zone": 1}, "complete_sources": ["a:b"], "notes": ["said once"],
+        "read": 5, "skipped": {"empty": 3}, "skipped_at": {"empty": ["a.md", "b.md"]}, "defaulted": {"zone": 1}, "defaulted_to": {"zone": {"internal": 1}},
+        "complete_sources": ["a:b"], "notes": ["said once"], "noted_at": {"said once": ["a.md:2"]},
     }  # fmt: skip

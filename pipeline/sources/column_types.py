@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import AUTHORITY
 
-__all__ = ["Where", "as_declared", "authority_ranks", "instant"]
+__all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "instant"]
 
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
+PLACE = "read_at"
+"""A column that tables of readers may have: file and line of each row, for messages; the corpus does not keep it."""
 
 
 def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:

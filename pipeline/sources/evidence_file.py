@@ -1,6 +1,6 @@
 """Generic evidence: rows somebody else prepared, as Parquet, Arrow IPC (`.arrow`, `.feather`) or JSON lines.
 
-Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types. Required are `source_id` and
+Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types, and the place of each row. Required are `source_id` and
 `text`; the columns of evidence and placements stand side by side in each row.
 
 What one would otherwise get wrong: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from .column_types import Where, as_declared, authority_ranks, instant
+from .column_types import PLACE, Where, as_declared, authority_ranks, instant
 from .jsonl import Record, read_lines
 from .report import SourceReport
 
@@ -81,14 +81,19 @@ def _stored(path: Path, suffix: str) -> pa.Table:
 def _typed(rows: pa.Table, path: Path) -> pa.Table:
     _check_names(rows.column_names, str(path))
     columns = {}
+
+    def where(row: int) -> str:
+        return f"{path}:row {row + 1}"
+
     for name in rows.column_names:
-        array, where = rows[name].combine_chunks(), lambda row: f"{path}:{row + 1}"
+        array = rows[name].combine_chunks()
         _check_values(array, name, where)
         if name == "authority":
             columns[name] = authority_ranks(array, where)
         else:
             columns[name] = as_declared(array, IMPORT_ROWS.columns[name].type, name, where)
-    return _table(columns)
+    numbers = pa.array(np.arange(1, rows.num_rows + 1)).cast(pa.string())
+    return _table(columns, pc.binary_join_element_wise(f"{path}:row", numbers, " "))
 
 
 def _check_values(array: pa.Array, name: str, where: Where) -> None:
@@ -122,7 +127,7 @@ def _from_json(path: Path) -> pa.Table:
         else:
             type_ = IMPORT_ROWS.columns[name].type
             columns[name] = pa.array([_value(record, name, type_) for record in records], type_)
-    return _table(columns)
+    return _table(columns, pa.array([record.at for record in records], pa.string()))
 
 
 def _value(record: Record, name: str, type_: pa.DataType) -> Any:
@@ -186,7 +191,7 @@ def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
         raise InputError(f"Expected columns source_id and text, got no {' and no '.join(lacking)} - at {at}")
 
 
-def _table(columns: dict[str, pa.Array]) -> pa.Table:
+def _table(columns: dict[str, pa.Array], places: pa.Array) -> pa.Table:
     ordered = {name: columns[name] for name in IMPORT_ROWS.columns if name in columns}
     fields = [pa.field(name, IMPORT_ROWS.columns[name].type) for name in ordered]
-    return pa.table(list(ordered.values()), schema=pa.schema(fields))
+    return pa.table([*ordered.values(), places], schema=pa.schema([*fields, pa.field(PLACE, pa.string())]))

@@ -41,7 +41,7 @@ def read_sessions(
         InputError: naming file, line and field.
     """
     rows: list[dict[str, Any]] = []
-    for file in files_of(path, (".jsonl", ".ndjson")):
+    for file in files_of(path, (".jsonl", ".ndjson"), report):
         records = read_lines(file)
         for record in records:
             rows += _rows(record, name or file.stem, project)
