@@ -191,6 +191,7 @@ def index_into(
     published = corpus.publish(
         rows,
         complete_sources=report.sources.complete_sources,
+        commits=report.sources.commits,
         project=project,
         now=now,
         encoder=encoder,

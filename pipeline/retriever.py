@@ -308,8 +308,7 @@ class Retriever:
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def _commits(self) -> Commits:
-        policies = self.policies
-        return Commits(self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies)
+        return Commits(self.corpus, self.grants.table)
 
     def _recorded(self) -> dict[str, Any]:
         """What a manifest says of the settings: enough to resume the run, or to check it."""

@@ -5,6 +5,7 @@
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
                changes.arrow      if placements of other packs' rows ended or came back, see `changes.py`
+               commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole: many small owners cost few files, and a segment is a slice.
 """
@@ -156,9 +157,9 @@ def write_pack(packs: Path, part: Part) -> Written:
     return Written(pack, files, segments, sum(contents, MultisetHash.of()))
 
 
-def write_changes(packs: Path, changes: pa.Table) -> tuple[str, Mapping[str, Any]]:
-    """Write CHANGES as a pack of its own: its id and its file."""
-    return _write(packs, {"changes.arrow": changes})
+def write_alone(packs: Path, name: str, table: pa.Table) -> tuple[str, Mapping[str, Any]]:
+    """Write a table as a pack of its own, under this file name: its id and its file."""
+    return _write(packs, {name: table})
 
 
 def _write(packs: Path, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[str, Any]]:

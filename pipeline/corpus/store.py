@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from ...nodes.errors import BusyError, InputError, StoreError
 from ..own_folders import keep_out
+from .commits import commit_hash, commits_after, commits_on_disk
 from .durable import file_sha256, remove_leftovers
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, stored_evidence
@@ -110,11 +111,16 @@ class Corpus:
         self._frames.move_to_end(key)
         return self._frames[key]
 
+    def commits(self, project: str) -> pa.Table:
+        """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
+        return self._base.commits(project)
+
     def publish(
         self,
         rows: pa.Table,
         *,
         complete_sources: Collection[str] = (),
+        commits: Mapping[str, pa.Table] | None = None,
         project: str | None = None,
         now: datetime,
         encoder: Encoder | None = None,
@@ -125,6 +131,8 @@ class Corpus:
         Args:
             rows: IMPORT_ROWS, normalised and redacted, with `redactions`; see `sources/importing.py`.
             complete_sources: source ids that `rows` has all of: what it does not mention has ended.
+            commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
+                what is known of these sources.
             project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
@@ -137,10 +145,13 @@ class Corpus:
         """
         if now.tzinfo is None:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
+        if commits and project is None:
+            raise InputError.expected("the project of the commits", None, "project")
         with self._writing():
+            histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
-            report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor)
+            report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor, histories)
             self._move_on(base)
         return replace(report, erased_rows=erased)
 
@@ -186,6 +197,11 @@ class Corpus:
         again = [receipt.evidence_ids for receipt in receipts(self.path) if _repeats(receipt, selection)]
         return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
 
+    def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
+        """Project and source of the commit tables that `erase` would take out."""
+        tables = commits_on_disk(self.path).values()
+        return set[tuple[str, str]]().union(*(selection.sources_in(table) for table in tables))
+
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
 
@@ -205,8 +221,10 @@ class Corpus:
                 write_receipt(self.path, receipt)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
             ids = set[str]().union(*left)
-            packs = packs_with(stored, ids)
-            self._move_on(without_rows(self._base, packs, ids, now))
+            named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}
+            histories = set[tuple[str, str]]().union(*named.values())
+            packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
+            self._move_on(without_rows(self._base, packs, ids, now, histories))
             return ids, forget_packs(self.path, packs)
 
     def finish_erasure(self) -> None:
@@ -249,9 +267,16 @@ class Corpus:
         if not problems:
             stored = Stored.of(self._base, manifest.segments)
             content = stored.hash(np.arange(manifest.rows), stored.placements)
+            content = sum((commit_hash(self._base.commits(project)) for project in manifest.commits), content)
             if content != manifest.content or stored.placements.num_rows != manifest.placements:
                 problems.append(f"Expected generation {self.generation}, got other content - at {self.path}")
         return problems
+
+    def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The project's commit table after an import that read these histories, by project; empty if it is as it was."""
+        stored = self._base.commits(project)
+        after = commits_after(stored, project, read)
+        return {} if after.equals(stored) else {project: after}
 
     def _family(self, rows: pa.Table) -> pa.Table | None:
         """The stored rows that may be parents of imported ones; None where no imported row names a parent."""

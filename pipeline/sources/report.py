@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 __all__ = ["SourceReport"]
 
 NAMED = 20
@@ -30,6 +32,8 @@ class SourceReport:
     """Per reason the first `NAMED` files or rows."""
     defaulted: Counter[str] = field(default_factory=Counter)
     complete_sources: set[str] = field(default_factory=set)
+    commits: dict[str, pa.Table] = field(default_factory=dict)
+    """Per history read, `version` and `recorded_time` of every commit of its line; not shown."""
     defaulted_to: dict[str, Counter[str]] = field(default_factory=dict)
     """Per column what the assumed values are, in words."""
     notes: list[str] = field(default_factory=list)
@@ -68,6 +72,7 @@ class SourceReport:
         for column, values in other.defaulted_to.items():
             self.defaulted_to.setdefault(column, Counter()).update(values)
         self.complete_sources |= other.complete_sources
+        self.commits |= other.commits
         for text in other.notes:
             self.note(text)
             for at in other.noted_at.get(text, ()):
