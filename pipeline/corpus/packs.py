@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from .durable import file_sha256, publish_folder, staging_folder, write_table
+from .durable import publish_folder, staging_folder, write_table
 from .identity import MultisetHash
 from .parts import Part
 from .postings import PostingLists, posting_lists
@@ -167,8 +167,7 @@ def _write(packs: Path, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[st
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():
-            write_table(folder / name, table)
-            files[name] = {"bytes": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
+            files[name] = write_table(folder / name, table)
         named = "\n".join(f"{name} {file['sha256']}" for name, file in files.items())
         pack = hashlib.sha256(named.encode()).hexdigest()[:32]
         publish_folder(folder, packs / pack)

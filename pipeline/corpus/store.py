@@ -255,15 +255,18 @@ class Corpus:
             "redactors": list(manifest.redactors),
         }
 
-    def verify(self) -> list[str]:
-        """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
-        manifest = self._base.manifest
-        problems = [
+    def damaged(self) -> list[str]:
+        """Files of the generation that are not as they were written, by their SHA-256 in the manifest. Reads them all."""
+        return [
             f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack}/{name}"
-            for pack, files in manifest.packs.items()
+            for pack, files in self._base.manifest.packs.items()
             for name, entry in files.items()
             if file_sha256(self.path / "packs" / pack / name) != entry["sha256"]
         ]
+
+    def verify(self) -> list[str]:
+        """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
+        manifest, problems = self._base.manifest, self.damaged()
         if not problems:
             stored = Stored.of(self._base, manifest.segments)
             content = stored.hash(np.arange(manifest.rows), stored.placements)
