@@ -158,6 +158,7 @@ def index_into(
     *,
     now: datetime | None = None,
     progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
     grant: bool = True,
 ) -> IndexReport:
     """Read everything the request names, then publish it once.
@@ -165,6 +166,8 @@ def index_into(
     Args:
         settings: corpus, project, principal and grants file.
         now: when the sources count as read; default: the present.
+        progress: show bars on standard error.
+        say: is given a line when a phase begins that takes long.
         grant: let the principal ask in the project, unless it may already.
 
     Raises:
@@ -185,18 +188,22 @@ def index_into(
         if not is_unicode(name):
             raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
     report = IndexReport(project, settings["corpus"])
+    say(f"reading for {project}")
     rows = _read(settings, request, now, report, progress)
     encoder = _encoder(settings, request, rows, report)
     corpus = _open(settings["corpus"])
-    published = corpus.publish(
-        rows,
-        complete_sources=report.sources.complete_sources,
-        commits=report.sources.commits,
-        project=project,
-        now=now,
-        encoder=encoder,
-        redactor=REDACTOR,
-    )
+    say(f"writing {sum(report.rows.values()):,} rows")
+    with _Embedding(progress, say) as embedding:
+        published = corpus.publish(
+            rows,
+            complete_sources=report.sources.complete_sources,
+            commits=report.sources.commits,
+            project=project,
+            now=now,
+            encoder=encoder,
+            redactor=REDACTOR,
+            told=embedding,
+        )
     if grant:
         write_starter_grants(settings.grants_path, settings.principal, project, audit=True)
     report.published = asdict(published)
@@ -269,6 +276,28 @@ def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: 
         )
         return None
     return load_encoder(settings["encoder"])
+
+
+class _Embedding:
+    """Tells how far embedding is, by a line at its start or a bar."""
+
+    def __init__(self, progress: bool, say: Callable[[str], None]) -> None:
+        self._progress, self._say = progress, say
+        self._bar: tqdm | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None or done == 0:
+            self._say(f"embedding {total:,} texts; --no-semantic leaves it out")
+            self.__exit__()
+            self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
+        self._bar.update(done - self._bar.n)
+
+    def __enter__(self) -> _Embedding:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 def _open(path: Path) -> Corpus:

@@ -59,7 +59,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
         Setting("shard_requests", "integer", 256, "requests per shard of a run"),
-        Setting("progress", "flag", True, "progress bars where standard error is a terminal"),
+        Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),
     )
 }

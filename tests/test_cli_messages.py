@@ -77,7 +77,7 @@ def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
     assert (code, "got one that is damaged or cut off - at " in err, "Error" in err) == (2, True, False)
     if name.endswith("parquet"):
         code, _, again = run("run", name, capsys=capsys)
-        assert (code, again) == (2, err)
+        assert (code, again) == (2, err.removeprefix("reading for shop\n"))
 
 
 def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
@@ -183,3 +183,11 @@ def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, c
     assert where in err
     assert "Traceback" not in err
     assert run("corpus", "info", "--json", capsys=capsys)[1] == before
+
+
+def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypatch):
+    _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
+    assert err.splitlines() == ["reading for shop", "writing 3 rows"]
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
+    _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
+    assert err == ""

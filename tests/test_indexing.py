@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
 
@@ -99,3 +101,14 @@ def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
     lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
     assert lines[0] == "evidence: 1 row"
     assert "masked: a secret in 1 row" in lines
+
+
+def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(indexing, "load_encoder", lambda name: HashEncoder())
+    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"source_id": "a:b", "text": f"t{n}"}) for n in range(3)))
+    flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    said: list[str] = []
+    index_into(settings, IndexRequest(evidence=(tmp_path / "rows.jsonl",)), say=said.append)
+    assert said == ["reading for shop", "writing 3 rows", "embedding 3 texts; --no-semantic leaves it out"]

@@ -24,6 +24,7 @@ from .generation import Generation
 from .incoming import Incoming, sorted_placements
 from .packs import Pack, write_alone, write_pack
 from .parts import Part, moved, with_rows
+from .pieces import Pieces
 from .stored import Stored
 from .vectors import Encoder, vectors_of
 
@@ -59,6 +60,7 @@ def published(
     encoder: Encoder | None,
     redactor: str | None,
     commits: Mapping[str, pa.Table],
+    pieces: Pieces | None,
 ) -> tuple[PublishReport, Generation]:
     """The generation after an import, and what changed; `base` itself if the import says nothing new.
 
@@ -85,7 +87,7 @@ def published(
     if encoder is not None:
         again |= {at for at in mine if not old.segments[at].encoded}
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
-    next_ = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor, commits)
+    next_ = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor, commits, pieces)
     after = next_.write(fresh, now, added=_added(new, diff))
     touched = np.setdiff1d(diff.changed["row"].to_numpy(), dropped)
     report = PublishReport(
@@ -173,6 +175,7 @@ class Next:
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     """The commit tables that are other ones than in `base`, by project."""
+    pieces: Pieces | None = None
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write."""
@@ -262,7 +265,7 @@ class Next:
         else:
             none = self.old.placements.slice(0, 0)
             stored = [table for at in sorted(self.mine) if (table := self.old.part(at, none).vectors) is not None]
-        return vectors_of(evidence, stored, self.encoder)
+        return vectors_of(evidence, stored, self.encoder, self.pieces)
 
     def _changes(self, gone: set[str], elsewhere: NDArray[np.int64], after: pa.Table) -> pa.Table:
         """CHANGES of the segments that stay."""

@@ -29,6 +29,7 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import ANALYZERS, Manifest, current, generations, remove_ghosts
+from .pieces import Pieces, Told, forget_pieces
 from .publishing import PublishReport, merged, published
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
@@ -125,6 +126,7 @@ class Corpus:
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
+        told: Told | None = None,
     ) -> PublishReport:
         """Bring the corpus in line with imported rows and make the result the current generation.
 
@@ -137,6 +139,7 @@ class Corpus:
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that `rows` went through; recorded.
+            told: is told how many texts of how many are encoded.
 
         Raises:
             BusyError: another writer holds the lock.
@@ -151,8 +154,13 @@ class Corpus:
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
-            report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor, histories)
+            pieces = None if encoder is None else Pieces(self.path, encoder.profile, *([told] if told else []))
+            report, base = published(
+                self._base, new, complete_sources, projects, now, encoder, redactor, histories, pieces
+            )
             self._move_on(base)
+            if encoder is not None:
+                forget_pieces(self.path)
         return replace(report, erased_rows=erased)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
@@ -185,6 +193,7 @@ class Corpus:
             freed = sum(file.stat().st_size for file in files)
             for folder in unused:
                 shutil.rmtree(folder)
+            forget_pieces(self.path)
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
         return {"generations": len(forgotten), "packs": len(unused), "files": len(files), "bytes": freed}
@@ -211,6 +220,7 @@ class Corpus:
             BusyError: another writer holds the lock.
         """
         with self._writing():
+            forget_pieces(self.path)
             stored = rows_on_disk(self.path)
             tables = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
             chosen = pa.concat_tables(tables) if tables else None
