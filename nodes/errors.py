@@ -16,7 +16,8 @@ counts, never evidence or query text. A refusal is not an error: it is a row wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import date
 
 __all__ = [
     "AccessError",
@@ -28,7 +29,20 @@ __all__ = [
     "ScopedRetrievalError",
     "StoreError",
     "VerificationError",
+    "kind_of",
 ]
+
+_KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
+    ("nothing", type(None)),
+    ("true or false", bool),
+    ("a number", (int, float)),
+    ("text", str),
+    ("bytes", bytes),
+    ("an object", Mapping),
+    ("a list", (list, tuple, set, frozenset)),
+    ("a time", date),
+)
+"""What people call values, the narrower kind first: `bool` is an `int` to Python."""
 
 
 class ScopedRetrievalError(Exception):
@@ -51,6 +65,11 @@ class InputError(ScopedRetrievalError, ValueError):
     def expected(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
         """`Expected X, got Y - at path`, the one form for a value of the wrong kind."""
         return cls(f"Expected {expected}, got {_quoted(got)} - at {at}", hint=hint)
+
+    @classmethod
+    def of_kind(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
+        """A value of another kind; the message says which kind, as people call it, and not the value."""
+        return cls(f"Expected {expected}, got {kind_of(got)} - at {at}", hint=hint)
 
     @classmethod
     def one_of(cls, choices: Iterable[str], got: object, at: str, *, hint: str = "") -> InputError:
@@ -94,6 +113,12 @@ class VerificationError(ScopedRetrievalError):
     exit_code = 5
 
 
+def kind_of(value: object) -> str:
+    """The kind of a value as people call it: `nothing`, `a number`, `text`; of another kind, the name of its class."""
+    return next((name for name, kind in _KINDS if isinstance(value, kind)), type(value).__name__)
+
+
 def _quoted(got: object) -> str:
     text = "nothing" if got is None else repr(got) if isinstance(got, str) else str(got)
+    text = text.lower() if isinstance(got, bool) else text
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -61,7 +61,7 @@ def variable_values(text: str | None, at: str) -> dict[str, str]:
     except (ValueError, RecursionError) as error:
         raise InputError.expected("a JSON object of names", "text that is none", at) from error
     if not isinstance(given, dict):
-        raise InputError.expected("a JSON object of names", type(given).__name__, at)
+        raise InputError.of_kind("a JSON object of names", given, at)
     values = {name: _segment(value, f"{at}.{name}") for name, value in given.items() if value not in (None, False)}
     twins = {_twin(name): value for name, value in values.items()}
     return twins | values
@@ -74,8 +74,9 @@ def _segment(value: object, at: str) -> str:
     if isinstance(value, (int, float)):
         return str(value)
     if not isinstance(value, str) or not value.strip() or "/" in value or value in (".", ".."):
-        got = "text that is none" if isinstance(value, str) else type(value).__name__
-        raise InputError.expected("the name of one folder, without /", got, at)
+        if isinstance(value, str):
+            raise InputError.expected("the name of one folder, without /", "text that is none", at)
+        raise InputError.of_kind("the name of one folder, without /", value, at)
     return value
 
 

@@ -397,7 +397,9 @@ FAILURES = table(
     order=("request_id",),
     persist=True,
     doc="Requests that were refused at the door or broke on the line: each becomes a snapshot of status failed.",
-    request_id=caller(string("its id; else `row-<n>`, n its line or row from 1", digest=False)),
+    request_id=caller(
+        string("its id; else `line-<n>` by its line in JSONL and CSV, `row-<n>` elsewhere, from 1", digest=False)
+    ),
     error=caller(text("the message; quotes ids, names and types only")),
     project=caller(string("the project it named, where that could be read", nullable=True)),
     purpose=caller(text("its purpose, where that could be read", nullable=True)),

@@ -1,7 +1,8 @@
 """`doctor`: is everything here to index, ask and replay, and which settings are in force?
 
 Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
-fail, what was found, and for anything but ok what to do. It changes nothing and loads no model.
+fail, what was found, and for anything but ok what to do. It changes nothing and loads no model. It reads every file of the
+corpus, which opening one does not: a changed byte shows here.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def _model(settings: Settings) -> Iterator[Check]:
 
 
 def _corpus(settings: Settings) -> Iterator[Check]:
+    from .corpus import Corpus
     from .redaction import REDACTOR
     from .service import corpus_facts
 
@@ -81,6 +83,12 @@ def _corpus(settings: Settings) -> Iterator[Check]:
     found = corpus_facts(settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield Check("corpus", "ok", facts)
+    damaged = Corpus.open(folder).damaged()
+    if damaged:
+        hint = "index the sources again into a new folder; answers from this one may quote what no source says."
+        yield Check("corpus files", "fail", "; ".join(damaged), hint)
+    else:
+        yield Check("corpus files", "ok", "every file has the SHA-256 that it was written with")
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -48,14 +49,44 @@ def write_atomic(path: Path, data: bytes | memoryview, *, sync: bool = True, pri
         sync_path(path.parent)
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a new Arrow IPC file of one record batch and sync it; the caller publishes its folder."""
+def write_table(path: Path, table: pa.Table) -> dict[str, Any]:
+    """Write a new Arrow IPC file of one record batch and sync it; the caller publishes its folder.
+
+    Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is held against them.
+    """
     with path.open("wb") as file:
-        with pa.ipc.new_file(file, table.schema) as writer:
+        hashed = _Hashed(file)
+        with pa.ipc.new_file(pa.PythonFile(hashed, "w"), table.schema) as writer:
             for batch in table.combine_chunks().to_batches():
                 writer.write_batch(batch)
         file.flush()
         os.fsync(file.fileno())
+    return {"bytes": hashed.tell(), "sha256": hashed.sha256.hexdigest()}
+
+
+class _Hashed:
+    """A file that is written from front to back, and the digest of what went into it."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._bytes, self.sha256 = file, 0, hashlib.sha256()
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        view = memoryview(data)
+        self.sha256.update(view)
+        self._file.write(view)
+        self._bytes += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self._bytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The file's owner closes it."""
 
 
 def file_sha256(path: Path) -> str | None:

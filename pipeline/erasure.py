@@ -84,7 +84,7 @@ def erase(
     selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
     corpus = Corpus.open(settings["corpus"])
     ids = corpus.selected(selection)
-    if not ids:
+    if not ids and not corpus.selected_histories(selection):
         named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
         raise AccessError(
             f"Expected evidence that you may erase, got none - at {named}",

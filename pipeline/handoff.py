@@ -36,12 +36,12 @@ def handoff(workspace_root: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"Expected a JSON object, got text that does not parse - at {file}") from error
     if not isinstance(value, dict):
-        raise InputError.expected("a JSON object", type(value).__name__, str(file))
+        raise InputError.of_kind("a JSON object", value, str(file))
     found = {}
     if value.get("mode") is not None:
         found["mode"] = MODES.canonical(value["mode"], f"{file}: mode")
     if value.get("variables") is not None:
         if not isinstance(value["variables"], dict):
-            raise InputError.expected("an object", type(value["variables"]).__name__, f"{file}: variables")
+            raise InputError.of_kind("an object", value["variables"], f"{file}: variables")
         found["variables"] = json.dumps(value["variables"], sort_keys=True, ensure_ascii=False)
     return found

@@ -10,7 +10,8 @@ uncommitted files, in place of its work tree: the same text never stands under t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +20,10 @@ from typing import Any
 import pyarrow as pa
 from tqdm.auto import tqdm
 
+from ..nodes.digests import text_sha256
 from ..nodes.errors import InputError
 from .corpus import Corpus
+from .corpus.identity import evidence_ids
 from .encoder import encoder_available, load_encoder
 from .grants import write_starter_grants
 from .ollama import PREFIX as OLLAMA
@@ -35,6 +38,8 @@ from .sources.structured import files_named, with_schemas
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
 
+SHOWN = 3
+"""Of what was skipped, assumed or noted, the report for people names this many."""
 Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
@@ -82,12 +87,16 @@ class IndexRequest:
 
 @dataclass
 class IndexReport:
-    """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made."""
+    """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
+
+    `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
+    """
 
     project: str
     corpus: Path
     generation: str = ""
     rows: dict[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
     sources: SourceReport = field(default_factory=SourceReport)
     masked: int = 0
     published: dict[str, Any] = field(default_factory=dict)
@@ -105,21 +114,43 @@ class IndexReport:
 
     def text(self) -> str:
         """The report for people: one line per fact."""
-        lines = [f"{kind}: {count} rows" for kind, count in self.rows.items()]
-        for reason, count in sorted(self.sources.skipped.items()):
-            named = self.sources.skipped_at.get(reason, [])
-            shown = ", ".join(named[:3]) + (", ..." if len(named) > 3 else "")
-            lines.append(f"skipped: {count} {reason}" + (f" ({shown})" if shown else ""))
-        lines += [f"defaulted: {column} in {count} rows" for column, count in sorted(self.sources.defaulted.items())]
+        sources = self.sources
+        lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
+        for reason, count in sorted(sources.skipped.items()):
+            lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
+        for column, count in sorted(sources.defaulted.items()):
+            values = sources.defaulted_to.get(column, {})
+            alone = len(values) == 1
+            became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
+            more = ", ..." if len(values) > SHOWN else ""
+            lines.append(f"defaulted: {column} in {_counted(count, 'row')}" + (f": {became}{more}" if became else ""))
         if self.masked:
-            lines.append(f"masked: a secret in {self.masked} rows")
+            lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
         if erased := self.published.get("erased_rows"):
-            lines.append(f"kept out: {erased} rows that were erased before")
-        lines += [f"note: {note}" for note in self.sources.notes]
+            lines.append(f"kept out: {_counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
+        lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
         lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
         return "\n".join(lines) + "\n"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _found(kind: str, rows: int, places: int) -> str:
+    """How many rows a source gave; in how many places, where one stands in several."""
+    if not rows and kind != "uncommitted":
+        return "0 rows, nothing was read"
+    return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")
+
+
+def _first(named: Sequence[str] | None) -> str:
+    """The first few of what is named, in brackets."""
+    if not named:
+        return ""
+    return f" ({', '.join(named[:SHOWN])}{', ...' if len(named) > SHOWN else ''})"
 
 
 def index_into(
@@ -128,6 +159,7 @@ def index_into(
     *,
     now: datetime | None = None,
     progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
     grant: bool = True,
 ) -> IndexReport:
     """Read everything the request names, then publish it once.
@@ -135,6 +167,8 @@ def index_into(
     Args:
         settings: corpus, project, principal and grants file.
         now: when the sources count as read; default: the present.
+        progress: show bars on standard error.
+        say: is given a line when a phase begins that takes long.
         grant: let the principal ask in the project, unless it may already.
 
     Raises:
@@ -155,17 +189,22 @@ def index_into(
         if not is_unicode(name):
             raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
     report = IndexReport(project, settings["corpus"])
+    say(f"reading for {project}")
     rows = _read(settings, request, now, report, progress)
     encoder = _encoder(settings, request, rows, report)
     corpus = _open(settings["corpus"])
-    published = corpus.publish(
-        rows,
-        complete_sources=report.sources.complete_sources,
-        project=project,
-        now=now,
-        encoder=encoder,
-        redactor=REDACTOR,
-    )
+    say(f"writing {sum(report.rows.values()):,} rows")
+    with _Embedding(progress, say) as embedding:
+        published = corpus.publish(
+            rows,
+            complete_sources=report.sources.complete_sources,
+            commits=report.sources.commits,
+            project=project,
+            now=now,
+            encoder=encoder,
+            redactor=REDACTOR,
+            told=embedding,
+        )
     if grant:
         write_starter_grants(settings.grants_path, settings.principal, project, audit=True)
     report.published = asdict(published)
@@ -178,9 +217,10 @@ def _read(settings: Settings, request: IndexRequest, now: datetime, report: Inde
     """Every row of every source, normalised and redacted."""
     principal = settings.principal
     tables = []
+    ids: dict[str, list[pa.Array]] = defaultdict(list)
     with tqdm(desc="read", unit=" rows", disable=not progress, leave=False) as bar:
         for kind, found in _sources(request, report.project, now, report.sources):
-            report.rows.setdefault(kind, 0)
+            report.places.setdefault(kind, 0)
             for table in found:
                 rows, imported = normalise(table, project=report.project, principal=principal, now=now)
                 imported.read = 0  # the reader has counted them
@@ -188,9 +228,11 @@ def _read(settings: Settings, request: IndexRequest, now: datetime, report: Inde
                 report.masked += imported.redacted
                 for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
                     report.sources.note(f"{kind}: rows that say so themselves went to project {other}")
-                report.rows[kind] += rows.num_rows
+                report.places[kind] += rows.num_rows
+                ids[kind].append(evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"]))))
                 tables.append(rows)
                 bar.update(rows.num_rows)
+    report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
     return pa.concat_tables(tables) if tables else _no_rows(report.project, principal, now)
 
 
@@ -235,6 +277,28 @@ def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: 
         )
         return None
     return load_encoder(settings["encoder"], settings["ollama_url"])
+
+
+class _Embedding:
+    """Tells how far embedding is, by a line at its start or a bar."""
+
+    def __init__(self, progress: bool, say: Callable[[str], None]) -> None:
+        self._progress, self._say = progress, say
+        self._bar: tqdm | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None or done == 0:
+            self._say(f"embedding {total:,} texts; --no-semantic leaves it out")
+            self.__exit__()
+            self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
+        self._bar.update(done - self._bar.n)
+
+    def __enter__(self) -> _Embedding:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 def _open(path: Path) -> Corpus:

@@ -34,7 +34,7 @@ KIND = "retrieval.request"
 def name(value: Any, at: str) -> str:
     """A short printable text: an id, a name, a path."""
     if not isinstance(value, str):
-        raise InputError.expected("text", type(value).__name__, at)
+        raise InputError.of_kind("text", value, at)
     if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
         raise InputError(f"Expected 1 to {MAX_NAME} printable characters, got {len(value)} characters - at {at}")
     return value
@@ -43,7 +43,7 @@ def name(value: Any, at: str) -> str:
 def text(value: Any, at: str) -> str:
     """Free text of any length; messages give its type, never its words."""
     if not isinstance(value, str):
-        raise InputError.expected("text", type(value).__name__, at)
+        raise InputError.of_kind("text", value, at)
     if not value.isascii():
         try:
             value.encode()
@@ -57,24 +57,24 @@ def json_text(value: Any, at: str) -> str:
     if isinstance(value, str):
         return text(value, at)
     if not isinstance(value, (dict, list)):
-        raise InputError.expected("an object or text", type(value).__name__, at)
+        raise InputError.of_kind("an object or text", value, at)
     try:
         return text(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False), at)
     except (TypeError, ValueError, RecursionError):
-        raise InputError.expected("an object of JSON values", type(value).__name__, at) from None
+        raise InputError.of_kind("an object of JSON values", value, at) from None
 
 
 def names(value: Any, at: str) -> list[str]:
     """A list of names."""
     if not isinstance(value, (list, tuple)):
-        raise InputError.expected("a list of texts", type(value).__name__, at)
+        raise InputError.of_kind("a list of texts", value, at)
     return [name(item, f"{at}[{index}]") for index, item in enumerate(value)]
 
 
 def patterns(value: Any, at: str) -> list[str]:
     """A list of patterns; a list in it names patterns that must all match."""
     if not isinstance(value, (list, tuple)):
-        raise InputError.expected("a list of texts", type(value).__name__, at)
+        raise InputError.of_kind("a list of texts", value, at)
     products = [item if isinstance(item, (list, tuple)) and item else [item] for item in value]
     return [AND.join(sorted(set(names(product, f"{at}[{n}]")))) for n, product in enumerate(products)]
 
@@ -125,7 +125,7 @@ def instant(value: Any, at: str) -> datetime:
         except ValueError:
             raise InputError.expected(expected, value, at) from None
     if not isinstance(value, datetime):
-        raise InputError.expected(expected, type(value).__name__, at)
+        raise InputError.of_kind(expected, value, at)
     if value.tzinfo is None or value.utcoffset() is None:
         raise InputError.expected(expected, f"{value.isoformat()} without an offset", at)
     try:
@@ -342,7 +342,7 @@ def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterato
         if value is None:
             continue
         if not isinstance(key, str):
-            yield InputError.expected("field names as text", type(key).__name__, at), value, at
+            yield InputError.of_kind("field names as text", key, at), value, at
             continue
         path, where = f"{prefix}{key}", f"{at}.{prefix}{key}"
         if path == "kind":
@@ -355,6 +355,6 @@ def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterato
         elif not is_group(path):
             yield unknown_field(path, where), value, where
         elif not isinstance(value, Mapping):
-            yield InputError.expected("an object", type(value).__name__, where), value, where
+            yield InputError.of_kind("an object", value, where), value, where
         else:
             yield from _columns(value, f"{path}.", at, kind)

@@ -1,7 +1,7 @@
 """Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
 
-Reads: a path. Gives: rows as dictionaries, in file order, each of which knows its place: `file:n`, where n is its line in
-JSONL and CSV and its row in Parquet and JSON, from 1. A line of JSON that cannot be read becomes an `Unreadable` row, so
+Reads: a path. Gives: rows as dictionaries, in file order, each of which knows its place: `file:n` by its line in JSONL and
+CSV, `file:row n` by its row in Parquet and JSON, from 1. A line of JSON that cannot be read becomes an `Unreadable` row, so
 that the others go on; a file that cannot be read as a whole is an error.
 """
 
@@ -13,12 +13,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..nodes.errors import InputError
+from ..nodes.errors import InputError, kind_of
 from .request_fields import LISTS, NUMBERS, TEXTS, column_of
 from .strict_json import RepeatedKeyError, strict_json
 
@@ -27,17 +27,21 @@ LIST_SEPARATOR = ";"
 """Between the items of a list in a CSV cell; a cell that starts with `[` is read as JSON."""
 
 
+Unit = Literal["line", "row"]
+"""What rows of a file are counted by."""
+
+
 class FileRow(dict[str, Any]):
     """A row and where it stands: `file` and `number`, its line or row from 1."""
 
-    def __init__(self, fields: Mapping[str, Any], file: str, number: int) -> None:
+    def __init__(self, fields: Mapping[str, Any], file: str, number: int, unit: Unit) -> None:
         super().__init__(fields)
-        self.file, self.number = file, number
+        self.file, self.number, self.unit = file, number, unit
 
     @property
     def at(self) -> str:
         """Its place, for messages."""
-        return f"{self.file}:{self.number}"
+        return f"{self.file}:{self.number}" if self.unit == "line" else f"{self.file}:row {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Unreadable:
 
     reason: str
     number: int
+    unit: Unit
 
 
 Row = Mapping[str, Any] | Unreadable
@@ -64,7 +69,7 @@ def read_requests(path: str | Path) -> list[Row]:
     if not path.is_file():
         raise InputError.expected("a file of requests", "a folder" if path.is_dir() else "no such file", str(path))
     if suffix == ".parquet":
-        rows: list[Row] = [FileRow(row, path.name, n) for n, row in enumerate(_parquet(path), start=1)]
+        rows: list[Row] = [FileRow(row, path.name, n, "row") for n, row in enumerate(_parquet(path), start=1)]
     else:
         text = _text(path)
         rows = {".json": _json, ".csv": _csv}.get(suffix, _json_lines)(text, path.name)
@@ -96,14 +101,14 @@ def _object(line: str, file: str, number: int) -> Row:
     try:
         value = strict_json(line)
     except RepeatedKeyError as error:
-        return Unreadable(f"Expected every field once, got {error.args[0]!r} again - at {at}", number)
+        return Unreadable(f"Expected every field once, got {error.args[0]!r} again - at {at}", number, "line")
     except (ValueError, RecursionError) as error:
         column = error.colno if isinstance(error, json.JSONDecodeError) else 1
         reason = f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}"
-        return Unreadable(reason, number)
+        return Unreadable(reason, number, "line")
     if not isinstance(value, dict):
-        return Unreadable(f"Expected one JSON object a line, got {type(value).__name__} - at {at}", number)
-    return FileRow(value, file, number)
+        return Unreadable(f"Expected one JSON object a line, got {kind_of(value)} - at {at}", number, "line")
+    return FileRow(value, file, number, "line")
 
 
 def _json(text: str, file: str) -> list[Row]:
@@ -117,11 +122,11 @@ def _json(text: str, file: str) -> list[Row]:
     if isinstance(value, dict):
         value = value["requests"] if set(value) == {"requests"} else [value]
     if not isinstance(value, list):
-        raise InputError.expected("a list of requests", type(value).__name__, file)
+        raise InputError.of_kind("a list of requests", value, file)
     return [
-        FileRow(item, file, number)
+        FileRow(item, file, number, "row")
         if isinstance(item, dict)
-        else Unreadable(f"Expected an object, got {type(item).__name__} - at {file}:{number}", number)
+        else Unreadable(f"Expected an object, got {kind_of(item)} - at {file}:row {number}", number, "row")
         for number, item in enumerate(value, start=1)
     ]
 
@@ -175,9 +180,9 @@ def _header(cells: list[str], file: str) -> list[str]:
 
 def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row:
     if len(cells) != len(header):
-        return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {file}:{number}", number)
+        return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {file}:{number}", number, "line")
     given = {name: cell(name, text) for name, text in zip(header, cells, strict=True) if text != ""}
-    return FileRow(given, file, number)
+    return FileRow(given, file, number, "line")
 
 
 def cell(path: str, text: str) -> Any:

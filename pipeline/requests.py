@@ -117,7 +117,7 @@ def resolve_requests(
             else:
                 nameless.append(_Failed(row, error))
     for failure in nameless:
-        failed[_free_id(f"row-{failure.row.number}", resolved, failed)] = failure
+        failed[_free_id(failure.row.place, resolved, failed)] = failure
     ordered = [resolved[key] for key in sorted(resolved)]
     requests = REQUESTS.build(
         {name: [request.get(name) for request in ordered] for name in REQUESTS.columns}, rows=len(ordered)
@@ -131,7 +131,7 @@ class _Parsed:
 
     raw: Row
     at: str
-    number: int
+    place: str
     given: dict[str, Any]
     error: ScopedRetrievalError | None = None
 
@@ -143,18 +143,18 @@ class _Failed:
 
 
 def _parse(row: Row, index: int) -> _Parsed:
-    number = getattr(row, "number", index + 1)
+    place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
     at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
     if isinstance(row, Unreadable):
-        return _Parsed(row, at, number, {}, InputError(row.reason))
+        return _Parsed(row, at, place, {}, InputError(row.reason))
     if not isinstance(row, Mapping):
-        return _Parsed(row, at, number, {}, InputError.expected("an object", type(row).__name__, at))
+        return _Parsed(row, at, place, {}, InputError.of_kind("an object", row, at))
     try:
-        return _Parsed(row, at, number, columns_of(row, at))
+        return _Parsed(row, at, place, columns_of(row, at))
     except ScopedRetrievalError as error:
-        return _Parsed(row, at, number, readable_columns(row), error)
+        return _Parsed(row, at, place, readable_columns(row), error)
     except RecursionError:
-        return _Parsed(row, at, number, {}, InputError(f"Expected a request, got too deep nesting - at {at}"))
+        return _Parsed(row, at, place, {}, InputError(f"Expected a request, got too deep nesting - at {at}"))
 
 
 def _failures(

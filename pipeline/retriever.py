@@ -176,7 +176,7 @@ class Retriever:
             InputError: the request is not what was expected.
         """
         if not isinstance(request, str | Mapping):
-            raise InputError.expected("a question or a mapping of request fields", type(request).__name__, "request")
+            raise InputError.of_kind("a question or a mapping of request fields", request, "request")
         started = time.perf_counter()
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         now = self._clock()
@@ -342,10 +342,7 @@ class Retriever:
         return {"modes": policies.mode_policies, "roles": None if policies.any_role else policies.roles.names}
 
     def _commits(self) -> Commits:
-        policies = self.policies
-        return Commits(
-            self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies, policies.roles.policies
-        )
+        return Commits(self.corpus, self.grants.table)
 
     def _recorded(self) -> dict[str, Any]:
         """What a manifest says of the settings: enough to resume the run, or to check it."""

@@ -39,6 +39,7 @@ class Setting:
     default: Any
     doc: str
     choices: tuple[str, ...] = ()
+    most: float = float("inf")
     project_file: bool = True
 
 
@@ -62,9 +63,9 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("ollama_url", "text", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
-        Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1"),
+        Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
         Setting("shard_requests", "integer", 256, "requests per shard of a run"),
-        Setting("progress", "flag", True, "progress bars where standard error is a terminal"),
+        Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),
     )
 }
@@ -232,7 +233,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "flag":
             return _flag(given, at)
         case "integer" | "number":
-            return _number(setting.kind, given, at)
+            return _number(setting, given, at)
     raise InputError.expected(f"a value of kind {setting.kind}", given, at)
 
 
@@ -245,16 +246,19 @@ def _flag(given: Any, at: str) -> bool:
     raise InputError.expected("true or false", given, at)
 
 
-def _number(kind: str, given: Any, at: str) -> float | int:
-    """A number of 0 or more; integers are 1 or more."""
+def _number(setting: Setting, given: Any, at: str) -> float | int:
+    """A number from 0, or a whole one from 1, to the most that the setting may be."""
+    whole = setting.kind == "integer"
     try:
         if isinstance(given, bool):
             raise ValueError
-        value = int(given) if kind == "integer" else float(given)
+        value = int(given) if whole else float(given)
     except (TypeError, ValueError) as error:
-        raise InputError.expected("a whole number" if kind == "integer" else "a number", given, at) from error
-    if not (value >= 1 if kind == "integer" else 0 <= value < float("inf")):
-        raise InputError.expected("1 or more" if kind == "integer" else "0 or more", given, at)
+        raise InputError.expected("a whole number" if whole else "a number", given, at) from error
+    least = 1 if whole else 0
+    if not least <= value <= setting.most or value == float("inf"):
+        bounds = f"{least} or more" if setting.most == float("inf") else f"{least} to {setting.most}"
+        raise InputError.expected(bounds, given, at)
     return value
 
 

@@ -221,7 +221,9 @@ def make_corpus(folder: Path, *projects: pa.Table, principal: str = "ana") -> Co
     corpus = Corpus.create(folder)
     for project, rows in zip(("shop", "pay"), projects, strict=False):
         normal, _ = normalise(rows, project=project, principal=principal, now=NOON)
-        corpus.publish(normal, now=NOON)
+        corpus.publish(
+            normal, commits={"git:shop": rows.select(["version", "recorded_time"])}, project=project, now=NOON
+        )
     write_starter_grants(folder / "grants.yaml", principal, "shop")
     return Corpus.open(folder)
 

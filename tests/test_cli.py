@@ -319,6 +319,21 @@ def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):
     assert {c["name"]: c["status"] for c in json.loads(out)["checks"]}["corpus"] == "fail"
 
 
+def test_doctor_names_a_file_of_the_corpus_that_was_changed(shop, capsys):
+    def checks() -> tuple[int, dict]:
+        code, out, _ = run("doctor", "--json", capsys=capsys)
+        return code, {check["name"]: check for check in json.loads(out)["checks"]}["corpus files"]
+
+    code, check = checks()
+    assert (code, check["status"]) == (0, "ok")
+    (file,) = (shop / ".scoped-retrieval/corpus/packs").glob("*/evidence.arrow")
+    file.write_bytes(file.read_bytes().replace(b"no default role", b"ok default role"))
+    assert "ok default role" in ask(capsys=capsys)[0]  # opening stays quick: it looks at sizes alone
+    code, check = checks()
+    assert (code, check["status"]) == (7, "fail")
+    assert check["found"].endswith(f"got another - at packs/{file.parent.name}/evidence.arrow")
+
+
 def test_corpus_info_and_gc(shop, capsys):
     code, out, _ = run("corpus", "info", "--json", capsys=capsys)
     assert code == 0

@@ -17,14 +17,14 @@ def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
     Path("r.jsonl").write_text('\n{"question": "default role", "project": "shop", "purpose": "nope"}\n')
     code, out, err = run("run", "r.jsonl", "--json", capsys=capsys)
     assert code == 4
-    assert "row-2" in err
+    assert "line-2" in err
     assert err.rstrip().endswith("got 'nope' - at r.jsonl:2.purpose")
     _, listed, _ = run("snapshots", json.loads(out)["run_id"], "--json", capsys=capsys)
     (row,) = json.loads(listed)
     kept = [row[name] for name in ("request_id", "question", "project", "purpose")]
-    assert kept == ["row-2", "default role", "shop", None]
+    assert kept == ["line-2", "default role", "shop", None]
     _, out, _ = run("xray", row["snapshot_id"], capsys=capsys)
-    assert "query: default role\nrequest-id: row-2\n" in out
+    assert "query: default role\nrequest-id: line-2\n" in out
     assert "project=shop" in out
     _, out, _ = run("snapshots", capsys=capsys)
     assert row["snapshot_id"] in out
@@ -78,7 +78,7 @@ def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
     assert (code, "got one that is damaged or cut off - at " in err, "Error" in err) == (2, True, False)
     if name.endswith("parquet"):
         code, _, again = run("run", name, capsys=capsys)
-        assert (code, again) == (2, err)
+        assert (code, again) == (2, err.removeprefix("reading for shop\n"))
 
 
 def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
@@ -212,3 +212,11 @@ def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, c
     assert where in err
     assert "Traceback" not in err
     assert run("corpus", "info", "--json", capsys=capsys)[1] == before
+
+
+def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypatch):
+    _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
+    assert err.splitlines() == ["reading for shop", "writing 3 rows"]
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
+    _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
+    assert err == ""

@@ -122,10 +122,13 @@ def test_a_place_that_is_settled_as_none_stays_none():
 
 
 def test_every_field_that_gates_rows_meets_or_is_a_place():
-    from scoped_retrieval.pipeline.commits import _SHAPE
     from scoped_retrieval.pipeline.contracts.narrowing import _MEET, PLACES
 
-    judged = set(_SHAPE) - {"asked_at", "asked_by"}
+    judged = {
+        "principal", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "mode", "variables",
+        "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources", "allowed_paths",
+        "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority",
+    }  # fmt: skip
     assert judged <= _MEET.keys() | set(PLACES)
     assert _MEET.keys() | set(PLACES) <= FIELDS.keys() <= REQUESTS.columns.keys()
 
@@ -141,7 +144,7 @@ def test_a_preset_reads_back_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("[1]", "Expected one object of request fields, got 'list' - at preset.yaml"),
+    ("[1]", "Expected one object of request fields, got a list - at preset.yaml"),
     ("question: null", "Expected a value, or null of principal"),
     ("branhc: main", "Expected a field of a request, got 'branhc' - at preset.yaml.branhc"),
     ("a: [", "Expected YAML, got"),

@@ -15,7 +15,7 @@ import filelock
 import numpy as np
 import pyarrow as pa
 import pytest
-from corpus_rows import SOURCE, HashEncoder, day, import_rows
+from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
@@ -286,18 +286,25 @@ def fault() -> Iterator[_Fault]:
     hook.left = None
 
 
+def stands(corpus: Corpus) -> tuple[object, list[dict]]:
+    """Rows and commits."""
+    return content(corpus.frame()), corpus.commits("shop").to_pylist()
+
+
 @pytest.mark.parametrize("action", ["publish", "merge", "gc"])
 def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
     tmp_path: Path, fault: _Fault, action: str
 ) -> None:
     start = Corpus.create(tmp_path / "start")
-    start.publish(import_rows({"text": "one"}, {"text": "two", "path": "b.md"}), now=day(1))
+    rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
+    start.publish(rows, commits={SOURCE: history(1)}, project="shop", now=day(1))
     start.append(import_rows({"text": "more"}), now=day(1))
     update = import_rows({"text": "one, changed", "recorded_time": day(2)}, {"text": "two", "path": "b.md"})
 
     def act(corpus: Corpus) -> None:
         if action == "publish":
-            corpus.publish(update, complete_sources={SOURCE}, now=day(2))
+            after = {SOURCE: history(1, 2)}
+            corpus.publish(update, complete_sources={SOURCE}, commits=after, project="shop", now=day(2))
         elif action == "merge":
             corpus.merge(now=day(2))
         else:
@@ -305,7 +312,7 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
 
     shutil.copytree(tmp_path / "start", tmp_path / "done")
     act(Corpus.open(tmp_path / "done"))
-    allowed = [content(Corpus.open(tmp_path / name).frame()) for name in ("start", "done")]
+    allowed = [stands(Corpus.open(tmp_path / name)) for name in ("start", "done")]
     for step in range(200):
         path = tmp_path / f"crash-{step}"
         shutil.copytree(tmp_path / "start", path)
@@ -319,10 +326,10 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
         finally:
             fault.left = None
         survivor = Corpus.open(path)
-        assert content(survivor.frame()) in allowed
+        assert stands(survivor) in allowed
         assert survivor.verify() == []
         act(survivor)  # nothing a crash leaves behind stands in the way
-        assert content(Corpus.open(path).frame()) == allowed[1]
+        assert stands(Corpus.open(path)) == allowed[1]
         survivor.gc(keep=1)
         assert not list(path.rglob(".tmp-*"))
         shutil.rmtree(path)

@@ -92,6 +92,14 @@ def test_snapshots_put_together_from_rows_are_the_snapshots(code: Path) -> None:
         assert {path: text.decode() for path, text in reassemble(alive).items()} == tree
 
 
+def test_snapshots_are_the_commits_of_their_project(tmp_path: Path, code: Path, documents: Path) -> None:
+    corpus = index_collections([open_collection(code), open_collection(documents)], tmp_path, semantic=False)
+    commits = corpus.commits("code").to_pylist()
+    assert [(row["source_id"], row["version"]) for row in commits] == [("git:code", sha) for sha in ("c1", "c2", "c3")]
+    assert len({row["recorded_time"] for row in commits}) == 3
+    assert corpus.commits("papers").num_rows == 0
+
+
 def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
     tmp_path: Path, code: Path, documents: Path, conversations: Path
 ) -> None:

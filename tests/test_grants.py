@@ -86,7 +86,7 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
         ("principals: {ana: {project: [shop]}}", r"Expected one of the keys projects, .*, got 'project' - at .*: principals.ana.project"),
         ("principals: {ana: {projects: shop}}", r"Expected a list, got 'shop' - at .*: principals.ana.projects"),
         ("principals: {ana: {projects: [2024]}}", r"Expected text, got 2024 - at .*: principals.ana.projects\[0\]\n\nHint: put names"),
-        ("principals: {ana: {projects: [no]}}", r"Expected text, got False - at"),
+        ("principals: {ana: {projects: [no]}}", r"Expected text, got false - at"),
         ("principals: {ana: {projects: [a, a]}}", r"Expected every project once, got 'a' - at .*projects\[1\].project"),
         ("principals: {ana: {projects: [{zones: public}]}}", r"Expected a value, got nothing - at .*projects\[0\].project"),
         ("principals: {ana: {projects: [a], zones: secret}}", r"Expected one of public, .*, got 'secret' - at .*: principals.ana.zones"),

@@ -117,7 +117,7 @@ def test_an_empty_folder_changes_nothing(folder):
         ),
         ({"include_states": "verified"}, r"Expected a list, got 'verified' - at .*: include_states"),
         ({"budget__max_items": 0}, r"Expected a whole number from 1 to 2147483647, got 0 - at .*: budget.max_items"),
-        ({"budget__max_items": True}, r"Expected a whole number .*, got True - at .*: budget.max_items"),
+        ({"budget__max_items": True}, r"Expected a whole number .*, got true - at .*: budget.max_items"),
         ({"budget__max_items": 2.5}, r"Expected a whole number .*, got 2.5 - at"),
         ({"budget__lane_k": None}, r"Expected a value, got nothing - at .*: budget.lane_k"),
         ({"budget__tokens": 5}, r"Expected one of the keys lane_k, .*, got 'tokens' - at .*: budget.tokens"),

@@ -162,9 +162,9 @@ def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp
     ("text", "message"),
     [
         ("{", "Expected a JSON object, got text that does not parse - at "),
-        ("[]", "Expected a JSON object, got 'list' - at "),
+        ("[]", "Expected a JSON object, got a list - at "),
         ('{"mode": "plan"}', "Expected one of planning, execution, review, got 'plan' - at "),
-        ('{"mode": "review", "variables": 1}', "Expected an object, got 'int' - at "),
+        ('{"mode": "review", "variables": 1}', "Expected an object, got a number - at "),
     ],
 )
 def test_a_malformed_handoff_object_is_named(corpus: Path, tmp_path: Path, text: str, message: str) -> None:

@@ -103,16 +103,19 @@ def test_patterns_that_must_all_match_are_a_list_of_their_own():
         ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got '2025-01-01T00:00:00 without an offset' - at requests[0].as_of"),
         ({"asked_at": "2025-01-01T00:00:00Z"}, "Expected no asked_at: it is stamped at the door - at requests[0].asked_at"),
         ({"asked_by": "bob"}, "Expected no asked_by: rights come from the credential - at requests[0].asked_by"),
-        ({"allowed_paths": "src/"}, "Expected a list of texts, got 'str' - at requests[0].allowed_paths"),
-        ({"denied_paths": [["a", "b"]]}, "Expected text, got 'list' - at requests[0].denied_paths[0]"),
+        ({"allowed_paths": "src/"}, "Expected a list of texts, got text - at requests[0].allowed_paths"),
+        ({"denied_paths": [["a", "b"]]}, "Expected text, got a list - at requests[0].denied_paths[0]"),
         ({"budget": {"max_tokens": 0}}, "Expected a whole number from 1 to 2147483647, got 0 - at requests[0].budget.max_tokens"),
-        ({"budget": {"max_tokens": True}}, "Expected a whole number from 1 to 2147483647, got True - at requests[0].budget.max_tokens"),
-        ({"budget": [1]}, "Expected an object, got 'list' - at requests[0].budget"),
+        ({"budget": {"max_tokens": True}}, "Expected a whole number from 1 to 2147483647, got true - at requests[0].budget.max_tokens"),
+        ({"budget": [1]}, "Expected an object, got a list - at requests[0].budget"),
         ({"quesion": "x"}, "Expected a field of a request, got 'quesion' - at requests[0].quesion"),
-        ({"question": 7}, "Expected text, got 'int' - at requests[0].question"),
+        ({"question": 7}, "Expected text, got a number - at requests[0].question"),
+        ({"question": None, "purpose": True}, "Expected one of "),
+        ({"role": [None]}, "Expected text, got a list - at requests[0].role"),
+        ({"denied_sources": [None]}, "Expected text, got nothing - at requests[0].denied_sources[0]"),
         ({"question": "\ud800"}, "Expected Unicode text, got a lone surrogate at 0 - at requests[0].question"),
         ({"question": "  "}, "Expected a question or an anchor, got 'neither' - at requests[0].question"),
-        ({"anchors": {"current_files": "a.py"}}, "Expected a list of texts, got 'str' - at requests[0].anchors.current_files"),
+        ({"anchors": {"current_files": "a.py"}}, "Expected a list of texts, got text - at requests[0].anchors.current_files"),
         ({"window": "soon"}, "Expected a length of time such as 30d, 12h or 2w, got 'soon' - at requests[0].window"),
         ({"as_of": "commit:abc1234"}, "Expected a commit that this project's corpus knows, got 'commit:abc1234' - at requests[0].as_of"),
         ({"as_of": "commit:xyz"}, "Expected commit:SHA with 7 to 64 hex digits, got 'commit:xyz' - at requests[0].as_of"),
@@ -211,9 +214,9 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
     assert len(requests) == 1
     assert failures == {
-        "row-2": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
-        "row-3": "Expected one JSON object a line, got list - at r.jsonl:3",
-        "row-4": "Expected every field once, got 'a' again - at r.jsonl:4",
+        "line-2": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
+        "line-3": "Expected one JSON object a line, got a list - at r.jsonl:3",
+        "line-4": "Expected every field once, got 'a' again - at r.jsonl:4",
     }
 
 
@@ -244,11 +247,17 @@ def test_a_row_of_a_file_is_named_by_its_line_or_row(tmp_path: Path):
     pq.write_table(
         pa.table({"project": ["shop"] * 2, "purpose": ["fix-test", "?"], "question": ["x"] * 2}), tmp_path / "r.parquet"
     )
-    for name, number in (("r.jsonl", 2), ("r.json", 2), ("r.csv", 4), ("r.parquet", 2)):
+    places = {
+        "r.jsonl": ("line-2", "2"),
+        "r.json": ("row-2", "row 2"),
+        "r.csv": ("line-4", "4"),
+        "r.parquet": ("row-2", "row 2"),
+    }
+    for name, (wanted, place) in places.items():
         _, failures = resolved(*read_requests(tmp_path / name))
         ((request_id, error),) = failures.items()
-        assert request_id == f"row-{number}"
-        assert error.endswith(f" - at {name}:{number}.purpose")
+        assert request_id == wanted
+        assert error.endswith(f" - at {name}:{place}.purpose")
 
 
 def test_a_cell_of_csv_is_typed_like_its_column(tmp_path: Path):
@@ -297,7 +306,7 @@ def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
     (tmp_path / "r.jsonl").write_text(line + "\n" + '{"project": "p", "purpose": "fix-test", "question": "x"}')
     requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
     assert len(requests) == 1
-    assert list(failures) == ["row-1"]
+    assert list(failures) == ["line-1"]
 
 
 def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):

@@ -113,7 +113,8 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ("shard_requests = 0", "Expected 1 or more, got 0"),
         ('shard_requests = "many"', "Expected a whole number, got 'many'"),
         ("progress = 3", "Expected true or false, got 3"),
-        ("bm25_b = true", "Expected a number, got True"),
+        ("bm25_b = true", "Expected a number, got true"),
+        ("bm25_b = 3", "Expected 0 to 1, got 3 - at .*toml: bm25_b"),
         ("corpus = 3", "Expected a value of kind path, got 3"),
         ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
         ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
@@ -136,3 +137,8 @@ def test_a_file_in_another_encoding_is_named(place):
 def test_lanes_keep_their_declared_order(place):
     environ = {"SCOPED_RETRIEVAL_LANES": "symbol, lexical"}
     assert place.load(environ=environ)["lanes"] == ("lexical", "symbol")
+
+
+def test_a_number_out_of_range_names_the_variable_it_came_from(place):
+    with pytest.raises(InputError, match=r"Expected 0 to 1, got '3' - at SCOPED_RETRIEVAL_BM25_B$"):
+        place.load(environ={"SCOPED_RETRIEVAL_BM25_B": "3"})

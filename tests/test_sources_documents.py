@@ -62,12 +62,14 @@ def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, 
     ("text", "message"),
     [
         ("---\ntags: [a\n---\n# T\n", r"Expected YAML front matter, got .* - at .*a.md:\d"),
-        ("---\n- a\n---\n# T\n", r"Expected front matter with fields, got 'list' - at .*a.md:2"),
-        ("# T\n\n- zone: secret\n", r"Expected one of public, .*got 'secret' - at .*a.md.zone"),
-        ("# T\n\n- date: last week\n", r"got 'last week' - at .*a.md.date"),
+        ("---\n- a\n---\n# T\n", r"Expected front matter with fields, got a list - at .*a.md:2"),
+        ("---\ntags: [a,\n  b]\nzone: secret\n---\n# T\n", r"got 'secret' - at .*a.md:4.zone"),
+        ("---\ntitle: T\n---\n\n- zone: secret\n", r"got 'secret' - at .*a.md:5.zone"),
+        ("# T\n\n- zone: secret\n", r"Expected one of public, .*got 'secret' - at .*a.md:3.zone"),
+        ("# T\n\n- date: last week\n", r"got 'last week' - at .*a.md:3.date"),
         (
             "# T\n\n- date: 0001-01-01T00:00:00+14:00\n",
-            r"Expected an instant from year 1 to 9999 in UTC, got .* - at .*a.md.date",
+            r"Expected an instant from year 1 to 9999 in UTC, got .* - at .*a.md:3.date",
         ),
     ],
 )

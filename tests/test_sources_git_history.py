@@ -363,3 +363,15 @@ def test_a_naive_now_is_refused(stream: Stream) -> None:
     git(stream.repo, "init", "-q")
     with pytest.raises(InputError, match="Expected an instant with a time zone, got a naive one - at now"):
         next(read_git_history(stream.repo, project="p", now=datetime(2024, 1, 1), report=SourceReport()))
+
+
+def test_the_report_holds_every_commit_of_the_line(stream: Stream) -> None:
+    first = stream.commit({"a.py": "A = 1\n"})
+    aside = stream.commit({"b.py": "B = 1\n"}, parents=[first], branch="side")
+    stream.commit({}, parents=[first, aside], time=1)
+    stream.commit({"logo.svg": "<svg/>"}, time=2)
+    repo, report = stream.write(), SourceReport()
+    read(repo, report=report)
+    (commits,) = report.commits.values()
+    assert commits.num_rows == 3
+    assert commits.equals(commit_times(repo).select(["version", "recorded_time"]))

@@ -44,6 +44,12 @@ def test_pytest_output_is_cut_by_failing_test() -> None:
     [
         ("start\n  ● cart \u203a adds\n\n    expected 1\n\n      at f (src/a.test.js:3:1)\n\n  ● cart \u203a drops\n\n    no\n\nTest Suites: 1 failed\n",
          [None, "cart \u203a adds", "cart \u203a drops", None]),
+        ("start\n FAIL  src/a.test.ts\n  ● cart \u203a adds\n\n    expected 1\n\n      at f (src/a.test.ts:3:1)\n\n"
+         "  ● cart \u203a drops\n\n    no\n\nFAIL unit src/b.spec.tsx (5.12 s)\n\n  ● Test suite failed to run\n\n    no\n\n"
+         " PASS  src/c.test.ts\nTests:       3 failed, 3 total\n",
+         [None, "cart \u203a adds", "cart \u203a drops", "Test suite failed to run", None]),
+        ("run\n FAIL  src/a.test.ts [ src/a.test.ts ]\nError: no\n⎯⎯⎯⎯⎯⎯⎯[1/1]⎯\nend\n",
+         [None, "src/a.test.ts [ src/a.test.ts ]", None]),
         ("run\n FAIL  src/a.test.ts > cart > adds\nAssertionError: no\n \u276f src/a.test.ts:3:1\n⎯⎯⎯⎯⎯⎯⎯[1/1]⎯\nend\n",
          [None, "src/a.test.ts > cart > adds", None]),
         ("info\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 'a'\n\n"
@@ -58,10 +64,16 @@ def test_pytest_output_is_cut_by_failing_test() -> None:
         ("x\nthread 'main' panicked at src/main.rs:2:5:\noh\nstack backtrace:\n   0: f\n\ny\n", [None, "main", None]),
         ("ok\n--- FAIL: TestCart (0.00s)\n    cart_test.go:7: no\nFAIL\n", [None, "TestCart", None]),
     ],
-    ids=["jest", "vitest", "python-chain", "js", "java", "go", "rust", "go-test"],
+    ids=["jest", "jest-files", "vitest-suite", "vitest", "python-chain", "js", "java", "go", "rust", "go-test"],
 )  # fmt: skip
 def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
     assert sections(text) == expected
+
+
+def test_the_first_failure_of_a_file_begins_where_jest_names_the_file() -> None:
+    log = "start\n FAIL  src/a.test.ts\n\n  ● cart \u203a adds\n\n    no\n\n  ● cart \u203a drops\n\n    no\n"
+    texts = [chunk.text.split("\n")[0] for chunk in chunk_document("run.log", log)]
+    assert texts == ["start", " FAIL  src/a.test.ts", "  ● cart \u203a drops"]
 
 
 def test_frames_are_calls_and_links() -> None:

@@ -87,7 +87,7 @@ def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
         ({"createdAt": "2026-05-20T08:00:00"}, r"got '2026-05-20T08:00:00' - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20"}, r"got '2026-05-20' - at .*:2.createdAt"),
         ({"payload": None}, r"Expected text or a payload, got nothing - at .*:2.payload"),
-        ({"turnId": ["t"]}, r"Expected text, got 'list' - at .*:2.turnId"),
+        ({"turnId": ["t"]}, r"Expected text, got a list - at .*:2.turnId"),
         ({"visibility": "secret"}, r"Expected one of model-visible, .*, got 'secret' - at .*:2.visibility"),
         ({"zone": "top"}, r"Expected one of public, .*, got 'top' - at .*:2.zone"),
         ("{", r"got invalid JSON .* - at .*:2"),
@@ -178,13 +178,13 @@ def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
             {"confidence": "sure"},
             r"Expected low, medium, high or a number from 0 to 1, got 'sure' - at .*:1.confidence",
         ),
-        ({"scope": "shop"}, r"Expected an object, got 'str' - at .*:1.scope"),
+        ({"scope": "shop"}, r"Expected an object, got text - at .*:1.scope"),
         ({"scope": {"visibility": "all"}}, r"Expected one of project, user, got 'all' - at .*:1.scope.visibility"),
         (
             {"scope": {"visibility": "project", "user": "ben"}},
             r"Expected no user beside visibility project, got 'ben' - at .*:1.scope.user",
         ),
-        ({"sourceRefs": [3]}, r"Expected text, got 'int' - at .*:1.sourceRefs\[0\]"),
+        ({"sourceRefs": [3]}, r"Expected text, got a number - at .*:1.sourceRefs\[0\]"),
         ({"validFrom": "soon"}, r"got 'soon' - at .*:1.validFrom"),
     ],
 )
@@ -278,8 +278,9 @@ def test_reports_add_up() -> None:
     first, second = SourceReport(read=2), SourceReport(read=3, complete_sources={"a:b"})
     first.skip("empty", at="a.md")
     second.skip("empty", 2, at="b.md")
-    second.default("zone")
-    second.note("said once")
+    second.default("zone", to="internal")
+    second.note("said once", at="a.md:2")
     assert first.merge(second).merge(SourceReport(notes=["said once"])).as_dict() == {
-        "read": 5, "skipped": {"empty": 3}, "skipped_at": {"empty": ["a.md", "b.md"]}, "defaulted": {"zone": 1}, "complete_sources": ["a:b"], "notes": ["said once"],
+        "read": 5, "skipped": {"empty": 3}, "skipped_at": {"empty": ["a.md", "b.md"]}, "defaulted": {"zone": 1}, "defaulted_to": {"zone": {"internal": 1}},
+        "complete_sources": ["a:b"], "notes": ["said once"], "noted_at": {"said once": ["a.md:2"]},
     }  # fmt: skip

@@ -110,7 +110,7 @@ def test_a_malformed_schema_is_named_by_file_and_key(tmp_path: Path, schema: str
 def test_a_yaml_file_of_another_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Expected a list of records or a mapping of key to record"):
         sot(written(tmp_path, x__yaml="- 1\n"))
-    with pytest.raises(InputError, match=r"Expected one value or a list of values, got 'dict' - at .*record 1.a"):
+    with pytest.raises(InputError, match=r"Expected one value or a list of values, got an object - at .*record 1.a"):
         sot(written(tmp_path, x__yaml="- {id: x, a: {b: 1}}\n"))
 
 

@@ -76,10 +76,14 @@ def index(
             source=source,
             semantic=not no_semantic,
         )
-        report = index_into(settings, request, progress=shows_progress(settings["progress"]))
+        bars = shows_progress(settings["progress"])
+        report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else _quiet)
     except KeyboardInterrupt:
+        from ..corpus.pieces import has_pieces
+
         state = "is unchanged" if _current(settings["corpus"]) == before else "has a new generation"
-        raise InterruptedCommandError(f"Interrupted: the corpus {state} - at {settings['corpus']}") from None
+        kept = "; what was embedded is kept for the next `index`" if has_pieces(settings["corpus"]) else ""
+        raise InterruptedCommandError(f"Interrupted: the corpus {state}{kept} - at {settings['corpus']}") from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
     for line in report.notes:
         note(line)
@@ -118,6 +122,10 @@ def gc(
 def _counted(found: dict[str, int]) -> str:
     """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
     return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
+
+
+def _quiet(line: str) -> None:
+    """Says nothing."""
 
 
 def _current(corpus: Path) -> str | None:

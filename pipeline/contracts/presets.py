@@ -67,7 +67,7 @@ def fields_in(path: str | Path) -> Fields:
         raise InputError(f"Expected a file of request fields, got {error.strerror} - at {path}") from error
     content = parse(data, path.name).value
     if not isinstance(content, dict):
-        raise InputError.expected("one object of request fields", type(content).__name__, path.name)
+        raise InputError.of_kind("one object of request fields", content, path.name)
     columns = {name: column_of(name) for name, value in content.items() if value is None}
     for name, column in columns.items():
         if column not in PLACES:

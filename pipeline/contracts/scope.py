@@ -89,9 +89,7 @@ class Desk:
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
         policies = self.policies
-        commits = Commits(
-            self.corpus, self.grants.table, policies.purpose_policies, policies.mode_policies, policies.roles.policies
-        )
+        commits = Commits(self.corpus, self.grants.table)
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
             modes=policies.mode_policies, roles=policies.roles.names,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...nodes.errors import StoreError
 from ..durable import remove_leftovers, sync_path
 from .changes import CHANGES
+from .commits import without_sources
 from .generation import Generation
 from .incoming import Incoming
 from .publishing import Next
@@ -58,6 +59,19 @@ class Selection:
         own = _truth(pc.equal(rows["owner_user"], self.principal))
         return chosen & (own | _among(rows["owner_project"], self.audited))
 
+    def sources_in(self, commits: pa.Table) -> set[tuple[str, str]]:
+        """Project and source of the commit tables that are meant: of a source or project that is erased as a whole."""
+        if self.user is not None or self.evidence:
+            return set()
+        pairs = commits.group_by(["owner_project", "source_id"]).aggregate([]).to_pylist()
+        return {
+            (pair["owner_project"], pair["source_id"])
+            for pair in pairs
+            if pair["owner_project"] in self.audited
+            and self.project in (None, pair["owner_project"])
+            and self.source in (None, pair["source_id"])
+        }
+
 
 def rows_on_disk(path: Path) -> dict[str, pa.Table]:
     """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
@@ -83,14 +97,29 @@ def packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
     return {pack for pack, table in rows.items() if _among(table["evidence_id"], ids).any()}
 
 
-def without_rows(base: Generation, packs: Collection[str], ids: Collection[str], now: datetime) -> Generation:
-    """The generation after `base` without these rows and without these packs; `base` if it uses none of them."""
+def without_rows(
+    base: Generation,
+    packs: Collection[str],
+    ids: Collection[str],
+    now: datetime,
+    histories: Collection[tuple[str, str]],
+) -> Generation:
+    """The generation after `base` without these rows, packs and commit tables; `base` if it uses none of them.
+
+    `histories` are pairs of project and source whose commits go.
+    """
     old = Stored.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
     dropped = np.flatnonzero(_among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
     none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
     unchanged = CHANGES.empty_table().drop(["segment_id"])
-    next_ = Next(base, old, set(range(len(old.segments))), dropped, unchanged, set(), None)
+    commits = {}
+    for project in {project for project, _ in histories} & base.manifest.commits.keys():
+        stored = base.commits(project)
+        left = without_sources(stored, {source for owner, source in histories if owner == project})
+        if left.num_rows < stored.num_rows:
+            commits[project] = left
+    next_ = Next(base, old, set(range(len(old.segments))), dropped, unchanged, set(), None, commits=commits)
     return next_.write(none, now, added=-lost)
 
 

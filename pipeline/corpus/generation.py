@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from .changes import CHANGES
+from .commits import COMMITS, FILE
 from .frame import CorpusFrame, corpus_frame
 from .manifest import Manifest
 from .packs import Pack, Segment
@@ -35,6 +36,11 @@ class Generation:
         """CHANGES of all segments."""
         pack = self.manifest.changes
         return CHANGES.empty_table() if pack is None else self.packs[pack].table("changes.arrow")
+
+    def commits(self, project: str) -> pa.Table:
+        """COMMITS of a project; empty where no history of it was read."""
+        pack = self.manifest.commits.get(project)
+        return COMMITS.empty_table() if pack is None else self.packs[pack].table(FILE)
 
     def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[Segment]:
         """The segments of these projects that belong to the whole project or to one of these users (None = any)."""

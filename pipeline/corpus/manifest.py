@@ -5,8 +5,8 @@
     packs/<id>/                 what one publication wrote, see `packs.py`
     LOCK                        held by the one writer
 
-A generation's id is a digest of its content: rows, placements, which rows are encoded, encoder profile, analyzers. The
-same content has the same id wherever, in whatever order and in however many segments it was written.
+A generation's id is a digest of its content: rows, placements, commit tables, which rows are encoded, encoder profile,
+analyzers. The same content has the same id wherever, in whatever order and in however many segments it was written.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Manifest:
     """Files of every pack in use: name -> bytes, sha256."""
     changes: str | None = None
     """The pack that holds the changes table."""
+    commits: Mapping[str, str] = field(default_factory=dict)
+    """Project -> the pack that holds its commit table."""
     redactors: Sequence[str] = ()
     """Every detector of secrets, with its version, that rows of this corpus went through at import; envelope."""
 
@@ -67,6 +69,7 @@ class Manifest:
             "rows": self.rows,
             "placements": self.placements,
             "changes": self.changes,
+            "commits": self.commits,
             "redactors": self.redactors,
             "packs": self.packs,
             "segments": self.segments,
@@ -106,6 +109,7 @@ class Manifest:
             segments=[Segment(*row) for row in document["segments"]],
             packs=document["packs"],
             changes=document["changes"],
+            commits=document.get("commits", {}),
             redactors=document.get("redactors", ()),
         )
 

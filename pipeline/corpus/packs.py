@@ -5,6 +5,7 @@
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
                changes.arrow      if placements of other packs' rows ended or came back, see `changes.py`
+               commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole: many small owners cost few files, and a segment is a slice.
 """
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from ..durable import file_sha256, publish_folder, staging_folder, write_table
+from ..durable import publish_folder, staging_folder, write_table
 from .identity import MultisetHash
 from .parts import Part
 from .postings import PostingLists, posting_lists
@@ -156,9 +157,9 @@ def write_pack(packs: Path, part: Part) -> Written:
     return Written(pack, files, segments, sum(contents, MultisetHash.of()))
 
 
-def write_changes(packs: Path, changes: pa.Table) -> tuple[str, Mapping[str, Any]]:
-    """Write CHANGES as a pack of its own: its id and its file."""
-    return _write(packs, {"changes.arrow": changes})
+def write_alone(packs: Path, name: str, table: pa.Table) -> tuple[str, Mapping[str, Any]]:
+    """Write a table as a pack of its own, under this file name: its id and its file."""
+    return _write(packs, {name: table})
 
 
 def _write(packs: Path, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[str, Any]]:
@@ -166,8 +167,7 @@ def _write(packs: Path, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[st
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():
-            write_table(folder / name, table)
-            files[name] = {"bytes": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
+            files[name] = write_table(folder / name, table)
         named = "\n".join(f"{name} {file['sha256']}" for name, file in files.items())
         pack = hashlib.sha256(named.encode()).hexdigest()[:32]
         publish_folder(folder, packs / pack)

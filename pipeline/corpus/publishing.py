@@ -7,7 +7,7 @@ small segments or have too many changes. Everything else keeps its pack.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from ...nodes.errors import StoreError
 from ...nodes.keys import flat
 from .changes import CHANGES, applied
+from .commits import FILE, commit_hash
 from .difference import Difference, difference
 from .generation import Generation
 from .incoming import Incoming, sorted_placements
-from .packs import Pack, write_changes, write_pack
+from .packs import Pack, write_alone, write_pack
 from .parts import Part, moved, with_rows
+from .pieces import Pieces
 from .stored import Stored
 from .vectors import Encoder, documents, vectors_among, vectors_kept, vectors_of
 
@@ -60,8 +62,13 @@ def published(
     now: datetime,
     encoder: Encoder | None,
     redactor: str | None,
+    commits: Mapping[str, pa.Table],
+    pieces: Pieces | None,
 ) -> tuple[PublishReport, Generation]:
-    """The generation after an import, and what changed; `base` itself if the import says nothing new."""
+    """The generation after an import, and what changed; `base` itself if the import says nothing new.
+
+    `commits` are the commit tables that changed, by project.
+    """
     profile = base.manifest.encoder_profile
     if encoder is not None and profile not in (None, encoder.profile):
         hint = "index into a new corpus: vectors of two encoders cannot be compared."
@@ -83,9 +90,8 @@ def published(
     told = np.setdiff1d(_told(new, old, mine), dropped) if encoder is not None else _NO_ROWS
     again |= set(old.segments_of(told).tolist())
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
-    after = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor, told).write(
-        fresh, now, added=_added(new, diff)
-    )
+    next_ = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor, told, commits, pieces)
+    after = next_.write(fresh, now, added=_added(new, diff))
     touched = np.setdiff1d(diff.changed["row"].to_numpy(), dropped)
     report = PublishReport(
         generation=after.manifest.generation,
@@ -185,11 +191,14 @@ class Next:
     encoder: Encoder | None
     redactor: str | None = None
     told: NDArray[np.int64] = field(default_factory=_NO_ROWS.copy)
+    commits: Mapping[str, pa.Table] = field(default_factory=dict)
+    """The commit tables that are other ones than in `base`, by project."""
+    pieces: Pieces | None = None
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write."""
         base, manifest = self.base, self.base.manifest
-        if not (fresh.evidence.num_rows or self.again or self.changed.num_rows):
+        if not (fresh.evidence.num_rows or self.again or self.changed.num_rows or self.commits):
             return base
         after = applied(self.old.placements, self.changed)
         rewritten = self.old.rows_of(self.again)
@@ -210,9 +219,17 @@ class Next:
         if not changes.equals(base.changes):
             changes_pack = None
             if changes.num_rows:
-                changes_pack, files[changes_pack] = write_changes(folder, changes)
+                changes_pack, files[changes_pack] = write_alone(folder, "changes.arrow", changes)
                 packs[changes_pack] = Pack(folder / changes_pack, files[changes_pack])
-        used = {segment.pack for segment in segments} | {changes_pack}
+        commits = dict(manifest.commits)
+        for project, table in self.commits.items():
+            content += commit_hash(table) - commit_hash(base.commits(project))
+            commits.pop(project, None)
+            if table.num_rows:
+                pack, files_of_pack = write_alone(folder, FILE, table)
+                commits[project], files[pack] = pack, files_of_pack
+                packs[pack] = Pack(folder / pack, files_of_pack)
+        used = {segment.pack for segment in segments} | {changes_pack} | {*commits.values()}
         manifest = replace(
             manifest,
             sequence=manifest.sequence + 1,
@@ -223,6 +240,7 @@ class Next:
             segments=sorted(segments, key=lambda segment: segment.owner),
             packs={name: entry for name, entry in files.items() if name in used},
             changes=changes_pack,
+            commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
         )
         manifest.write(base.path)
@@ -262,7 +280,7 @@ class Next:
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
         """The vectors of new rows: all of them with an encoder, those that their documents have without."""
         if self.encoder is not None:
-            return vectors_of(evidence, self._stored_vectors(), self.encoder)
+            return vectors_of(evidence, self._stored_vectors(), self.encoder, self.pieces)
         none = self.old.placements.slice(0, 0)
         parts = (self.old.part(at, none) for at in sorted(self.mine) if self.old.segments[at].encoded)
         return vectors_kept(evidence, ((part.evidence, part.vectors) for part in parts if part.vectors is not None))

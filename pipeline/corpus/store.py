@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -22,12 +22,14 @@ import pyarrow as pa
 from ...nodes.errors import BusyError, InputError, StoreError
 from ..durable import file_sha256, make_folders, remove_leftovers
 from ..own_folders import keep_out
+from .commits import commit_hash, commits_after, commits_on_disk
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import ANALYZERS, Manifest, current, generations, remove_ghosts
+from .pieces import Pieces, Told, forget_pieces
 from .publishing import PublishReport, merged, published
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
@@ -110,25 +112,34 @@ class Corpus:
         self._frames.move_to_end(key)
         return self._frames[key]
 
+    def commits(self, project: str) -> pa.Table:
+        """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
+        return self._base.commits(project)
+
     def publish(
         self,
         rows: pa.Table,
         *,
         complete_sources: Collection[str] = (),
+        commits: Mapping[str, pa.Table] | None = None,
         project: str | None = None,
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
+        told: Told | None = None,
     ) -> PublishReport:
         """Bring the corpus in line with imported rows and make the result the current generation.
 
         Args:
             rows: IMPORT_ROWS, normalised and redacted, with `redactions`; see `sources/importing.py`.
             complete_sources: source ids that `rows` has all of: what it does not mention has ended.
+            commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
+                what is known of these sources.
             project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that `rows` went through; recorded.
+            told: is told how many texts of how many are encoded.
 
         Raises:
             BusyError: another writer holds the lock.
@@ -137,11 +148,19 @@ class Corpus:
         """
         if now.tzinfo is None:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
+        if commits and project is None:
+            raise InputError.expected("the project of the commits", None, "project")
         with self._writing():
+            histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
-            report, base = published(self._base, new, complete_sources, projects, now, encoder, redactor)
+            pieces = None if encoder is None else Pieces(self.path, encoder.profile, *([told] if told else []))
+            report, base = published(
+                self._base, new, complete_sources, projects, now, encoder, redactor, histories, pieces
+            )
             self._move_on(base)
+            if encoder is not None:
+                forget_pieces(self.path)
         return replace(report, erased_rows=erased)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
@@ -174,6 +193,7 @@ class Corpus:
             freed = sum(file.stat().st_size for file in files)
             for folder in unused:
                 shutil.rmtree(folder)
+            forget_pieces(self.path)
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
         return {"generations": len(forgotten), "packs": len(unused), "files": len(files), "bytes": freed}
@@ -186,6 +206,11 @@ class Corpus:
         again = [receipt.evidence_ids for receipt in receipts(self.path) if _repeats(receipt, selection)]
         return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
 
+    def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
+        """Project and source of the commit tables that `erase` would take out."""
+        tables = commits_on_disk(self.path).values()
+        return set[tuple[str, str]]().union(*(selection.sources_in(table) for table in tables))
+
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
 
@@ -195,6 +220,7 @@ class Corpus:
             BusyError: another writer holds the lock.
         """
         with self._writing():
+            forget_pieces(self.path)
             stored = rows_on_disk(self.path)
             tables = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
             chosen = pa.concat_tables(tables) if tables else None
@@ -205,8 +231,10 @@ class Corpus:
                 write_receipt(self.path, receipt)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
             ids = set[str]().union(*left)
-            packs = packs_with(stored, ids)
-            self._move_on(without_rows(self._base, packs, ids, now))
+            named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}
+            histories = set[tuple[str, str]]().union(*named.values())
+            packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
+            self._move_on(without_rows(self._base, packs, ids, now, histories))
             return ids, forget_packs(self.path, packs)
 
     def finish_erasure(self) -> None:
@@ -237,21 +265,31 @@ class Corpus:
             "redactors": list(manifest.redactors),
         }
 
-    def verify(self) -> list[str]:
-        """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
-        manifest = self._base.manifest
-        problems = [
+    def damaged(self) -> list[str]:
+        """Files of the generation that are not as they were written, by their SHA-256 in the manifest. Reads them all."""
+        return [
             f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack}/{name}"
-            for pack, files in manifest.packs.items()
+            for pack, files in self._base.manifest.packs.items()
             for name, entry in files.items()
             if file_sha256(self.path / "packs" / pack / name) != entry["sha256"]
         ]
+
+    def verify(self) -> list[str]:
+        """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
+        manifest, problems = self._base.manifest, self.damaged()
         if not problems:
             stored = Stored.of(self._base, manifest.segments)
             content = stored.hash(np.arange(manifest.rows), stored.placements)
+            content = sum((commit_hash(self._base.commits(project)) for project in manifest.commits), content)
             if content != manifest.content or stored.placements.num_rows != manifest.placements:
                 problems.append(f"Expected generation {self.generation}, got other content - at {self.path}")
         return problems
+
+    def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The project's commit table after an import that read these histories, by project; empty if it is as it was."""
+        stored = self._base.commits(project)
+        after = commits_after(stored, project, read)
+        return {} if after.equals(stored) else {project: after}
 
     def _family(self, rows: pa.Table) -> pa.Table | None:
         """The stored rows that may be parents of imported ones; None where no imported row names a parent."""

@@ -1,4 +1,5 @@
-"""The vectors of rows: of title, section and text, one below the other; no text is encoded twice.
+"""The vectors of rows: of title, section and text, one below the other; nothing is encoded twice, not even after an
+interruption.
 
 The path is left out: it says where a text stands, and its lexical and symbol keys say that better than a vector.
 
@@ -11,7 +12,7 @@ the rows are found that the reader sees.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...nodes.keys import flat
 from .identity import row_keys
+from .pieces import PIECE, Pieces
 from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
@@ -46,16 +48,19 @@ def documents(evidence: pa.Table) -> pa.Array:
     return row_keys(evidence.select(_DOCUMENT).append_column("alone", alone), [*_DOCUMENT, "alone"])
 
 
-def vectors_of(evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder) -> pa.Table:
-    """`text_digest` and `vector` per row: those of the same text in `stored`, where there are, else the encoder's."""
+def vectors_of(
+    evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder, pieces: Pieces | None = None
+) -> pa.Table:
+    """`text_digest` and `vector` per row: those of the same text in `stored`, then in `pieces`, else the encoder's.
+
+    What the encoder makes goes to `pieces`.
+    """
     texts, digests = _texts(evidence)
-    known = [_known(table, digests) for table in stored]
+    known = [_known(table, digests) for table in (*stored, *(pieces.tables() if pieces else ()))]
     found = [table["text_digest"].combine_chunks() for table in known]
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
-    if len(missing := missing.unique()):
-        matrix = encoder.encode(texts.take(pc.index_in(missing, value_set=digests)).to_pylist())
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
-        known.append(pa.table({"text_digest": missing, "vector": vectors}))
+    missing = missing.unique()
+    known += _made(missing, texts.take(pc.index_in(missing, value_set=digests)), encoder, pieces)
     every = pa.concat_tables(known).combine_chunks()
     return _looked_up(digests, digests, every["text_digest"], every)
 
@@ -102,6 +107,22 @@ def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among
     """`text_digest` and `vector` per row; `keys` are those of the rows of `among`."""
     at = pc.index_in(wanted, value_set=flat(keys))
     return pa.table({"text_digest": digests, "vector": among["vector"].combine_chunks().take(at)})
+
+
+def _made(digests: pa.Array, texts: pa.Array, encoder: Encoder, pieces: Pieces | None) -> Iterator[pa.Table]:
+    """The vectors of these texts, made piece by piece."""
+    total = len(texts)
+    if pieces and total:
+        pieces.told(0, total)
+    for start in range(0, total, PIECE):
+        matrix = encoder.encode(texts.slice(start, PIECE).to_pylist())
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
+        table = pa.table({"text_digest": digests.slice(start, PIECE), "vector": vectors})
+        if pieces:
+            if total > PIECE:
+                pieces.keep(table)
+            pieces.told(min(start + PIECE, total), total)
+        yield table
 
 
 def _known(table: pa.Table, digests: pa.Array) -> pa.Table:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from ...nodes.errors import InputError, StoreError
 from ..sources.files import ReadOptions, RowBuilder
 from ..sources.git_commands import ABSENT, Change, Commit
-from ..sources.path_history import read_changes
+from ..sources.path_history import commit_table, read_changes
 from ..sources.report import SourceReport
 
 Shape = Literal["documents", "conversations", "code"]
@@ -66,6 +66,10 @@ class Collection:
         """Its corpus as import rows."""
         readers = {"documents": self._document_rows, "conversations": self._message_rows, "code": self._code_rows}
         return readers[self.shape]()
+
+    def commits(self) -> dict[str, pa.Table]:
+        """Of a collection of snapshots, every one of them as a commit, by source id."""
+        return {self._history(): commit_table(self._line())} if self.shape == "code" else {}
 
     def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """One request per judged query, scoped to its user and point in time."""
@@ -132,24 +136,30 @@ class Collection:
         """Placements of the chunks of every snapshot."""
         texts = self._read("blobs").set_index("blob_sha")["text"]
         options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
-        rows = RowBuilder(options, source_id=f"git:{self.name}", owner_project=self.name)
+        rows = RowBuilder(options, source_id=self._history(), owner_project=self.name)
         return read_changes(self._changes(), _Texts(texts), rows, options, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
         """What differs from snapshot to snapshot, in order of their times."""
-        times = self._commit_times()
         corpus = self._read("corpus", ["commit", "path", "blob_sha"])
         trees = {commit: dict(zip(t["path"], t["blob_sha"], strict=True)) for commit, t in corpus.groupby("commit")}
         before: dict[str, str] = {}
-        parent = None
-        for sha, time in sorted(times.items(), key=lambda item: item[1]):
-            commit = Commit(sha, parent, time.value // 1000)
-            tree = trees[sha]
+        for commit in self._line():
+            tree = trees[commit.sha]
             for path in sorted(before.keys() - tree.keys()):
                 yield Change(commit, path.encode(), ABSENT, "")
             for path in sorted(path for path, blob in tree.items() if before.get(path) != blob):
                 yield Change(commit, path.encode(), "100644", tree[path])
-            before, parent = tree, sha
+            before = tree
+
+    def _line(self) -> list[Commit]:
+        """The snapshots as commits, oldest first."""
+        ordered = sorted(self._commit_times().items(), key=lambda item: item[1])
+        parents = [None, *(sha for sha, _ in ordered)]
+        return [Commit(sha, parent, time.value // 1000) for (sha, time), parent in zip(ordered, parents, strict=False)]
+
+    def _history(self) -> str:
+        return f"git:{self.name}"
 
     def _named(self, names: pd.Series) -> pd.Series:
         return self.name + "/" + names.astype(str)

@@ -102,7 +102,9 @@ def index_collections(
             normalise(rows, project=collection.name, principal=EVALUATION_PRINCIPAL, now=now)[0]
             for rows in collection.rows()
         ]
-        corpus.publish(pa.concat_tables(tables), now=now, encoder=encoder)
+        corpus.publish(
+            pa.concat_tables(tables), commits=collection.commits(), project=collection.name, now=now, encoder=encoder
+        )
         known[collection.name] = digests[collection.name]
         indexed[profile] = {"corpus": corpus.path.name, "collections": known}
         (work / INDEXED).write_text(json.dumps(indexed, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import StoreError
+from ...nodes.errors import StoreError, kind_of
 from ...nodes.tables import TABLES
 from .files import read_json, read_parquet
 from .live_files import live_files, read_live, read_settings
@@ -51,7 +51,7 @@ class Run:
             }
         manifest = read_json(self.folder / "manifest.json")
         if not isinstance(manifest, dict):
-            raise StoreError(f"Expected an object, got {type(manifest).__name__} - at {self.run_id}/manifest.json")
+            raise StoreError(f"Expected an object, got {kind_of(manifest)} - at {self.run_id}/manifest.json")
         return manifest
 
     @cached_property

@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import AUTHORITY
 
-__all__ = ["Where", "as_declared", "authority_ranks", "instant"]
+__all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "instant"]
 
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
+PLACE = "read_at"
+"""A column that tables of readers may have: file and line of each row, for messages; the corpus does not keep it."""
 
 
 def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
@@ -76,7 +78,7 @@ def instant(value: Any, at: str, *, dates: bool = False) -> datetime:
     """
     expected = "an ISO 8601 instant with a time zone"
     if isinstance(value, bool) or not isinstance(value, str | int | float | datetime):
-        raise InputError.expected(expected, type(value).__name__, at)
+        raise InputError.of_kind(expected, value, at)
     try:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value / 1000, UTC)

@@ -62,7 +62,7 @@ def read_decisions(
         InputError: naming file, line and field.
     """
     source, rows = _source("decision-record", path, name), []
-    for file, place in _files(path, _MARKDOWN):
+    for file, place in _files(path, _MARKDOWN, report):
         if not _has_header(file):
             if Path(path).is_file():
                 raise InputError(f"Expected a decision record with {_DECISION_HEADER}, got none - at {file}")
@@ -90,7 +90,7 @@ def read_standards(
         InputError: naming file, line and field.
     """
     source, rows = _source("team-standard", path, name), []
-    for file, place in _files(path, _PROSE):
+    for file, place in _files(path, _PROSE, report):
         base = {
             "source_id": source,
             "origin_class": "team-standard",
@@ -117,7 +117,7 @@ def read_external(
     source, rows = _source("external", path, name), []
     base = {"source_id": source, "origin_class": "external", "evidence_kind": "doc", "owner_project": project}
     held = {"authority": 0, "declared_standing": "untrusted", "declared_safety": "requires-review"}
-    for file, place in _files(path, (*_PROSE, ".jsonl", ".ndjson")):
+    for file, place in _files(path, (*_PROSE, ".jsonl", ".ndjson"), report):
         if file.suffix.lower() in (".jsonl", ".ndjson"):
             records = read_lines(file)
             for record in records:
@@ -218,8 +218,11 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
     status = header.text("status") or ""
     word = re.match(r"[A-Za-z]*", status)[0].lower()  # type: ignore[index]
     if word not in _STATES:
-        report.default("lifecycle")
-        report.note(f"a decision record whose status is not one of {', '.join(_STATES)} counts as candidate")
+        report.default("lifecycle", to="candidate")
+        report.note(
+            f"a decision record whose status is not one of {', '.join(_STATES)} counts as candidate",
+            at=header.place("status"),
+        )
     by = _SUPERSEDED.search(status)
     own = record_number(title or "") or record_number(file.stem) or file.stem
     return {
@@ -243,13 +246,13 @@ def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)
 
 
-def _files(path: str | PathLike[str], suffixes: tuple[str, ...]) -> list[tuple[Path, str]]:
+def _files(path: str | PathLike[str], suffixes: tuple[str, ...], report: SourceReport) -> list[tuple[Path, str]]:
     """Files and their places inside the folder, hidden folders left out."""
     root = Path(path)
     if root.is_file() and root.suffix.lower() not in suffixes:
         raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", root.name, str(root))
     folder = root if root.is_dir() else root.parent
-    found = [(file, file.relative_to(folder)) for file in files_of(root, suffixes)]
+    found = [(file, file.relative_to(folder)) for file in files_of(root, suffixes, report)]
     return [(file, place.as_posix()) for file, place in found if not any(p.startswith(".") for p in place.parts[:-1])]
 
 

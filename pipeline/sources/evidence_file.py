@@ -1,6 +1,6 @@
 """Generic evidence: rows somebody else prepared, as Parquet, Arrow IPC (`.arrow`, `.feather`) or JSON lines.
 
-Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types. Required are `source_id` and
+Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types, and the place of each row. Required are `source_id` and
 `text`; the columns of evidence and placements stand side by side in each row.
 
 What one would otherwise get wrong: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from .column_types import Where, as_declared, authority_ranks, instant
+from .column_types import PLACE, Where, as_declared, authority_ranks, instant
 from .jsonl import Record, read_lines
 from .report import SourceReport
 
@@ -81,14 +81,19 @@ def _stored(path: Path, suffix: str) -> pa.Table:
 def _typed(rows: pa.Table, path: Path) -> pa.Table:
     _check_names(rows.column_names, str(path))
     columns = {}
+
+    def where(row: int) -> str:
+        return f"{path}:row {row + 1}"
+
     for name in rows.column_names:
-        array, where = rows[name].combine_chunks(), lambda row: f"{path}:{row + 1}"
+        array = rows[name].combine_chunks()
         _check_values(array, name, where)
         if name == "authority":
             columns[name] = authority_ranks(array, where)
         else:
             columns[name] = as_declared(array, IMPORT_ROWS.columns[name].type, name, where)
-    return _table(columns)
+    numbers = pa.array(np.arange(1, rows.num_rows + 1)).cast(pa.string())
+    return _table(columns, pc.binary_join_element_wise(f"{path}:row", numbers, " "))
 
 
 def _check_values(array: pa.Array, name: str, where: Where) -> None:
@@ -122,7 +127,7 @@ def _from_json(path: Path) -> pa.Table:
         else:
             type_ = IMPORT_ROWS.columns[name].type
             columns[name] = pa.array([_value(record, name, type_) for record in records], type_)
-    return _table(columns)
+    return _table(columns, pa.array([record.at for record in records], pa.string()))
 
 
 def _value(record: Record, name: str, type_: pa.DataType) -> Any:
@@ -135,12 +140,12 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
         return instant(value, at)
     if pa.types.is_list(type_):
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise InputError.expected("a list of text", _kind(value), at)
+            raise _wrong("a list of text", value, at)
         return value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if pa.types.is_integer(type_):
         if not is_number or not _is_finite(value) or value != int(value):
-            raise InputError.expected("a whole number", _kind(value), at)
+            raise _wrong("a whole number", value, at)
         bits = type_.bit_width - 1
         if not -(2**bits) <= value < 2**bits:
             raise InputError.expected(f"a whole number of {bits + 1} bits", value, at)
@@ -148,7 +153,7 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
     expected = {pa.float64(): ("a number", is_number), pa.bool_(): ("true or false", isinstance(value, bool))}
     wanted, fits = expected.get(type_, ("text", isinstance(value, str)))
     if not fits:
-        raise InputError.expected(wanted, _kind(value), at)
+        raise _wrong(wanted, value, at)
     if type_ != pa.float64():
         return value
     if not _is_finite(value) or abs(value) > sys.float_info.max:
@@ -168,8 +173,12 @@ def _rank(record: Record) -> int | None:
     return authority_ranks(word, lambda _: record.at)[0].as_py()
 
 
-def _kind(value: Any) -> str:
-    return "a list of other values" if isinstance(value, list) else type(value).__name__
+def _wrong(expected: str, value: Any, at: str) -> InputError:
+    if isinstance(value, list):
+        return InputError(f"Expected {expected}, got a list of other values - at {at}")
+    if isinstance(value, float):
+        return InputError.expected(expected, value, at)
+    return InputError.of_kind(expected, value, at)
 
 
 def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
@@ -182,7 +191,7 @@ def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
         raise InputError(f"Expected columns source_id and text, got no {' and no '.join(lacking)} - at {at}")
 
 
-def _table(columns: dict[str, pa.Array]) -> pa.Table:
+def _table(columns: dict[str, pa.Array], places: pa.Array) -> pa.Table:
     ordered = {name: columns[name] for name in IMPORT_ROWS.columns if name in columns}
     fields = [pa.field(name, IMPORT_ROWS.columns[name].type) for name in ordered]
-    return pa.table(list(ordered.values()), schema=pa.schema(fields))
+    return pa.table([*ordered.values(), places], schema=pa.schema([*fields, pa.field(PLACE, pa.string())]))

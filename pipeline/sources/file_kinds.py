@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["FileKind", "file_kind"]
+__all__ = ["CLASSES", "FileKind", "file_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class FileKind:
     def standing(self) -> str:
         """Logs quote whatever a program printed, so their text is untrusted; every other file is evidence."""
         return "untrusted" if self.evidence_kind == "test-log" else "evidence"
+
+
+CLASSES = ("workspace", "project-doc")
+"""The classes of origin that files can have."""
 
 
 def _words(listed: str) -> frozenset[str]:

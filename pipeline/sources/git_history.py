@@ -1,6 +1,6 @@
 """The history of one branch of a git repository: every version of every text file, with the times it lived between.
 
-Gives: `read_git_history`, one row per placement of a chunk; `commit_times` and `resolve_commit_time` for
+Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`; `commit_times` and `resolve_commit_time` for
 `as_of: commit:SHA`. The line is the first-parent history of the branch; a merge is the change it made to its first
 parent, a rename a removal and an addition.
 
@@ -19,10 +19,9 @@ from os import PathLike
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from ...nodes.schema import TIMESTAMP
 from .files import ReadOptions, RowBuilder, microseconds
 from .git_commands import Git
-from .path_history import read_changes
+from .path_history import commit_table, read_changes
 from .report import SourceReport
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "resolve_commit_time"]
@@ -57,9 +56,11 @@ def read_git_history(
         report.skip("no commits")
         return
     rows = RowBuilder(options, source_id=source_id, owner_project=project, branch=branch)
+    line = git.commits(head)
     with git.blobs() as blobs:
-        yield from read_changes(git.changes(git.commits(head)), blobs, rows, options, report)
+        yield from read_changes(git.changes(line), blobs, rows, options, report)
     report.complete_sources.add(source_id)
+    report.commits[source_id] = commit_table(line)
 
 
 def git_source_id(git: Git, name: str | None) -> str:
@@ -72,13 +73,7 @@ def commit_times(repo: str | PathLike[str], *, branch: str | None = None) -> pa.
     git = Git(repo)
     branch, head = git.branch(branch)
     line = git.commits(head) if head else []
-    return pa.table(
-        {
-            "version": pa.array([commit.sha for commit in line], pa.string()),
-            "recorded_time": pa.array([commit.time for commit in line], pa.int64()).cast(TIMESTAMP),
-            "branch": pa.repeat(pa.scalar(branch, pa.string()), len(line)),
-        }
-    )
+    return commit_table(line).append_column("branch", pa.repeat(pa.scalar(branch, pa.string()), len(line)))
 
 
 def resolve_commit_time(repo: str | PathLike[str], sha: str, *, branch: str | None = None) -> datetime:

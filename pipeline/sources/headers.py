@@ -7,7 +7,7 @@ does not know are left alone: a list item with a colon is prose more often than 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -43,12 +43,21 @@ class Header:
     at: str
     fields: dict[str, Any]
     lines: int = 0
+    stands: dict[str, int] = field(default_factory=dict)
+    """The line of each field, from 1."""
+
+    def place(self, key: str) -> str:
+        """Where a field stands: file, line and field."""
+        return f"{self.at}:{self.stands[key]}.{key}" if key in self.stands else f"{self.at}.{key}"
 
     def text(self, *keys: str) -> str | None:
         """The first of the fields that is there, as text."""
-        value = next((self.fields[key] for key in keys if self.fields.get(key) not in (None, "")), None)
+        key = next((key for key in keys if self.fields.get(key) not in (None, "")), keys[0])
+        value = self.fields.get(key)
         if isinstance(value, list | dict):
-            raise InputError.expected("one value", type(value).__name__, f"{self.at}.{keys[0]}")
+            raise InputError.of_kind("one value", value, self.place(key))
+        if value == "":
+            return None
         return None if value is None else str(value)
 
     def strings(self, key: str) -> list[str] | None:
@@ -67,12 +76,12 @@ class Header:
             return None
         if isinstance(value, date) and not isinstance(value, datetime):
             return datetime(value.year, value.month, value.day, tzinfo=UTC)
-        return instant(value, f"{self.at}.{key}", dates=True)
+        return instant(value, self.place(key), dates=True)
 
     def zone(self) -> str | None:
         """The zone in its canonical form."""
         value = self.text("zone")
-        return None if value is None else ZONES.canonical(value.lower(), f"{self.at}.zone")
+        return None if value is None else ZONES.canonical(value.lower(), self.place("zone"))
 
 
 def read_header(text: str, at: str) -> Header:
@@ -84,22 +93,25 @@ def read_header(text: str, at: str) -> Header:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     fields: dict[str, Any] = {}
     body = text
-    lines = 0
+    lines = above = 0
+    stands: dict[str, int] = {}
     if text.startswith("---\n"):
         end = re.search(r"^(?:---|\.\.\.)[ \t]*$", text[4:], re.MULTILINE)
         if end:
-            fields = _front_matter(text[4 : 4 + end.start()], at)
+            fields, stands = _front_matter(text[4 : 4 + end.start()], at)
             body = text[4 + end.end() :]
+            above = text.count("\n") - body.count("\n")
             lines = text.count("\n") - body.lstrip().count("\n")
-    for line in body.split("\n")[:_HEADER_LINES]:
+    for number, line in enumerate(body.split("\n")[:_HEADER_LINES], start=above + 1):
         if line.startswith("## "):
             break
         match = _FIELD.match(line) or _ROW.match(line)
-        if match and (key := _key(match["key"])) in _KEYS:
-            fields.setdefault(key, match["value"].strip().strip("*`").strip())
+        if match and (key := _key(match["key"])) in _KEYS and key not in fields:
+            fields[key], stands[key] = match["value"].strip().strip("*`").strip(), number
     if "status" not in fields and (status := _STATUS.search(body)):
         fields["status"] = status["value"].strip().strip("*_`").strip()
-    return Header(at, fields, lines)
+        stands["status"] = above + 1 + body.count("\n", 0, status.start("value"))
+    return Header(at, fields, lines, stands)
 
 
 def record_number(words: str) -> str | None:
@@ -117,11 +129,14 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def _front_matter(text: str, at: str) -> dict[str, Any]:
+def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """The fields, and the line of each."""
     if SURROGATE.search(text):
         raise InputError.expected("Unicode text", "a lone surrogate", f"{at}:2")
     try:
-        value = yaml.load(text, _Loader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        value = None if node is None else loader.construct_document(node)
     except RecursionError as error:
         raise InputError.expected("YAML front matter", "too deep nesting", f"{at}:2") from error
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
@@ -132,8 +147,9 @@ def _front_matter(text: str, at: str) -> dict[str, Any]:
         got = _ALIAS if alias else "text that does not parse"
         raise InputError.expected("YAML front matter", got, f"{at}:{line}") from error
     if not isinstance(value, dict | None):
-        raise InputError.expected("front matter with fields", type(value).__name__, f"{at}:2")
-    return {_key(str(key)): entry for key, entry in (value or {}).items()}
+        raise InputError.of_kind("front matter with fields", value, f"{at}:2")
+    stands = {_key(str(key.value)): key.start_mark.line + 2 for key, _ in node.value} if node and value else {}
+    return {_key(str(key)): entry for key, entry in (value or {}).items()}, stands
 
 
 def _key(word: str) -> str:

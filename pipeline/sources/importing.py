@@ -25,6 +25,7 @@ from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ...nodes.vocabulary import (
+    AUTHORITY,
     EVIDENCE_KINDS,
     LIFECYCLES,
     ORIGIN_CLASSES,
@@ -35,8 +36,8 @@ from ...nodes.vocabulary import (
     Vocabulary,
 )
 from ..redaction import redact_column, redact_list_column
-from .column_types import Where, as_declared, authority_ranks
-from .report import SourceReport
+from .column_types import PLACE, Where, as_declared, authority_ranks
+from .report import NAMED, SourceReport
 from .trust_defaults import (
     DEFAULTS,
     OWNED_BY_USER,
@@ -95,14 +96,14 @@ def normalise(
     """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
 
     `source_defaults` are values by column for this import, used where a row has none, before the general ones. `where`
-    names a row in messages (`rows[3]` by default).
+    names a row in messages; by default it is what the rows' column `read_at` says, else `rows[3]`.
 
     Raises:
         InputError: a column is unknown or has the wrong type, a value is outside its list, an instant has no time zone.
     """
     if now.tzinfo is None:
         raise InputError.expected("an instant with a time zone", "a naive one", "now")
-    where = where or "rows[{}]".format
+    rows, where = _placed(rows, where)
     report = ImportReport()
     columns = _typed(rows, where)
     columns, where = _without_empty(columns, where, report)
@@ -115,7 +116,7 @@ def normalise(
     _read_lifecycle(columns, principal, report, where)
     for name, vocabulary in _VOCABULARIES.items():
         columns[name] = _canonical(columns[name], vocabulary, name, where)
-    _fill_trust(fill, columns, report)
+    _fill_trust(fill, columns, report, where)
     _fill_owner_user(fill, columns, principal)
     _fill_times(fill, columns, now)
     fill.constant("generated", False)
@@ -127,7 +128,7 @@ def normalise(
 
 
 class _Filler:
-    """Fills nulls of the columns it is given and counts them in the report."""
+    """Fills nulls of the columns it is given, and counts them in the report with what they became."""
 
     def __init__(self, columns: dict[str, pa.Array], report: ImportReport) -> None:
         self._columns = columns
@@ -136,15 +137,26 @@ class _Filler:
     def constant(self, name: str, value: Any) -> None:
         column = self._columns[name]
         if value is not None and column.null_count:
-            self._report.default(name, column.null_count)
+            self._report.default(name, column.null_count, str(value).lower() if value is False else str(value))
             self._columns[name] = pc.fill_null(column, pa.scalar(value, column.type))
 
-    def values(self, name: str, values: pa.Array) -> None:
-        """Where null, the value of the same row; only what is filled counts."""
+    def values(self, name: str, values: pa.Array, words: pa.Array | None = None) -> None:
+        """Where null, the value of the same row; only what is filled counts. `words` are what the report calls it."""
         column = self._columns[name]
         filled = pc.coalesce(column, values.cast(column.type))
-        self._report.default(name, column.null_count - filled.null_count)
+        became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
+        for entry in became.value_counts().to_pylist():
+            self._report.default(name, entry["counts"], str(entry["values"]))
         self._columns[name] = filled
+
+
+def _placed(rows: pa.Table, where: Where | None) -> tuple[pa.Table, Where]:
+    """The rows without the column of their places, and the name of each."""
+    if PLACE not in rows.column_names:
+        return rows, where or "rows[{}]".format
+    places = rows[PLACE]
+    named = where or (lambda row: places[row].as_py() or f"rows[{row}]")
+    return rows.drop_columns([PLACE]), named
 
 
 def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
@@ -206,9 +218,10 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
     given = columns["lifecycle"]
     columns["lifecycle"] = _decoded(encoded, states)
     if unknown:
-        count = pc.sum(pc.is_in(given, pa.array(unknown, pa.string()))).as_py()
-        report.default("lifecycle", count)
-        report.note(f"{count} rows have a lifecycle that is not one of {', '.join(LIFECYCLES.values)}: now candidate")
+        rows = np.flatnonzero(pc.is_in(given, pa.array(unknown, pa.string())).to_numpy(zero_copy_only=False))
+        report.default("lifecycle", len(rows), "candidate")
+        for row in rows[:NAMED]:
+            report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
     if "private" in words:
         private = pc.fill_null(pc.equal(given, "private"), False)
         columns["owner_user"] = pc.if_else(
@@ -222,7 +235,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
         columns["conflict_set"] = pc.if_else(alone, of_entity, columns["conflict_set"])
 
 
-def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: ImportReport) -> None:
+def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: ImportReport, where: Where) -> None:
     """Class and kind first, then what they imply."""
     if columns["origin_class"].null_count:
         fill.values("origin_class", _mapped(columns["source_id"], class_of_source))
@@ -232,13 +245,17 @@ def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: ImportRepor
     origin = columns["origin_class"]
     fill.constant("zone", "internal")
     fill.constant("declared_visibility", "model-visible")
-    fill.values("authority", _mapped(origin, lambda c: DEFAULTS[c].authority, pa.int32()))
+    ranks = _mapped(origin, lambda c: DEFAULTS[c].authority, pa.int32())
+    fill.values("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
     fill.values("lifecycle", _mapped(origin, lambda c: DEFAULTS[c].lifecycle))
     fill.values("declared_safety", _mapped(origin, lambda c: DEFAULTS[c].declared_safety))
     promoted = pc.fill_null(pc.equal(columns["declared_standing"], "instruction"), False)
-    if count := pc.sum(promoted).as_py():
+    if pc.any(promoted).as_py():
         columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
-        report.note(f"{count} rows call themselves instruction; content cannot, so they count as evidence")
+        for row in np.flatnonzero(promoted.to_numpy(zero_copy_only=False))[:NAMED]:
+            report.note(
+                "a row that calls itself instruction counts as evidence: content cannot instruct", at=where(row)
+            )
     of_memory = _mapped(columns["lifecycle"], lambda state: STANDING_OF_MEMORY.get(state, "evidence"))
     standing = pc.if_else(
         pc.equal(origin, "memory"), of_memory, _mapped(origin, lambda c: DEFAULTS[c].declared_standing)
@@ -254,7 +271,9 @@ def _fill_times(fill: _Filler, columns: dict[str, pa.Array], now: datetime) -> N
         _mapped(columns["origin_class"], lambda c: DEFAULTS[c].own_time, pa.bool_()),
         pc.less_equal(columns["event_time"], instant),
     )
-    fill.values("recorded_time", pc.if_else(pc.fill_null(own, False), columns["event_time"], instant))
+    own = pc.fill_null(own, False)
+    words = pc.if_else(own, "the time of the event", "the time of this import")
+    fill.values("recorded_time", pc.if_else(own, columns["event_time"], instant), words)
 
 
 def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
@@ -264,7 +283,8 @@ def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
     if pc.any(lost).as_py():
         digest = pc.utf8_slice_codeunits(text_sha256(columns["text"].filter(lost)), 0, 16)
         versions = pc.binary_join_element_wise("sha256", digest, ":")
-        fill.values("version", pc.replace_with_mask(pa.nulls(len(lost), pa.string()), lost, versions.cast(pa.string())))
+        values = pc.replace_with_mask(pa.nulls(len(lost), pa.string()), lost, versions.cast(pa.string()))
+        fill.values("version", values, pa.repeat("a digest of the text", len(lost)))
 
 
 def _redact(columns: dict[str, pa.Array], report: ImportReport) -> pa.Array:

@@ -60,7 +60,7 @@ class Record:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise InputError.expected("text", type(value).__name__, self.place(*names))
+            raise InputError.of_kind("text", value, self.place(*names))
         return value if value.strip() else None
 
     def required(self, *names: str) -> str:
@@ -92,7 +92,7 @@ class Record:
             if isinstance(item, dict):
                 item = next((item[key] for key in ("ref", "id", "path", "uri") if isinstance(item.get(key), str)), item)
             if not isinstance(item, str):
-                raise InputError.expected("text", type(item).__name__, f"{self.place(*names)}[{position}]")
+                raise InputError.of_kind("text", item, f"{self.place(*names)}[{position}]")
             items.append(item)
         return items
 
@@ -100,7 +100,7 @@ class Record:
         """A number."""
         value = self.value(*names)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InputError.expected("a number", type(value).__name__, self.place(*names))
+            raise InputError.of_kind("a number", value, self.place(*names))
         return value
 
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
@@ -112,7 +112,7 @@ class Record:
         """The object in a field, as a record of its own; empty if there is none."""
         value = self.value(name)
         if not isinstance(value, dict | None):
-            raise InputError.expected("an object", type(value).__name__, f"{self.at}.{name}")
+            raise InputError.of_kind("an object", value, f"{self.at}.{name}")
         place = (self.line, self.start, self.end, self.version)
         return self.inside.setdefault(name, Record(f"{self.at}.{name}", *place, value or {}))
 
@@ -164,14 +164,16 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
             detail = f"{error.msg} at {row}column {error.colno}"
         raise InputError(f"Expected a JSON object, got invalid JSON ({detail}) - at {at}") from error
     if not isinstance(value, dict):
-        raise InputError.expected("a JSON object", type(value).__name__, at)
+        raise InputError.of_kind("a JSON object", value, at)
     if "\\u" in text and any("\ud800" <= character <= "\udfff" for character in json.dumps(value, ensure_ascii=False)):
         raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}")
     return value
 
 
-def files_of(path: str | PathLike[str], suffixes: Iterable[str]) -> list[Path]:
+def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport | None = None) -> list[Path]:
     """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
+
+    Files of other kinds are counted in the report, but for those whose path in the folder is hidden.
 
     Raises:
         InputError: there is nothing at `path`.
@@ -182,7 +184,18 @@ def files_of(path: str | PathLike[str], suffixes: Iterable[str]) -> list[Path]:
     if not path.is_dir():
         raise InputError.expected("a file or a folder", None, str(path))
     wanted = tuple(suffixes)
-    return sorted(p for p in path.rglob("*") if p.suffix.lower() in wanted and p.is_file() and not p.is_symlink())
+    files = sorted(p for p in path.rglob("*") if p.is_file() and not p.is_symlink())
+    if report is not None:
+        _count_others([p.relative_to(path) for p in files if p.suffix.lower() not in wanted], wanted, report)
+    return [p for p in files if p.suffix.lower() in wanted]
+
+
+def _count_others(places: Iterable[Path], wanted: Iterable[str], report: SourceReport) -> None:
+    """Files of other kinds, but for hidden ones."""
+    for place in places:
+        if not any(part.startswith(".") for part in place.parts):
+            name = place.as_posix()
+            report.skip(f"of another kind than {', '.join(wanted)}", at=name if is_unicode(name) else ascii(name))
 
 
 def is_unicode(text: str) -> bool:

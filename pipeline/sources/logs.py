@@ -5,7 +5,8 @@ function names in frames and names of failing tests are `calls`, files in frames
 segments without a section.
 
 What one would otherwise get wrong: a chained Python traceback is one failure, and so are a Java exception and its
-causes.
+causes. `FAIL` and the name of a file is a heading of Jest, over one failure or several; of Vitest it is a failure where a
+test or `[ file ]` follows.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ _PYTEST_RULE = re.compile(r"=+ (?P<name>.+?) =+$|={10,}$")
 _PYTEST_REGION = re.compile(r"=+ (?:FAILURES|ERRORS) =+$")
 _PYTEST_SUMMARY = re.compile(r"=+ short test summary info =+$")
 _JEST = re.compile(r"\s*● (?P<name>\S.*)$")
-_JEST_END = re.compile(r"(?:Test Suites:|Tests:|Summary of all|PASS |FAIL )")
-_VITEST = re.compile(r"\s*(?:FAIL|\u00d7) +(?P<name>\S+\.(?:test|spec)\.[cm]?[jt]sx?(?: \[.*?\])?(?: > .+)?)$")
+_JEST_FILE = re.compile(r"\s*FAIL +(?:\S+ )?\S+\.[cm]?[jt]sx?(?: \([\d.]+ m?s\))?$")
+_JEST_END = re.compile(r"\s*(?:Test Suites: |Tests: |Summary of all|PASS |FAIL )")
+_VITEST = re.compile(
+    r"\s*(?:FAIL|\u00d7) +(?P<name>\S+\.(?:test|spec)\.[cm]?[jt]sx?(?: \[.*?\])?(?: > .+)|\S+ \[ \S+ \])$"
+)
 _VITEST_RULE = re.compile(r"\s*⎯{5,}")
 _TRACEBACK = re.compile(r"(?P<indent>.*?)Traceback \(most recent call last\):\s*$")
 _CHAIN = re.compile(r"\s*(?:During handling of the above|The above exception was the direct)")
@@ -96,7 +100,8 @@ def _failure(source: Sequence[str], at: int, region: bool) -> tuple[int, int, st
         closes = end < len(source) and _VITEST_RULE.match(source[end])
         return end + bool(closes), at, match["name"]
     if match := _JEST.match(line):
-        return _until(source, at, lambda text: bool(_JEST.match(text) or _JEST_END.match(text))), at, match["name"]
+        end = _until(source, at, lambda text: bool(_JEST.match(text) or _JEST_END.match(text)))
+        return end, _jest_head(source, at), match["name"]
     if match := _TRACEBACK.match(line):
         return _traceback(source, at, len(line) - len(line.lstrip()))
     if match := _RUST_TEST.match(line):
@@ -115,6 +120,12 @@ def _failure(source: Sequence[str], at: int, region: bool) -> tuple[int, int, st
     if _AT_FRAME.match(line):
         return _at_frames(source, at)
     return None
+
+
+def _jest_head(source: Sequence[str], at: int) -> int:
+    """Where a failure of Jest begins: the first one of a file at the line that names the file."""
+    above = next((back for back in range(at - 1, -1, -1) if source[back].strip()), at)
+    return above if _JEST_FILE.match(source[above]) else at
 
 
 def _until(source: Sequence[str], at: int, stop: Callable[[str], bool]) -> int:

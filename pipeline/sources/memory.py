@@ -48,7 +48,7 @@ def read_memory(
     """
     rows: list[dict[str, Any]] = []
     sources = set()
-    for file in files_of(path, (".jsonl", ".ndjson")):
+    for file in files_of(path, (".jsonl", ".ndjson"), report):
         source = f"memory:{name or file.stem}"
         records = read_lines(file)
         for record in records:
@@ -73,7 +73,7 @@ def read_preferences(
     """
     rows: list[dict[str, Any]] = []
     sources = set()
-    for file in files_of(path, (".jsonl", ".ndjson", ".md", ".markdown", ".txt")):
+    for file in files_of(path, (".jsonl", ".ndjson", ".md", ".markdown", ".txt"), report):
         source = f"user-preference:{name or file.stem}"
         if not is_unicode(file.name):
             report.skip("path not utf-8")

@@ -37,20 +37,20 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
             "entity": header.text("id") or record_number(title or ""),
             "level": level.lower(),
             "tags": header.strings("tags"),
-            "zone": _zone(header, path, report),
+            "zone": _zone(header, report),
             "event_time": dated and microseconds(dated, path),
         }
     except InputError:
-        report.note("a header that could not be read was left alone")
+        report.note("a header that could not be read was left alone", at=path)
         return {}
     if entity.lower() == "decision":
         found["evidence_kind"] = "decision-record"
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _zone(header: Header, path: str, report: SourceReport) -> str | None:
+def _zone(header: Header, report: SourceReport) -> str | None:
     try:
         return header.zone()
     except InputError:
-        report.note(f"{path}: a zone that is none of {', '.join(ZONES.values)} counts as restricted")
+        report.note(f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone"))
         return "restricted"

@@ -10,19 +10,20 @@ row says besides time and place is what its first appearance said.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
+from ...nodes.schema import TIMESTAMP
 from .chunking import Chunk, Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated
-from .git_commands import ABSENT, Change
+from .git_commands import ABSENT, Change, Commit
 from .report import SourceReport
 
-__all__ = ["BlobSource", "read_changes"]
+__all__ = ["BlobSource", "commit_table", "read_changes"]
 
 _CACHED_BYTES = 64_000_000
 
@@ -62,6 +63,16 @@ def read_changes(
         history.close()
         yield from rows.full()
     yield from rows.rest()
+
+
+def commit_table(line: Sequence[Commit]) -> pa.Table:
+    """`version` and `recorded_time` of every commit of a line, in its order, those that changed no text included."""
+    return pa.table(
+        {
+            "version": pa.array([commit.sha for commit in line], pa.string()),
+            "recorded_time": pa.array([commit.time for commit in line], pa.int64()).cast(TIMESTAMP),
+        }
+    )
 
 
 _Key = tuple[str | None, str, int]

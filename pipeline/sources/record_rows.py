@@ -14,6 +14,7 @@ from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, SAFETIES, VISIBILITIES, ZONES
 from .chunking import read_document
+from .column_types import PLACE
 from .jsonl import Record
 
 __all__ = ["common_fields", "rows_of_text", "tables"]
@@ -21,12 +22,14 @@ __all__ = ["common_fields", "rows_of_text", "tables"]
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer one is chunked like a file."""
 _BATCH = 8_192
+_SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
 
 def common_fields(record: Record) -> dict[str, Any]:
     """What any record may say about itself, under snake_case and camelCase names."""
     authority = record.value("authority", "trustTier", "trust_tier")
     return {
+        PLACE: record.at,
         "title": record.text("title"),
         "uri": record.text("uri", "url"),
         "document_type": record.text("documentType", "document_type"),
@@ -94,12 +97,12 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
 
 
 def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
-    """The rows as tables of the columns that any of them has, in declared order and type."""
+    """The rows as tables of the columns that any of them has, in declared order and type, and of their places."""
     listed = list(rows)
     for start in range(0, len(listed), _BATCH):
         batch = listed[start : start + _BATCH]
         present = {name for row in batch for name, value in row.items() if value is not None} | {"source_id", "text"}
-        if unknown := present - IMPORT_ROWS.columns.keys():
+        if unknown := present - IMPORT_ROWS.columns.keys() - {PLACE}:
             raise InputError.one_of(IMPORT_ROWS.columns, sorted(unknown)[0], "a reader's row")
-        schema = pa.schema([field for field in IMPORT_ROWS.schema if field.name in present])
+        schema = pa.schema([field for field in _SCHEMA if field.name in present])
         yield pa.table({f.name: pa.array([row.get(f.name) for row in batch], f.type) for f in schema}, schema=schema)

@@ -41,7 +41,7 @@ def read_sessions(
         InputError: naming file, line and field.
     """
     rows: list[dict[str, Any]] = []
-    for file in files_of(path, (".jsonl", ".ndjson")):
+    for file in files_of(path, (".jsonl", ".ndjson"), report):
         records = read_lines(file)
         for record in records:
             rows += _rows(record, name or file.stem, project)
@@ -98,4 +98,4 @@ def _text(record: Record) -> str:
         return spoken or json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
     if payload is not None:
         return json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
-    raise InputError.expected("text or a payload", None if own is None else type(own).__name__, f"{record.at}.payload")
+    raise InputError.of_kind("text or a payload", own, f"{record.at}.payload")

@@ -222,7 +222,7 @@ def _plain(value: object, at: str) -> str:
     if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
         return ", ".join(str(item) for item in value)
     if not isinstance(value, (str, int, float)):
-        raise InputError.expected("one value or a list of values", type(value).__name__, at)
+        raise InputError.of_kind("one value or a list of values", value, at)
     return str(value)
 
 

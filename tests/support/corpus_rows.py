@@ -38,6 +38,16 @@ def import_rows(*rows: dict[str, Any]) -> pa.Table:
     return IMPORT_ROWS.from_rows([common | row for row in rows]).append_column("redactions", spans)
 
 
+def history(*days: int) -> pa.Table:
+    """The commits of a history, one on each of these days; a commit is named for its day."""
+    return pa.table(
+        {
+            "version": [f"{number:x}".rjust(8, "c") + "0" * 32 for number in days],
+            "recorded_time": pa.array([day(number) for number in days], pa.timestamp("us", "UTC")),
+        }
+    )
+
+
 class HashEncoder:
     """An encoder for tests: four numbers from the SHA-256 of the text, and a list of what it was asked to encode."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,16 +47,25 @@ class Story:
     def grant(self, principal: str, project: str) -> None:
         write_starter_grants(self.folder / "grants.yaml", principal, project)
 
-    def tell(self, *rows: Row, project: str = "shop", complete: Collection[str] = (), principal: str = "ana") -> None:
+    def tell(
+        self,
+        *rows: Row,
+        project: str = "shop",
+        complete: Collection[str] = (),
+        principal: str = "ana",
+        commits: Mapping[str, pa.Table] | None = None,
+    ) -> None:
         """Publish rows; what a source named in `complete` no longer says has ended."""
-        if not rows:
+        if not rows and not commits:
             return
-        names = dict.fromkeys(name for each in rows for name in each)
+        names = dict.fromkeys([*(name for each in rows for name in each), "source_id", "text"])
         schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in names])
         table = pa.Table.from_pylist(list(rows), schema=schema)
         normal, _ = normalise(table, project=project, principal=principal, now=NOON)
         corpus = Corpus.open(self.folder / "corpus")
-        corpus.publish(normal, complete_sources=complete, project=project, now=NOON, encoder=self.encoder)
+        corpus.publish(
+            normal, complete_sources=complete, commits=commits, project=project, now=NOON, encoder=self.encoder
+        )
 
     def open(self, **how: Any) -> Retriever:
         lanes = LANES if self.encoder is None else (*LANES, "semantic")

@@ -1,0 +1,73 @@
+"""The commit tables of a corpus: when each commit of an indexed history was recorded, per owner project.
+
+    packs/<id>/commits.arrow    COMMITS of one project, by source, then time; the manifest names the pack per project
+
+Gives: `COMMITS`, `commits_after` and `commit_hash`. A commit that changed no text that is stored, such as a merge, stands
+here and nowhere else. What one would otherwise get wrong: a source that is read again brings all of its commits, so its
+table is replaced; those of other sources stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import StoreError
+from ...nodes.schema import TIMESTAMP
+from .identity import MultisetHash
+
+FILE = "commits.arrow"
+COMMITS = pa.schema(
+    [
+        pa.field("owner_project", pa.string(), False),
+        pa.field("source_id", pa.string(), False),
+        pa.field("version", pa.string(), False),
+        pa.field("recorded_time", TIMESTAMP, False),
+    ]
+)
+"""One row per commit of a source's line; `version` is its full id."""
+
+
+def commits_after(stored: pa.Table, project: str, read: Mapping[str, pa.Table]) -> pa.Table:
+    """COMMITS of a project after an import that read these sources: `version` and `recorded_time` by source id."""
+    tables = [without_sources(stored, read.keys())]
+    for source, table in read.items():
+        owner, named = (pa.repeat(pa.scalar(value), table.num_rows) for value in (project, source))
+        columns = [owner, named, *(table[name].cast(COMMITS.field(name).type) for name in ("version", "recorded_time"))]
+        tables.append(pa.table(columns, schema=COMMITS))
+    order = [(name, "ascending") for name in ("source_id", "recorded_time", "version")]
+    return pa.concat_tables(tables).sort_by(order).combine_chunks()
+
+
+def without_sources(commits: pa.Table, sources: Collection[str]) -> pa.Table:
+    """COMMITS of the other sources."""
+    gone = pc.is_in(commits["source_id"], value_set=pa.array(sorted(sources), pa.string()))
+    return commits.filter(pc.invert(gone)).combine_chunks()
+
+
+def commit_hash(commits: pa.Table) -> MultisetHash:
+    """What a commit table adds to the content of its generation."""
+    times = commits["recorded_time"].cast(pa.int64())
+    rows = zip(*(column.to_pylist() for column in (*commits.columns[:3], times)), strict=True)
+    return MultisetHash.of(["\0".join(("commit", *map(str, row))).encode() for row in rows])
+
+
+def commits_on_disk(path: Path) -> dict[str, pa.Table]:
+    """COMMITS of every pack that has them, by the pack's name, current or not.
+
+    Raises:
+        StoreError: a pack cannot be read, so that nobody can say what it holds.
+    """
+    found = {}
+    for file in sorted((path / "packs").glob(f"*/{FILE}")):
+        if file.parent.name.startswith("."):
+            continue
+        try:
+            with pa.memory_map(str(file)) as source:
+                found[file.parent.name] = pa.ipc.open_file(source).read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StoreError(f"Expected an Arrow file, got a damaged one - at {file}") from error
+    return found

@@ -1,0 +1,72 @@
+"""Vectors that are made and not published yet, so that an interrupted publication need not make them again.
+
+    encoding/<profile>/<n>.arrow    `text_digest` and `vector`, a piece of a few hundred texts; `<profile>` is a digest
+
+A piece is whole or absent, and says the same whoever made it: a vector depends on its text and the encoder's profile alone.
+The next publication that encodes takes vectors from here and, when it is done, removes the folder, as do erasing and cleaning
+up. The writer's lock is held for all of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..durable import TEMPORARY, sync_path, write_table
+
+FOLDER = "encoding"
+PIECE = 512
+"""Texts that are encoded and kept at once: seconds of work; a publication of fewer texts keeps none."""
+
+Told = Callable[[int, int], None]
+"""Told how many texts of how many are encoded, before the first and after every piece."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of one corpus and encoder profile."""
+
+    corpus: Path
+    profile: str
+    told: Told = lambda done, total: None
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
+
+    def tables(self) -> list[pa.Table]:
+        """What is kept; a piece that cannot be read is none."""
+        found = []
+        for file in sorted(self.folder.glob("[0-9]*.arrow")):
+            try:
+                with pa.memory_map(str(file)) as source:
+                    found.append(pa.ipc.open_file(source).read_all())
+            except (pa.ArrowInvalid, OSError):
+                file.unlink(missing_ok=True)
+        return found
+
+    def keep(self, table: pa.Table) -> None:
+        """Add a piece."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        number = max((int(file.stem) for file in self.folder.glob("[0-9]*.arrow")), default=0) + 1
+        temporary = self.folder / f"{TEMPORARY}{number}"
+        write_table(temporary, table)
+        temporary.replace(self.folder / f"{number:06d}.arrow")
+        sync_path(self.folder)
+
+
+def forget_pieces(corpus: Path) -> None:
+    """Remove every piece; the caller holds the lock."""
+    if (corpus / FOLDER).exists():
+        shutil.rmtree(corpus / FOLDER)
+
+
+def has_pieces(corpus: Path) -> bool:
+    """Whether an interrupted publication left vectors."""
+    return any((corpus / FOLDER).glob("*/[0-9]*.arrow"))

@@ -1,0 +1,96 @@
+"""The commit tables of a corpus: whole histories, kept over generations, replaced and erased with their source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corpus_rows import SOURCE, day, history, import_rows
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
+
+OTHER = "git:other"
+NONE = import_rows().slice(0, 0)
+
+
+def known(corpus: Corpus, project: str = "shop") -> list[tuple[str, str]]:
+    """Source and day of every commit."""
+    rows = corpus.commits(project).to_pylist()
+    return [(row["source_id"], str(row["recorded_time"].date())) for row in rows]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    corpus = Corpus.create(tmp_path / "corpus")
+    corpus.publish(import_rows({"text": "one"}), commits={SOURCE: history(1, 2)}, project="shop", now=day(3))
+    return corpus
+
+
+def test_a_later_generation_keeps_the_commits(corpus: Corpus):
+    corpus.append(import_rows({"text": "two"}), now=day(4))
+    corpus.publish(NONE, commits={OTHER: history(3)}, project="shop", now=day(4))
+    corpus.publish(NONE, commits={OTHER: history(9)}, project="pay", now=day(4))
+    corpus.merge(now=day(5))
+    corpus.gc(keep=1)
+    opened = Corpus.open(corpus.path)
+    expected = [(OTHER, "2025-01-04"), (SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]
+    assert known(opened) == expected
+    assert known(opened, "pay") == [(OTHER, "2025-01-10")]
+    assert known(opened, "nowhere") == []
+    assert opened.verify() == []
+
+
+def test_a_source_that_is_read_again_replaces_its_commits(corpus: Corpus):
+    first = corpus.generation
+    corpus.publish(NONE, commits={SOURCE: history(2, 5)}, project="shop", now=day(6))
+    assert known(corpus) == [(SOURCE, "2025-01-03"), (SOURCE, "2025-01-06")]
+    assert known(Corpus.open(corpus.path, first)) == [(SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]
+
+
+def test_the_generation_is_a_digest_of_its_commits_too(corpus: Corpus, tmp_path: Path):
+    first = corpus.generation
+    corpus.publish(import_rows({"text": "one"}), commits={SOURCE: history(2, 1)}, project="shop", now=day(9))
+    assert corpus.generation == first
+    corpus.publish(NONE, commits={SOURCE: history(1, 2, 3)}, project="shop", now=day(9))
+    assert corpus.generation != first
+    again = Corpus.create(tmp_path / "again")
+    again.publish(NONE, commits={SOURCE: history(1, 2)}, project="shop", now=day(9))
+    again.publish(import_rows({"text": "one"}), now=day(9))
+    assert again.generation == first
+
+
+def test_commits_belong_to_a_project(corpus: Corpus):
+    with pytest.raises(InputError, match="Expected the project of the commits, got nothing - at project"):
+        corpus.publish(NONE, commits={SOURCE: history(1)}, now=day(3))
+
+
+@pytest.mark.parametrize(
+    ("selection", "left"),
+    [
+        ({"source": SOURCE}, [(OTHER, "2025-01-04")]),
+        ({"project": "shop"}, []),
+        ({"project": "shop", "source": OTHER}, [(SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]),
+        ({"project": "shop", "user": "ana"}, None),
+        ({"source": "git:none"}, None),
+    ],
+)
+def test_commits_are_erased_with_their_source(corpus: Corpus, selection: dict[str, str], left: list | None):
+    corpus.publish(NONE, commits={OTHER: history(3)}, project="shop", now=day(4))
+    before = known(corpus)
+    for audited in (frozenset[str](), frozenset(["shop"])):
+        chosen = Selection("ana", audited, **selection)
+        assert bool(corpus.selected_histories(chosen)) == (bool(audited) and left is not None)
+        corpus.erase(chosen, now=day(5))
+        assert known(corpus) == (before if left is None or not audited else left)
+    assert corpus.verify() == []
+    tables = list(corpus.path.glob("packs/*/commits.arrow"))
+    assert len(tables) == (1 if left is None or left else 0) or left is None
+    assert Corpus.open(corpus.path).commits("shop").equals(corpus.commits("shop"))
+
+
+def test_an_erasure_leaves_no_byte_of_a_commit_on_disk(corpus: Corpus):
+    sha = corpus.commits("shop")["version"][0].as_py().encode()
+    assert any(sha in file.read_bytes() for file in corpus.path.rglob("*.arrow"))
+    corpus.publish(NONE, commits={SOURCE: history(1, 2, 3)}, project="shop", now=day(4))
+    corpus.erase(Selection("ana", frozenset(["shop"]), source=SOURCE), now=day(5))
+    assert not any(sha in file.read_bytes() for file in corpus.path.rglob("*.arrow"))

@@ -1,0 +1,114 @@
+"""What `index` says about an import: every place by file and line, what was assumed, and what was not read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from corpus_rows import HashEncoder
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline import indexing
+from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.settings import load_settings
+
+
+def indexed(folder: Path, **sources: Any) -> IndexReport:
+    flags = {"corpus": str(folder / "corpus"), "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
+    sources = {name: (value,) if isinstance(value, Path) else value for name, value in sources.items()}
+    return index_into(settings, IndexRequest(**sources, semantic=False))
+
+
+def lines_of(report: IndexReport) -> list[str]:
+    return report.text().splitlines()
+
+
+def test_a_bad_value_of_a_line_names_file_line_and_field(tmp_path: Path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"source_id": "a:b", "text": "x"}\n\n{"source_id": "a:b", "text": "y", "zone": "attic"}\n')
+    with pytest.raises(InputError, match=rf"Expected one of public, .*got 'attic' - at {file}:3.zone"):
+        indexed(tmp_path, evidence=file)
+    assert not (tmp_path / "corpus" / "CURRENT").exists()
+
+
+def test_a_bad_value_of_a_table_names_file_row_and_field(tmp_path: Path):
+    pq.write_table(
+        pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, "attic"]}), tmp_path / "r.parquet"
+    )
+    with pytest.raises(InputError, match=r"got 'attic' - at .*r.parquet:row 2.zone"):
+        indexed(tmp_path, evidence=tmp_path / "r.parquet")
+
+
+def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Path):
+    memories = [{"id": f"m{n}", "content": f"Fact {n}.", "status": s} for n, s in enumerate(["verified", "weird"])]
+    (tmp_path / "m.jsonl").write_text("\n".join(map(json.dumps, memories)))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.md").write_text("---\ntitle: A\nstatus: BANANA\n---\n# A\n\nText.\n")
+    lines = lines_of(indexed(tmp_path, memory=tmp_path / "m.jsonl", decisions=tmp_path / "d"))
+    (memory,) = [line for line in lines if line.startswith("note: a state that is not one of ")]
+    assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
+    (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
+    assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md:3.status)")
+    assert "defaulted: lifecycle in 2 rows: candidate" in lines
+
+
+def test_what_was_assumed_is_said(tmp_path: Path):
+    (tmp_path / "rows.jsonl").write_text(
+        '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'
+    )
+    lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
+    assert "defaulted: zone in 1 row: internal" in lines
+    assert "defaulted: recorded_time in 2 rows: the time of this import" in lines
+    (authority,) = [line for line in lines if line.startswith("defaulted: authority ")]
+    assert authority.startswith("defaulted: authority in 2 rows: ")
+
+
+def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):
+    for name in ("a.txt", "b.rst", ".hidden/c.txt"):
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "t" / name).write_text("Status: accepted\n")
+    lines = lines_of(indexed(tmp_path, decisions=tmp_path / "t"))
+    assert lines[:2] == [
+        "decisions: 0 rows, nothing was read",
+        "skipped: 2 of another kind than .md, .markdown, .mdx (a.txt, b.rst)",
+    ]
+
+
+def test_rows_that_stand_in_several_places_are_counted_once(tmp_path: Path):
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    for text in ("# A\n\nText.\n", "Intro.\n\n# A\n\nText.\n"):
+        (repository / "a.md").write_text(text)
+        for command in (
+            ["init", "-q"],
+            ["add", "."],
+            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+        ):
+            subprocess.run(["git", *command], cwd=repository, check=True)
+    report = indexed(tmp_path, paths=repository, git=True)
+    assert (report.rows, report.places) == ({"history": 2, "uncommitted": 0}, {"history": 3, "uncommitted": 0})
+    assert lines_of(report)[:2] == ["history: 2 rows in 3 places", "uncommitted: 0 rows"]
+
+
+def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": f"token {secret}"}))
+    lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
+    assert lines[0] == "evidence: 1 row"
+    assert "masked: a secret in 1 row" in lines
+
+
+def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(indexing, "load_encoder", lambda name: HashEncoder())
+    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"source_id": "a:b", "text": f"t{n}"}) for n in range(3)))
+    flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    said: list[str] = []
+    index_into(settings, IndexRequest(evidence=(tmp_path / "rows.jsonl",)), say=said.append)
+    assert said == ["reading for shop", "writing 3 rows", "embedding 3 texts; --no-semantic leaves it out"]
