@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
 from ...nodes.tables import EVIDENCE, SEGMENTS
+from .commits import COMMITS
 from .frame import CorpusFrame
 from .identity import MultisetHash
 from .incoming import incoming, sorted_placements
@@ -48,6 +49,11 @@ class MemoryCorpus:
     def projects(self) -> list[str]:
         """The projects that own rows, sorted."""
         return sorted(set(self._part.evidence["owner_project"].to_pylist()))
+
+    def commits(self, project: str) -> pa.Table:
+        """COMMITS of a project: none, for rows in memory are no history."""
+        del project
+        return COMMITS.empty_table()
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
