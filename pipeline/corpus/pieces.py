@@ -1,6 +1,6 @@
 """Vectors that are made and not published yet, so that an interrupted publication need not make them again.
 
-    encoding/<profile>/<n>.arrow    `text_digest` and `vector`, a piece of a few hundred texts; `<profile>` is a digest
+    encoding/<profile>/<n>.arrow    `text_digest` and `vector`, a piece of some texts; `<profile>` is a digest
 
 A piece is whole or absent, and says the same whoever made it: a vector depends on its text and the encoder's profile alone.
 The next publication that encodes takes vectors from here and, when it is done, removes the folder, as do erasing and cleaning
@@ -20,8 +20,8 @@ import pyarrow as pa
 from ..durable import TEMPORARY, sync_path, write_table
 
 FOLDER = "encoding"
-PIECE = 512
-"""Texts that are encoded and kept at once: seconds of work; a publication of fewer texts keeps none."""
+PIECE = 128
+"""Texts that are encoded and kept at once: less than half a minute on one core. A publication of fewer keeps none."""
 
 Told = Callable[[int, int], None]
 """Told how many texts of how many are encoded, before the first and after every piece."""
