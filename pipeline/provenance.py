@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import metadata
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..nodes.digests import FORM, named_digest
 from ..nodes.tables import PROVENANCE
@@ -40,6 +41,12 @@ def provenance(
         "tokenizer": BASE,
     }
     return PROVENANCE.build({"part": list(parts), "value": list(parts.values())})
+
+
+def at_generation(provenance: pa.Table, generation: str) -> pa.Table:
+    """The provenance with another generation."""
+    value = pc.if_else(pc.equal(provenance["part"], "generation"), pa.scalar(generation), provenance["value"])
+    return provenance.set_column(1, provenance.schema.field("value"), value)
 
 
 def difference(staged: pa.Table, now: pa.Table) -> str | None:

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,18 +37,17 @@ from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
 from .lanes import lanes_off
 from .policies import Policies, load_policies
-from .provenance import difference, package_versions, provenance
+from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
 from .runs import LiveRun, Run, RunStore, StagedRun, compact
 from .runs.ids import new_run_id, snapshot_id
+from .shards import shards_of, with_progress
 from .tokenizers import load_counters
 
 SHARD_REQUESTS = 256
 """Requests per shard: the unit of memory, progress and retry."""
-
-_SHARD_ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
 
 
 class Retriever:
@@ -258,7 +256,7 @@ class Retriever:
             raise InputError.expected("at least one request", "none", "requests")
         assert self.runs is not None
         settings = self._recorded() | {"shard_requests": self._shard_requests}
-        shards = _shards(requests, self._shard_requests)
+        shards = shards_of(requests, self._shard_requests)
         return self.runs.stage(
             requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage()
         )
@@ -273,7 +271,7 @@ class Retriever:
         line = self._line
         if settings["generation"] != self.corpus.generation:
             pinned = _generation(self.corpus, settings["generation"])
-            line = replace(line, corpus=pinned, provenance=_pinned(line.provenance, pinned.generation))
+            line = replace(line, corpus=pinned, provenance=at_generation(line.provenance, pinned.generation))
         if part := difference(staged.provenance, line.provenance):
             raise StoreError(
                 f"Expected the {part} that the run began with, got another - at {run_id}",
@@ -286,7 +284,7 @@ class Retriever:
         if not pending:
             return staged.finish()
         numbers = {request_id: n for n, request_id in enumerate(staged.request_ids, start=1)}
-        for shard in _progress(pending, progress):
+        for shard in with_progress(pending, progress):
             requests, failures = staged.shard(shard)
             ids = sorted([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
             captures = CAPTURES.build(
@@ -362,25 +360,11 @@ class Retriever:
         return lineage_of(build_driver())
 
 
-def _pinned(provenance: pa.Table, generation: str) -> pa.Table:
-    """The provenance with another generation."""
-    value = pc.if_else(pc.equal(provenance["part"], "generation"), pa.scalar(generation), provenance["value"])
-    return provenance.set_column(1, provenance.schema.field("value"), value)
-
-
 def _with_counters(line: Line, requests: pa.Table) -> Line:
     """The line with the token counters that the requests name."""
     names = pc.unique(requests["tokenizer"]).to_pylist()
     missing = [name for name in names if name not in line.counters.names()]
     return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
-
-
-def _shards(requests: pa.Table, size: int) -> pa.Array:
-    """The shard of each request: sorted by scope, then cut."""
-    order = np.asarray(pc.sort_indices(requests, [(name, "ascending") for name in _SHARD_ORDER]))
-    shards = np.empty(requests.num_rows, np.int32)
-    shards[order] = np.arange(requests.num_rows) // size
-    return pa.array(shards)
 
 
 def _said(error: Exception) -> str:
@@ -395,14 +379,6 @@ def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:
     if corpus.path is None:
         raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
     return Corpus.open(corpus.path, generation)
-
-
-def _progress(shards: list[int], shown: bool) -> Iterable[int]:
-    if not shown:
-        return shards
-    from tqdm.auto import tqdm
-
-    return tqdm(shards, unit="shard")
 
 
 def _now() -> datetime:
