@@ -5,16 +5,17 @@ never import each other; they meet through `tables` and share the helpers named 
 
 In the order of the line:
 
+- `mode_presets`: what the mode of each request chooses; `mode_choices`, `path_templates`
 - `scope_resolution`: contracts, their bounds, layers and groups; `grant_reach`, `selectors` for sources and paths
-- `query_planning`: anchors, sub-queries and terms; `anchor_patterns`, `anchor_keys`
+- `query_planning`: anchors, sub-queries and terms; `anchor_patterns`, `anchor_keys`, `role_words`
 - `boundary_gates`, the first wall: which rows recall may score; `gates` (the one list), `gate_predicates`, `time_gates`
 - `candidate_recall`: hits lane by lane, and candidates; `recall_scope` (a group's rows, clocks and sub-queries),
-  `lane_recall` and `expansion_recall` (the lanes), `posting_recall` and `bm25` (scores), `recall_selection` (top-k),
-  `candidate_merge` (fusion)
+  `lane_recall` and `expansion_recall` (the lanes), `references` (what a text cites and names), `posting_recall` and
+  `bm25` (scores), `recall_selection` (top-k), `candidate_merge` (fusion)
 - `boundary_filtering`, the second wall: every candidate judged again; `second_wall`
-- `task_aware_reranking`: score terms and ranks; `anchor_hits`
+- `task_aware_reranking`: score terms and ranks; `anchor_hits`, `role_terms`
 - `evidence_packing`: candidates become items; `item_texts`
-- `fact_verification`: facts against structured records
+- `fact_verification`: facts against structured records; `fact_matching`, `fact_values`, `fact_notes`, `fact_conditions`
 - `budget_trimming`: the hard limit; `greedy_fit`, `line_units`, `byte_runs`, `token_counting`, `item_rendering`
 - `citation_binding`: every label leads to its source
 - `context_projection`: the bytes the model may read; `rendering`, and `masking` of e-mails and paths

@@ -69,9 +69,9 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
         all_records: compare a text that names no record with every record of its request: an answer need not name one.
     """
     values = values_in(subjects.text)
-    record = codes_of([pa.array(fact_owner), facts["evidence_id"]])
+    record = np.unique(codes_of([pa.array(fact_owner), facts["evidence_id"]]), return_inverse=True)[1]
     order = np.argsort(record, kind="stable")
-    starts = starts_of(np.bincount(record, minlength=int(record.max(initial=-1)) + 1))
+    starts = starts_of(np.bincount(record))
     about, own_line = _about(subjects, values, facts, fact_owner, record, all_records)
     counts = np.diff(starts)[about[1]]
     pair = np.repeat(np.arange(len(about[0])), counts)

@@ -96,7 +96,7 @@ def test_other_weights_are_refused(unloaded, tmp_path, monkeypatch) -> None:
 
 
 def test_an_unknown_encoder_is_named() -> None:
-    with pytest.raises(InputError, match=r"Expected one of minilm/1, got 'large/1' - at encoder"):
+    with pytest.raises(InputError, match=r"Expected one of minilm/1, ollama:MODEL, got 'large/1' - at encoder"):
         load_encoder("large/1")
 
 

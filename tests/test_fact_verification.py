@@ -33,6 +33,18 @@ def checks(text: str, *, record: dict[str, Any] | None = None, **item: Any) -> d
     return {row["value"]: row["finding"] for row in FACT_CHECKS.check(made["fact_checks"]).to_pylist()}
 
 
+def test_a_request_is_checked_alike_alone_and_beside_others() -> None:
+    other = RECORD | {"text": "id: ENG-002\nfee: $9\n", "entity": "ENG-002", "section": "ENG-002", "line_start": 3}
+    rows = [{"text": "The fee of ENG-001 is $6.\nThe fee of ENG-002 is $9."}, RECORD, other]
+
+    def found(*names: str) -> list[dict[str, Any]]:
+        made = line(rows, requests={name: {"exact_lookups": True} for name in names}).run("fact_checks")
+        return [row | {"request_id": ""} for row in made["fact_checks"].to_pylist() if row["request_id"] == names[-1]]
+
+    assert {row["finding"] for row in found("r1")} == {"match", "mismatch"}
+    assert found("r1", "r2", "r3") == found("r3") == found("r1")
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

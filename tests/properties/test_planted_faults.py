@@ -123,7 +123,8 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall_scope, "time_grid", open_grid)
     monkeypatch.setattr(recall_scope, "time_codes", open_codes)
     monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
-    monkeypatch.setattr(boundary_filtering, "time_stops", lambda row, *rest: np.zeros(len(row), np.int64))
+    passed = lambda row, *rest: (np.zeros(len(row), np.int64), np.zeros(len(row), bool))  # noqa: E731
+    monkeypatch.setattr(boundary_filtering, "time_stops", passed)
 
 
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,16 @@ def test_rows_outside_the_scope_change_nothing_the_caller_sees(world: World, pla
     check_non_interference(world, planted)
 
 
+HISTORY = ("superseded", "deleted")
+"""What shuts nothing out of a review."""
+
+
+@settings(PROFILE)
+@given(worlds(modes=("review",)), st.lists(foreign_rows(but=HISTORY), min_size=1, max_size=8))
+def test_rows_outside_the_scope_change_nothing_a_review_sees(world: World, planted: list[Row]) -> None:
+    check_non_interference(world, planted)
+
+
 @settings(PROFILE)
 @given(worlds(), st.integers(1, 9), st.randoms(use_true_random=False), st.sampled_from([1, 2, 4]))
 def test_a_request_has_one_answer_alone_and_in_any_batch(world: World, batch: int, order: object, threads: int) -> None:

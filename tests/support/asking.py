@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
+from wall_worlds import modes_with
 from worlds import GRANTS, NOW, Row
 
 Tables = dict[str, pa.Table]
@@ -48,7 +50,17 @@ def _schema(rows: Sequence[Row]) -> pa.Schema:
     return pa.schema([declared.field(name) for name in rows[0]])
 
 
-POLICIES = load_policies()
+EVERYWHERE = {"search_paths": ["/**"], "exclude_kinds": [], "exclude_values": [], "exclude_unless": []}
+POLICIES = replace(
+    load_policies(),
+    mode_policies=modes_with(
+        {"mode": "planning", "search_paths": ["/src/", "/docs/", "/tests/"], "chunk_expansion": True},
+        {"mode": "execution"} | EVERYWHERE,
+        {"mode": "review", "include_deleted": True, "citation_chaining": True, "newest_first": True, "window_days": 30.0,
+         "window_paths": ["/logs/"]} | EVERYWHERE,
+    ),
+)  # fmt: skip
+"""The bundled policies, with modes that speak of the paths of these worlds."""
 
 
 def line_of(corpus: Path, *, lanes: Sequence[str] = LANES) -> Line:
@@ -76,7 +88,13 @@ def together(corpus: Path, requests: Sequence[Row], *, shard: int, runs: Path | 
     with tempfile.TemporaryDirectory() as folder:
         store = runs or Path(folder) / "runs"
         with Retriever.open(
-            corpus, principal="ana", encoder=None, runs=store, shard_requests=shard, clock=lambda: NOW
+            corpus,
+            principal="ana",
+            policies=POLICIES,
+            encoder=None,
+            runs=store,
+            shard_requests=shard,
+            clock=lambda: NOW,
         ) as retriever:
             summary = retriever.run([{**request} for request in requests])
         run = RunStore(store).open(summary.run_id)
@@ -87,13 +105,9 @@ def caller_view(tables: Tables) -> dict[str, pa.Table]:
     """Everything the callers may see: caller columns of every table, envelope columns other than the key left out."""
     view = {}
     for name, table in sorted(tables.items()):
-        columns = [
-            column
-            for column, declared in TABLES[name].columns.items()
-            if declared.audience == "caller" and (declared.digest or column == "request_id")
-        ]
+        columns = [column for column in TABLES[name].names(audience="caller") if column in _kept(name)]
         if "request_id" in columns and len(columns) > 1:
-            view[name] = table.select(columns).combine_chunks()
+            view[name] = TABLES[name].for_callers(table).select(columns).combine_chunks()
     return view
 
 

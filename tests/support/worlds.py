@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,10 +17,16 @@ USERS = (None, "ana", "bo")
 KINDS = (
     ("workspace", "code"), ("project-doc", "doc"), ("artifact", "test-log"), ("memory", "memory"),
     ("decision-record", "decision-record"), ("team-standard", "rule"), ("session-event", "session-event"),
+    ("structured-sot", "structured-fact"),
 )  # fmt: skip
 
 TWINS = (["admin", "role", "default"], ["session", "token"], ["login", "retry", "cache", "role"])
 """Texts that many rows share, so that equal scores are common."""
+
+RECORDS = ("ENG-001", "ENG-002")
+"""Keys of structured records, and what other rows say of them."""
+
+ROLES = ("architect", "critic-reviewer", "release-manager", "security-reviewer", "test-engineer")
 
 REQUESTS = 25
 """Requests per world: each is a case of its own, and they share the cost of building the corpus."""
@@ -65,7 +72,12 @@ def rows(draw: st.DrawFn) -> Row:
     origin, kind = draw(st.sampled_from(KINDS))
     words = draw(st.one_of(st.sampled_from(TWINS), st.lists(st.sampled_from(WORDS), min_size=2, max_size=10)))
     project = draw(st.sampled_from(["shop"] * 5 + list(PROJECTS)))
+    record = (
+        draw(st.sampled_from([None, None, *RECORDS])) if origin != "structured-sot" else draw(st.sampled_from(RECORDS))
+    )
+    said = "" if record is None else f"id: {record}\nfee: ${draw(st.integers(1, 3))}\n"
     return {
+        "entity": record if origin == "structured-sot" else None,
         "source_id": f"{origin}:{draw(st.sampled_from(['one', 'two']))}",
         "origin_class": origin,
         "evidence_kind": kind,
@@ -74,7 +86,11 @@ def rows(draw: st.DrawFn) -> Row:
         "path": draw(st.sampled_from(PATHS)),
         "section": draw(st.sampled_from([None, "Roles", "createUser"])),
         "session_id": draw(st.sampled_from([None, "s-1"])) if kind == "session-event" else None,
-        "text": " ".join([*words, *(["`createUser`"] if kind == "session-event" else [])]),
+        "text": said + " ".join([*words, *(["`createUser`"] if kind == "session-event" else [])]),
+        "level": draw(st.sampled_from([None] * 4 + ["task", "project"])),
+        "parent_id": draw(st.sampled_from([None] * 4 + ["e0", "e1"])),
+        "links": draw(st.sampled_from([[], [], ["docs/roles.md"], ["src/cache.py"]])),
+        "excluded_roles": draw(st.sampled_from([None] * 4 + [["architect"]])),
         "symbols": draw(st.sampled_from([[], ["createUser"], ["session"]])),
         "calls": draw(st.sampled_from([[], ["createUser"], ["retry"]])),
         "zone": draw(st.sampled_from(["public"] + ["internal"] * 6 + ["private", "restricted"])),
@@ -97,7 +113,7 @@ def rows(draw: st.DrawFn) -> Row:
 
 
 @st.composite
-def requests(draw: st.DrawFn, number: int) -> Row:
+def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))
     request: Row = {
         "request_id": f"r{number:03d}",
@@ -110,6 +126,10 @@ def requests(draw: st.DrawFn, number: int) -> Row:
         request["branch"] = draw(st.sampled_from(["main", "dev"]))
     if draw(st.booleans()):
         request["session_id"] = "s-1"
+    if draw(st.booleans()):
+        request["mode"] = draw(st.sampled_from(modes))
+    if draw(st.booleans()):
+        request["role"] = draw(st.sampled_from(ROLES))
     if draw(st.booleans()):
         request["denied_sources"] = [draw(st.sampled_from(["memory", "artifact", "project-doc:one"]))]
     if draw(st.booleans()):
@@ -124,21 +144,27 @@ def requests(draw: st.DrawFn, number: int) -> Row:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, max_rows: int = 40, asked: int = REQUESTS) -> World:
-    """A corpus and `asked` requests of principal `ana` in project `shop`."""
+def worlds(
+    draw: st.DrawFn, *, max_rows: int = 40, asked: int = REQUESTS, modes: Sequence[str] = ("planning", "execution")
+) -> World:
+    """A corpus and `asked` requests of principal `ana` in project `shop`, half of them in one of some modes."""
     many = draw(st.lists(rows(), min_size=10, max_size=max_rows))
     twin = draw(st.sampled_from(many))
     many += [{**twin, "source_id": f"{twin['origin_class']}:copy{n}"} for n in range(draw(st.integers(0, 8)))]
     for ordinal, row in enumerate(many):
-        row["entity"] = f"e{ordinal}"
+        row["entity"] = row["entity"] or f"e{ordinal}"
         row["line_start"] = row["line_end"] = ordinal + 1
-    return World(tuple(many), tuple(draw(requests(n)) for n in range(asked)))
+    return World(tuple(many), tuple(draw(requests(n, modes)) for n in range(asked)))
 
 
 @st.composite
-def foreign_rows(draw: st.DrawFn) -> Row:
-    """A row that no request of `ana` in `shop` may see, for one reason; otherwise made to rank first."""
-    row = draw(rows()) | {
+def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
+    """A row that no request of `ana` in `shop` may see, for one reason; otherwise made to rank first.
+
+    `but` are reasons that shut out nothing in the modes that are asked in.
+    """
+    row = draw(rows())
+    row |= {
         "owner_project": "shop",
         "owner_user": None,
         "zone": "internal",
@@ -147,17 +173,19 @@ def foreign_rows(draw: st.DrawFn) -> Row:
         "test_suite": None,
         "declared_visibility": "model-visible",
         "lifecycle": "verified",
-        "text": " ".join((*WORDS, "`retry`")),
+        "text": (f"id: {row['entity']}\nfee: $9\n" if row["entity"] else "") + " ".join((*WORDS, "`retry`")),
+        "level": None,
+        "excluded_roles": None,
         "recorded_time": NOW - timedelta(days=30),
         "superseded_at": None,
         "valid_from": None,
         "valid_until": None,
         "authority": 3,
-        "entity": f"x{draw(st.integers(0, 10**6))}",
+        "entity": row["entity"] or f"x{draw(st.integers(0, 10**6))}",
         "line_start": 1000,
         "line_end": 1000,
     }
-    reason = draw(st.sampled_from(sorted(SHUT)))
+    reason = draw(st.sampled_from(sorted(set(SHUT) - set(but))))
     return row | SHUT[reason]
 
 
