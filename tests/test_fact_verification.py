@@ -177,7 +177,7 @@ def test_an_answer_is_checked_and_left_as_it_is() -> None:
 
 def test_an_answer_names_its_request_where_there_are_several() -> None:
     tables = tables_of() | {"contracts": CONTRACTS.from_rows([CONTRACT | {"request_id": r} for r in ("a", "b")])}
-    with pytest.raises(ValueError, match="Expected one of a, b, got None - at request_id"):
+    with pytest.raises(ValueError, match="Expected one of a, b, got nothing - at request_id"):
         verify_facts("x", tables)
     assert verify_facts("x", tables, "a") == []
 

@@ -99,7 +99,7 @@ def test_a_clock_counts_in_parts_what_it_counts_at_once(monkeypatch: pytest.Monk
     with story.open() as retriever:
         index = retriever.corpus.frame(["shop"]).row_index
     as_of = np.array([int(days_ago(n).timestamp() * 1e6) for n in range(4)])
-    clock = Clock(as_of, np.full(4, np.iinfo(np.int64).min), np.full(4, np.iinfo(np.int64).max))
+    clock = Clock(as_of, np.full(4, np.iinfo(np.int64).min), np.full(4, np.iinfo(np.int64).max), np.zeros(4, bool))
     assert clock.passing(index, np.arange(4), np.arange(6)).tolist() == [6, 5, 4, 3]
     monkeypatch.setattr("scoped_retrieval.nodes.recall_scope.PAIRS", 12)
     assert clock.passing(index, np.arange(4), np.arange(6)).tolist() == [6, 5, 4, 3]
