@@ -161,10 +161,10 @@ def _shown_rules(
     unverified = (lifecycle == "candidate") | (lifecycle == None)  # noqa: E711 - element-wise
     yield (count > 0) & (number(unverified) == count), "unverified_only", "", "degrade", "nothing shown is verified"
 
-    shown = positions(trimmed["request_id"], ids)
-    noted = np.bincount(
-        shown[np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)], minlength=len(ids)
-    )
+    alone = np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)
+    noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
+    # A claim beside its rivals is disputed no less than one that stands alone.
+    noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
     yield (noted > 0) & (items > 0), "conflicting", "", "warn", "competing claims exist about something shown"
 
     forbidden = decisions.filter(pc.equal(decisions["reason_code"], "forbidden_source"))

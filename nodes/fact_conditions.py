@@ -29,7 +29,7 @@ def mismatches(ids: pa.Array, fact_checks: pa.Table, trimmed: pa.Table) -> Said:
 def stale_records(ids: pa.Array, structured_facts: pa.Table) -> Said:
     """Requests that looked up stale records; the message names their files."""
     stale = structured_facts.filter(structured_facts["stale"])
-    files = pc.replace_substring_regex(flat(stale["locator"]), pattern=r"#.*$", replacement="")
+    files = pc.replace_substring_regex(flat(stale["locator"]), pattern=r"#.*$| \([^()]*\)$", replacement="")
     return _said(ids, stale["request_id"], files, "structured records are more than 30 days old in ")
 
 

@@ -114,6 +114,17 @@ def test_each_state_has_its_action(changes: dict[str, Any], rows: list[dict[str,
         FallbackDecision.model_validate(one)
 
 
+@pytest.mark.parametrize(("label", "conflicting"), [("q", True), (None, False)])
+def test_rivals_that_are_shown_together_conflict(label: str | None, conflicting: bool):
+    rows = [
+        {"entity": e, "source_id": f"docs:{e}", "text": f"The queue is {e}.", "authority": 3} for e in ("up", "down")
+    ]
+    made = asked(overlay(), rows=[row | ({"conflict_set": label} if label else {}) for row in rows]).bundle
+    assert len(made["selected"]) == 2
+    assert ("CONFLICTING_EVIDENCE" in {warning["code"] for warning in made["warnings"]}) == conflicting
+    assert packet_knowledge(made)["status"] == ("conflicted" if conflicting else "strong")
+
+
 def test_without_an_overlay_the_shared_corpus_answers_alone():
     found = asked(role="anybody")
     assert {"state": "no_overlay", "action": "continue"}.items() <= found.fallback_decisions[0].items()

@@ -129,6 +129,12 @@ def test_records_older_than_thirty_days_raise_a_condition_that_names_the_file(co
     assert "sot/deliverables.csv" in message
 
 
+def test_a_stale_record_of_yaml_is_named_by_its_file_alone(corpus: Path) -> None:
+    found = asked(corpus, "What is the budget of the fleet renewal?", mode="execution", variables=VARIABLES)
+    (message,) = [c["message"] for c in found.conditions if c["condition"] == "sot_stale"]
+    assert message == "structured records are more than 30 days old in sot/programs.yaml"
+
+
 def test_parents_and_neighbors_expand_in_planning_and_not_in_execution(corpus: Path) -> None:
     def links(mode: str) -> set[str]:
         found = asked(corpus, "pricing tiers acceptance fee deadline", mode=mode, variables=VARIABLES)

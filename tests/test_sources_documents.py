@@ -11,7 +11,9 @@ import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources import records
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.headers import read_header
+from scoped_retrieval.pipeline.sources.metadata import metadata_of
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 HEADER = {"entity": "decision", "level": "policy", "zone": "internal", "version": "v01", "tags": "[adr, auth]",
@@ -139,3 +141,12 @@ def test_external_texts_are_untrusted_whatever_they_say(tmp_path) -> None:
     assert {(row["authority"], row["declared_standing"], row["declared_safety"]) for row in rows} == {
         (0, "untrusted", "requires-review")
     }
+
+
+@pytest.mark.parametrize("field", ["- date: last week", "---\nid: [a]\n---\n"])
+@pytest.mark.parametrize(("zone", "kept"), [("restricted", "restricted"), ("public", None), ("internal", None)])
+def test_a_zone_closes_a_document_whose_header_is_malformed_elsewhere(field: str, zone: str, kept: str | None) -> None:
+    head = f"- entity: note\n- level: project\n- zone: {zone}\n"
+    text = f"{field}\n# T\n\n{head}" if field.startswith("---") else f"# T\n\n{head}{field}\n"
+    found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
+    assert found == ({"zone": kept} if kept else {})

@@ -4,7 +4,8 @@ Gives: `metadata_of`. Only a Markdown document that states both `entity` and `le
 uses words such as `date` and `zone` for other things.
 
 What one would otherwise get wrong: a zone that is none of the vocabulary counts as restricted, and the report says so; a
-header cannot open a document by a misspelling.
+header cannot open a document by a misspelling. Nor can another field: where a header is malformed elsewhere, its zone
+still closes the document.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from .report import SourceReport
 
 __all__ = ["metadata_of"]
 
+_CLOSED = ("private", "restricted")
+"""Zones above the default."""
+
 
 def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, report: SourceReport) -> Mapping[str, Any]:
     """Columns that the header of a document fills; none where there is no header."""
@@ -28,6 +32,10 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
         return {}
     try:
         header = read_header(data.decode("utf-8"), path)
+    except InputError:
+        report.note("a header that could not be read was left alone", at=path)
+        return {}
+    try:
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
             return {}
@@ -42,7 +50,8 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
         }
     except InputError:
         report.note("a header that could not be read was left alone", at=path)
-        return {}
+        zone = _zone(header, report)
+        return {"zone": zone} if zone in _CLOSED else {}
     if entity.lower() == "decision":
         found["evidence_kind"] = "decision-record"
     return {name: value for name, value in found.items() if value is not None}
