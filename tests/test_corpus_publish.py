@@ -226,20 +226,32 @@ def test_whether_rows_have_vectors_is_for_imports_of_their_own_owner_to_say(corp
     assert owners_encoded(corpus) == {("shop", None): True, ("shop", "bo"): True}
 
 
-def test_whether_rows_have_vectors_is_for_imports_of_their_own_document_to_say(corpus: Corpus) -> None:
-    mine = ({"text": "one"}, {"text": "two", "path": "b.md"}, {"text": "same"}, {"text": "alone", "path": None})
-    elsewhere = ({"text": "same", "path": "c.md"}, {"text": "new", "path": "c.md"}, {"text": "no path", "path": None})
+def test_whether_a_row_has_a_vector_is_for_imports_of_that_row_to_say(corpus: Corpus) -> None:
+    mine = ({"text": "one"}, {"text": "two"}, {"text": "same"})
+    elsewhere = ({"text": "same", "path": "c.md"}, {"text": "new", "path": "c.md"})
     corpus.publish(import_rows(*mine), now=day(1))
     corpus.publish(import_rows(*elsewhere), now=day(2), encoder=HashEncoder())
-    assert encoded(corpus) == {"c.md": {"same", "new"}, None: {"no path"}}
+    assert encoded(corpus) == {"c.md": {"same", "new"}}
     corpus.publish(import_rows({"text": "new"}), now=day(3))
-    assert "a.md" not in encoded(corpus), "another document lends no vector"
+    assert encoded(corpus) == {"c.md": {"same", "new"}}, "equal text elsewhere lends no vector"
     corpus.publish(import_rows({"text": "one"}), now=day(4), encoder=HashEncoder())
-    assert encoded(corpus)["a.md"] == {"one", "same", "new"}, "the import brings the document, so all of it is encoded"
-    again = {"text": "one", "title": None, "importance": 0.5}
-    corpus.publish(import_rows(again), now=day(5))
-    assert encoded(corpus) == {"a.md": {"one", "same", "new"}, "c.md": {"same", "new"}, None: {"no path"}}
+    assert encoded(corpus) == {"a.md": {"one"}, "c.md": {"same", "new"}}
+    corpus.publish(import_rows({"text": "one", "importance": 0.5}, {"text": "two", "importance": 0.5}), now=day(5))
+    assert encoded(corpus) == {"a.md": {"one"}, "c.md": {"same", "new"}}, "a row described anew keeps its vector"
+    corpus.publish(import_rows({"text": "one", "title": "First"}), now=day(6))
+    assert encoded(corpus) == {"c.md": {"same", "new"}}, "the title is encoded, too"
+    corpus.publish(import_rows(*mine), now=day(7), encoder=HashEncoder())
+    assert encoded(corpus) == {"a.md": {"one", "two", "same"}, "c.md": {"same", "new"}}
     assert corpus.verify() == []
+
+
+def test_rows_with_and_without_vectors_are_merged_and_read(corpus: Corpus) -> None:
+    for number in range(4):
+        row = import_rows({"text": f"note {number}", "path": f"{number}.md"})
+        corpus.publish(row, now=day(number + 1), encoder=None if number % 2 else HashEncoder())
+    corpus.merge(now=day(9))
+    assert corpus.info()["segments"] == 2
+    assert encoded(Corpus.open(corpus.path)) == {"0.md": {"note 0"}, "2.md": {"note 2"}}
 
 
 def encoded(corpus: Corpus) -> dict[str | None, set[str]]:

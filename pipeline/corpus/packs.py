@@ -120,7 +120,10 @@ class Pack:
     def _matrix(self) -> NDArray[np.int16]:
         assert self.vectors is not None
         column = self.vectors["vector"].chunk(0)
-        return column.values.to_numpy().reshape(-1, column.type.list_size)
+        numbers = column.values
+        if numbers.null_count:  # written before a missing vector was made of zeros
+            numbers = numbers.fill_null(0)
+        return numbers.to_numpy().reshape(-1, column.type.list_size)
 
     def matrix(self, segment: Segment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""

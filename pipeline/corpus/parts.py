@@ -138,4 +138,8 @@ def shifted(placements: pa.Table, by: int) -> pa.Table:
 
 
 def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
-    return pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)
+    """`vectors` of rows that have none. Their numbers are zeros, not nulls: a matrix is mapped as it stands."""
+    kind = schema.field("vector").type
+    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(kind.list_size, np.int16)), kind.list_size)
+    columns = {"text_digest": pa.nulls(rows, pa.binary(32)), "vector": zeros.take(pa.nulls(rows, pa.int64()))}
+    return pa.table(columns, schema=schema)

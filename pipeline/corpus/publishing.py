@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
-from ...nodes.keys import flat
 from .changes import CHANGES, applied
 from .commits import FILE, commit_hash
 from .difference import Difference, difference
@@ -27,7 +26,7 @@ from .packs import Pack, write_alone, write_pack
 from .parts import Part, moved, with_rows
 from .pieces import Pieces
 from .stored import Stored
-from .vectors import Encoder, documents, vectors_among, vectors_kept, vectors_of
+from .vectors import Encoder, vectors_among, vectors_kept, vectors_of
 
 BLOCK = 1 << 17
 """Rows analyzed and written at once: it bounds memory and the size of a pack."""
@@ -87,7 +86,7 @@ def published(
     diff = difference(new, old.evidence, old.placements, old.in_sources(projects, complete_sources), now)
     dropped = diff.known[diff.described_anew]
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed) | set(old.segments_of(dropped).tolist())
-    told = np.setdiff1d(_told(new, old, mine), dropped) if encoder is not None else _NO_ROWS
+    told = _told(old, diff) if encoder is not None else _NO_ROWS
     again |= set(old.segments_of(told).tolist())
     fresh = _fresh(new, diff, applied(old.placements, diff.changed))
     next_ = Next(base, old, again, dropped, diff.changed, mine, encoder, redactor, told, commits, pieces)
@@ -150,18 +149,11 @@ def _added(new: Incoming, diff: Difference) -> int:
     return diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
 
 
-def _told(new: Incoming, old: Stored, mine: Set[int]) -> NDArray[np.int64]:
-    """The stored rows without a vector whose documents the import brings."""
-    rows = old.rows_of({at for at in mine if not old.segments[at].encoded})
-    if not len(rows):
-        return _NO_ROWS
-    columns = ("source_id", "path", "evidence_id")  # plain comparisons leave few rows that need a key
-    source, path, itself = (
-        pc.is_in(old.evidence[n], value_set=flat(new.evidence[n])).to_numpy()[rows] for n in columns
-    )
-    rows = rows[source & (path | itself)]
-    stored = documents(old.evidence.take(pa.array(rows)).combine_chunks())
-    return rows[np.asarray(pc.is_in(stored, value_set=documents(new.evidence)))]
+def _told(old: Stored, diff: Difference) -> NDArray[np.int64]:
+    """The stored rows without a vector that the import brings again as they are."""
+    rows = np.setdiff1d(diff.known[diff.known >= 0], diff.known[diff.described_anew])
+    encoded = np.array([segment.encoded for segment in old.segments], dtype=bool)
+    return rows[~encoded[old.segments_of(rows)]] if len(rows) else rows
 
 
 def _heavy(old: Stored, changed: pa.Table) -> set[int]:
@@ -178,8 +170,7 @@ def _heavy(old: Stored, changed: pa.Table) -> set[int]:
 class Next:
     """The generation after `base`: `again` are segments of `old` to write again, without the rows `dropped`.
 
-    `mine` are the segments of the owners that the import names, `told` the stored rows that it encodes. Whether a row has
-    a vector is for imports of its own document to say: see `vectors`.
+    `mine` are the segments of the owners that the import names, `told` the stored rows that it encodes: see `vectors`.
     """
 
     base: Generation
@@ -278,7 +269,7 @@ class Next:
             yield part if keep[start:end].all() else part.kept(keep[start:end])
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
-        """The vectors of new rows: all of them with an encoder, those that their documents have without."""
+        """The vectors of new rows: all of them with an encoder, those described anew keep theirs without."""
         if self.encoder is not None:
             return vectors_of(evidence, self._stored_vectors(), self.encoder, self.pieces)
         none = self.old.placements.slice(0, 0)

@@ -3,10 +3,9 @@ interruption.
 
 The path is left out: it says where a text stands, and its lexical and symbol keys say that better than a vector.
 
-What one would otherwise get wrong: *whether* a row has a vector depends on its own document alone, the rows of its owner,
-source and path. An import encodes the documents that it brings and no others, and without an encoder a row keeps the
-vector that its document had for the text, never one of another's. Else a row that a reader may not see would decide how
-the rows are found that the reader sees.
+What one would otherwise get wrong: *whether* a row has a vector is for imports of that very row to say. An import encodes
+the rows that it brings and no others, and without an encoder a row keeps the vector that it had, never one of equal text
+elsewhere. Else a row that a reader may not see would decide how the rows are found that the reader sees.
 """
 
 from __future__ import annotations
@@ -21,12 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.keys import flat
-from .identity import row_keys
 from .pieces import PIECE, Pieces
 from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
-_DOCUMENT = ("owner_project", "owner_user", "source_id", "path")
 
 
 class Encoder(Protocol):
@@ -42,12 +39,6 @@ class Encoder(Protocol):
         ...
 
 
-def documents(evidence: pa.Table) -> pa.Array:
-    """A key per row, equal for rows of one document; a row without a path is a document of its own."""
-    alone = pc.if_else(evidence["path"].is_null(), evidence["evidence_id"], pa.scalar(None, pa.string()))
-    return row_keys(evidence.select(_DOCUMENT).append_column("alone", alone), [*_DOCUMENT, "alone"])
-
-
 def vectors_of(
     evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder, pieces: Pieces | None = None
 ) -> pa.Table:
@@ -61,25 +52,24 @@ def vectors_of(
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
     missing = missing.unique()
     known += _made(missing, texts.take(pc.index_in(missing, value_set=digests)), encoder, pieces)
-    every = pa.concat_tables(known).combine_chunks()
+    every = pa.concat_tables(known)
     return _looked_up(digests, digests, every["text_digest"], every)
 
 
 def vectors_kept(evidence: pa.Table, stored: Iterable[tuple[pa.Table, pa.Table]]) -> pa.Table | None:
-    """`text_digest` and `vector` per row: the vector that the row's own document has for its text, else null.
+    """`text_digest` and `vector` per row: the vector that the row has already, if what is encoded stayed, else null.
 
     `stored` are EVIDENCE and vectors of stored rows, row by row. None if there is no vector at all.
     """
     _, digests = _texts(evidence)
-    keys, known = [], []
+    ids, known = [], []
     for rows, vectors in stored:
         at = _alike(vectors, digests)
+        ids.append(_itself(rows.take(at), vectors["text_digest"].take(at)))
         known.append(vectors.take(at))
-        keys.append(_of_document(rows.take(at), known[-1]["text_digest"]))
     if not sum(table.num_rows for table in known):
         return None
-    every = pa.concat_tables(known).combine_chunks()
-    return _looked_up(digests, _of_document(evidence, digests), pa.chunked_array(keys), every)
+    return _looked_up(digests, _itself(evidence, digests), pa.chunked_array(ids), pa.concat_tables(known))
 
 
 def vectors_among(
@@ -97,10 +87,10 @@ def _texts(evidence: pa.Table) -> tuple[pa.Array, pa.Array]:
     return texts, pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
 
 
-def _of_document(evidence: pa.Table, digests: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Document and text of each row as one value."""
-    parts = (documents(evidence), flat(digests).cast(pa.large_binary()), pa.scalar(b"", pa.large_binary()))
-    return pc.binary_join_element_wise(*parts)
+def _itself(evidence: pa.Table, digests: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Row and text as one value: the id alone does not say the title, which is encoded, too."""
+    parts = (flat(evidence["evidence_id"]).cast(pa.large_binary()), flat(digests).cast(pa.large_binary()))
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
 
 
 def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among: pa.Table) -> pa.Table:

@@ -3,13 +3,14 @@
 Gives: `metadata_of`. Only a Markdown document that states both `entity` and `level` has one: front matter of other tools
 uses words such as `date` and `zone` for other things.
 
-What one would otherwise get wrong: a zone that is none of the vocabulary counts as restricted, and the report says so; a
-header cannot open a document by a misspelling. Nor can another field: where a header is malformed elsewhere, its zone
-still closes the document.
+What one would otherwise get wrong: a header may be malformed, incomplete or misspelled, and still closes its document. A
+zone of a header that is none of the vocabulary counts as restricted, and the report says so; one that says private or
+restricted holds in any front matter, readable or not.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,23 +23,25 @@ from .report import SourceReport
 
 __all__ = ["metadata_of"]
 
-_CLOSED = ("private", "restricted")
-"""Zones above the default."""
+_CLOSED = re.compile(rb"(?m)^zone:[ \t]*[\"']?(private|restricted)\b")
+"""A line that closes a document, in front matter that says nothing else."""
+_FRONT_MATTER = re.compile(
+    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
+)
 
 
 def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, report: SourceReport) -> Mapping[str, Any]:
     """Columns that the header of a document fills; none where there is no header."""
-    if kind.splitter != "markdown" or b"level" not in data:
+    if kind.splitter != "markdown":
         return {}
+    closed = _closed(data)
+    if b"level" not in data:
+        return closed
     try:
         header = read_header(data.decode("utf-8"), path)
-    except InputError:
-        report.note("a header that could not be read was left alone", at=path)
-        return {}
-    try:
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
-            return {}
+            return closed
         dated = header.instant("date")
         found = {
             "document_type": entity,
@@ -49,12 +52,18 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
             "event_time": dated and microseconds(dated, path),
         }
     except InputError:
-        report.note("a header that could not be read was left alone", at=path)
-        zone = _zone(header, report)
-        return {"zone": zone} if zone in _CLOSED else {}
+        report.note("a header that could not be read was left alone, but for a zone that closes", at=path)
+        return closed
     if entity.lower() == "decision":
         found["evidence_kind"] = "decision-record"
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _closed(data: bytes) -> Mapping[str, Any]:
+    """The zone of front matter that closes a document, whatever else it says; none where it closes nothing."""
+    matter = _FRONT_MATTER.match(data)
+    found = _CLOSED.search(matter[1]) if matter else None
+    return {"zone": found[1].decode()} if found else {}
 
 
 def _zone(header: Header, report: SourceReport) -> str | None:
