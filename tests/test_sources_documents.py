@@ -150,3 +150,19 @@ def test_a_zone_closes_a_document_whose_header_is_malformed_elsewhere(field: str
     text = f"{field}\n# T\n\n{head}" if field.startswith("---") else f"# T\n\n{head}{field}\n"
     found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
     assert found == ({"zone": kept} if kept else {})
+
+
+@pytest.mark.parametrize(
+    ("matter", "kept"),
+    [
+        ("zone: restricted", "restricted"),
+        ("title: [oops\nzone: 'private'", "private"),
+        ("zone: Europe/Berlin", None),
+        ("zone: public", None),
+        ("title: x\n", None),
+    ],
+)
+def test_any_front_matter_closes_its_document(matter: str, kept: str | None) -> None:
+    text = f"---\n{matter}\n---\n\n# T\n\nzone: restricted\n"
+    found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
+    assert found == ({"zone": kept} if kept else {})

@@ -1,6 +1,6 @@
 """Document 004's interface: `retrieve`, the store, ingestion, validation and the stage functions (S4.1 to S4.6).
 
-    from scoped_retrieval.pipeline.compat import document_004 as knowledge
+    >>> from scoped_retrieval.pipeline.compat import document_004 as knowledge
 
     store = knowledge.CorpusStore(":memory:")
     knowledge.ingest_file("corpus.json", store)

@@ -37,6 +37,7 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
     closed = _closed(data)
     if b"level" not in data:
         return closed
+    header = None
     try:
         header = read_header(data.decode("utf-8"), path)
         entity, level = header.text("entity"), header.text("level")
@@ -53,7 +54,8 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
         }
     except InputError:
         report.note("a header that could not be read was left alone, but for a zone that closes", at=path)
-        return closed
+        zone = _zone(header, report) if header is not None else None
+        return {"zone": zone} if zone in ("private", "restricted") else closed
     if entity.lower() == "decision":
         found["evidence_kind"] = "decision-record"
     return {name: value for name, value in found.items() if value is not None}
