@@ -35,7 +35,10 @@ from scoped_retrieval.nodes import (
     second_wall,
     task_aware_reranking,
 )
+from scoped_retrieval.nodes.keys import flat
 from scoped_retrieval.nodes.tables import DECISIONS
+from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline.corpus import publishing, vectors
 from worlds import World, foreign_rows, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for
@@ -127,6 +130,48 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundary_filtering, "time_stops", passed)
 
 
+def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`lane_off` speaks of every segment that the contract opens, whatever its rows."""
+
+    def wrong(contracts: Any, segments: Any, encoded: Any, **_: Any) -> Any:
+        owner, user = segments["owner_project"].to_pylist(), segments["owner_user"].to_pylist()
+        opened = np.array(
+            [o in ("shop", "shared") and u in (None, "ana") for o, u in zip(owner, user, strict=True)], bool
+        )
+        found = [bool((opened & state).any()) for state in (encoded, ~encoded)]
+        return tuple(np.full(contracts.num_rows, one) for one in found)
+
+    monkeypatch.setattr(driver, "vector_states", wrong)
+
+
+def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is published without an encoder takes the vector of equal text elsewhere."""
+    monkeypatch.setattr(vectors, "_itself", lambda _, digests: flat(digests))
+
+
+def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import with an encoder encodes every row of the owners that it names."""
+
+    def wrong(old: Any, diff: Any) -> Any:
+        plain = old.rows_of({at for at, segment in enumerate(old.segments) if not segment.encoded})
+        return np.setdiff1d(plain, diff.known[diff.described_anew])
+
+    monkeypatch.setattr(publishing, "_told", wrong)
+
+
+def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of the work tree shadows the committed one, even where the request may not see it."""
+    right = boundary_gates._shadow
+
+    def wrong(parts: Any, contract: Any, row_index: Any) -> None:
+        opened = [(start, segment, np.zeros_like(codes)) for start, segment, codes in parts]
+        right(opened, contract, row_index)
+        for (_, _, codes), (_, _, shadowed) in zip(parts, opened, strict=True):
+            codes[(shadowed != 0) & ((codes == 0) | (codes > shadowed))] = shadowed.max(initial=0)
+
+    monkeypatch.setattr(boundary_gates, "_shadow", wrong)
+
+
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal scores are taken as they come: the order differs from call to call."""
     right, calls = posting_recall.best_cells, np.random.default_rng(5)
@@ -167,6 +212,11 @@ def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget_trimming, "fit", wrong)
 
 
+def lines_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block is as long as its lines, whatever its counter finds in the whole."""
+    monkeypatch.setattr(budget_trimming, "_counted_whole", lambda result, *_: result)
+
+
 def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Contributions keep all their bits, so their sum depends on the order."""
     monkeypatch.setattr(task_aware_reranking, "quantise", lambda values: np.asarray(values) * (1 + 1e-12))
@@ -177,11 +227,19 @@ INTERFERENCE: dict[str, Plant] = {
     "corpus-wide N and avgdl": corpus_wide_lengths,
     "post-filtering": post_filtering,
     "dropped time gates": dropped_time_gates,
-    **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "visibility", "lifecycle")},
+    "vectors of whole segments": vectors_of_whole_segments,
+    "vectors lent by equal texts": vectors_lent_by_equal_texts,
+    "imports that encode their owner": imports_that_encode_their_owner,
+    "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
+    **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip
 DEPENDENCE: dict[str, Plant] = {
     "unordered ties": unordered_ties,
     "batch-dependent rounding": batch_dependent_rounding,
+}
+BUDGET: dict[str, Plant] = {
+    "an uncounted frame": frame_not_counted,
+    "lines counted alone": lines_counted_alone,
 }
 
 
@@ -190,7 +248,7 @@ def test_non_interference_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -
     plant(monkeypatch)
 
     @SEARCH
-    @given(worlds(), st.lists(foreign_rows(), min_size=12, max_size=24))
+    @given(worlds(asked=15), st.lists(foreign_rows(), min_size=12, max_size=24))
     def holds(world: World, planted: list) -> None:
         check_non_interference(world, planted)
 
@@ -217,8 +275,9 @@ def test_conservation_finds_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> 
         SEARCH(given(worlds())(check_conservation))()
 
 
-def test_the_hard_budget_finds_an_uncounted_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame_not_counted(monkeypatch)
+@pytest.mark.parametrize("plant", BUDGET.values(), ids=BUDGET)
+def test_the_hard_budget_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
 
     @SEARCH
     @given(worlds(), st.integers(20, 200))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiles import PROFILE
+from profiles import FEWER, PROFILE
 from promises import (
     check_conservation,
     check_contributions,
@@ -36,37 +36,37 @@ def test_rows_outside_the_scope_change_nothing_a_review_sees(world: World, plant
     check_non_interference(world, planted)
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds(), st.integers(1, 9), st.randoms(use_true_random=False), st.sampled_from([1, 2, 4]))
 def test_a_request_has_one_answer_alone_and_in_any_batch(world: World, batch: int, order: object, threads: int) -> None:
     check_one_answer(world, batch=batch, order=order, threads=threads)
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds(), st.integers(1, 5))
 def test_merging_segments_moves_no_answer(world: World, publications: int) -> None:
     check_merge(world, publications=publications)
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds())
 def test_every_candidate_ends_in_exactly_one_decision(world: World) -> None:
     check_conservation(world)
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds(), st.integers(1, 300), st.integers(1, 1_500))
 def test_the_block_never_exceeds_its_budget(world: World, max_tokens: int, max_chars: int) -> None:
     check_hard_budget(world, max_tokens=max_tokens, max_chars=max_chars)
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds())
 def test_contributions_add_up_to_the_final_score(world: World) -> None:
     check_contributions(world)
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds(asked=4))
 def test_a_run_replays_and_verifies_without_its_corpus(world: World) -> None:
     check_replay(world)

@@ -6,43 +6,69 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, islice, product
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
+from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import LANES, Line, run_line
+from scoped_retrieval.pipeline.driver import LANES, Line, QueryVectors, run_line
 from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.lanes import lanes_off
 from scoped_retrieval.pipeline.policies import load_policies
 from scoped_retrieval.pipeline.provenance import provenance
 from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
+from stand_in_encoder import WordsByTheirStart
 from wall_worlds import modes_with
-from worlds import GRANTS, NOW, Row
+from worlds import COUNTER, GRANTS, JOINS, NOW, Row, World
 
 Tables = dict[str, pa.Table]
 
+ENCODER = WordsByTheirStart()
+
+
+def _growing(texts: Sequence[str]) -> list[int]:
+    words = [len(text.split()) for text in texts]
+    return [count + count * count // 100 for count in words]
+
+
+COUNTERS = Counters({COUNTER: EncodedCounter(COUNTER, _growing)})
+"""Tokens of `COUNTER` do not add up: a text has more of them than its lines."""
+
 
 @contextmanager
-def built(rows: Sequence[Row], *, split: bool = False, publications: int = 1) -> Iterator[Path]:
-    """A corpus of these rows, in some publications of each project or of all at once, with the world's grants."""
+def built(
+    world: World, *, planted: Sequence[Row] = (), split: bool = False, publications: int | None = None
+) -> Iterator[Path]:
+    """A corpus of the world's rows and some more, in its publications, of each project or of all at once."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "corpus"
         corpus = Corpus.create(path)
-        projects = sorted({row["owner_project"] for row in rows}) if split else [None]
-        for project, number in product(projects, range(publications)):
-            if part := [row for row in rows if project in (None, row["owner_project"])][number::publications]:
-                table, _ = normalise(
-                    pa.Table.from_pylist(part, schema=_schema(part)), project="shop", principal="ana", now=NOW
-                )
-                corpus.publish(table, now=NOW)
+        encoded = tuple(islice(cycle(world.encoded), publications or len(world.encoded)))
+        for joins in JOINS[1:3]:
+            _publish(corpus, world.foreign(planted, joins), encoded="encoded" in joins)
+        beside = world.foreign(planted, JOINS[0])
+        projects = sorted({row["owner_project"] for row in world.rows}) if split else [None]
+        for project, (number, flag) in product(projects, enumerate(encoded)):
+            rows = [*world.rows[number :: len(encoded)], *beside[number :: len(encoded)]]
+            _publish(corpus, [row for row in rows if project in (None, row["owner_project"])], encoded=flag)
+        for joins in JOINS[3:]:
+            _publish(corpus, world.foreign(planted, joins), encoded="encoded" in joins)
         (path / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
         yield path
+
+
+def _publish(corpus: Corpus, rows: Sequence[Row], *, encoded: bool) -> None:
+    if rows:
+        table = pa.Table.from_pylist(list(rows), schema=_schema(rows))
+        normal, _ = normalise(table, project="shop", principal="ana", now=NOW)
+        corpus.publish(normal, now=NOW, encoder=ENCODER if encoded else None)
 
 
 def _schema(rows: Sequence[Row]) -> pa.Schema:
@@ -63,40 +89,64 @@ POLICIES = replace(
 """The bundled policies, with modes that speak of the paths of these worlds."""
 
 
-def line_of(corpus: Path, *, lanes: Sequence[str] = LANES) -> Line:
-    """What `Retriever` would hold fixed for this corpus, without an encoder."""
-    opened = Corpus.open(corpus)
+def line_of(corpus: Path, world: World, *, lanes: Sequence[str] = LANES) -> Line:
+    """What `Retriever` would hold fixed for this corpus, and a counter of words."""
+    opened, encoder = Corpus.open(corpus), ENCODER if world.encoder else None
     grants = load_grants(corpus / "grants.yaml")
-    parts = provenance(
-        generation=opened.generation, policies=POLICIES.digest, grants=grants.digest, encoder=None, settings={}
-    )
+    off = lanes_off(lanes, opened.encoder_profile, encoder)
     return Line(
-        opened, POLICIES.inputs(), grants.table, parts, lanes=tuple(lanes), lanes_off={"semantic": "no encoder"}
+        opened,
+        POLICIES.inputs(),
+        grants.table,
+        provenance(
+            generation=opened.generation,
+            policies=POLICIES.digest,
+            grants=grants.digest,
+            encoder=None if off else opened.encoder_profile,
+            settings={},
+        ),
+        lanes=tuple(lanes),
+        vectors=QueryVectors(encoder),
+        lanes_off=off,
+        counters=COUNTERS,
     )
 
 
 def answers(line: Line, asked: Sequence[Row]) -> Tables:
-    """The tables of these requests, run as one shard by `ana`."""
-    requests, failures = resolve_requests(list(asked), principal="ana", asked_at=NOW)
+    """The tables of these requests, run as one shard by `ana`; none of them may fail."""
+    requests, failures = resolve_requests([at_the_door(row) for row in asked], principal="ana", asked_at=NOW)
+    counter = {row["request_id"]: row.get("counter") or BASE for row in asked}
+    position = requests.schema.get_field_index("tokenizer")
+    named = pa.array([counter[request] for request in requests["request_id"].to_pylist()], pa.string())
+    requests = requests.set_column(position, requests.schema.field(position), named)
     ids = sorted([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
     captures = CAPTURES.build({"request_id": ids, "snapshot_id": ids, "created_at": [NOW] * len(ids)})
-    return run_line(requests, failures, captures, line)
+    tables = run_line(requests, failures, captures, line)
+    assert not tables["failures"].num_rows, tables["failures"].to_pylist()
+    assert "lane_failed" not in tables["conditions"]["condition"].to_pylist()
+    return tables
 
 
-def together(corpus: Path, requests: Sequence[Row], *, shard: int, runs: Path | None = None) -> Tables:
-    """The tables of a stored run of several requests, texts filled in."""
+def at_the_door(request: Row) -> Row:
+    """A request without its counter: the door takes only those that it can load."""
+    return {name: value for name, value in request.items() if name != "counter"}
+
+
+def together(corpus: Path, world: World, *, shard: int, runs: Path | None = None) -> Tables:
+    """The tables of a stored run of the world's requests, texts filled in."""
+    encoder = ENCODER if world.encoder else None
     with tempfile.TemporaryDirectory() as folder:
         store = runs or Path(folder) / "runs"
         with Retriever.open(
             corpus,
             principal="ana",
             policies=POLICIES,
-            encoder=None,
+            encoder=encoder,
             runs=store,
             shard_requests=shard,
             clock=lambda: NOW,
         ) as retriever:
-            summary = retriever.run([{**request} for request in requests])
+            summary = retriever.run([at_the_door(request) for request in world.requests])
         run = RunStore(store).open(summary.run_id)
         return {name: run.table(name, texts=True) for name in run.tables()}
 

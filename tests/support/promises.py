@@ -7,21 +7,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from asking import answers, built, caller_view, inside_view, line_of, together
-from scoped_retrieval.nodes.token_counting import Counters
+import pyarrow.compute as pc
+from asking import COUNTERS, answers, built, caller_view, inside_view, line_of, together
+from scoped_retrieval.nodes.token_counting import BASE
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
-from worlds import NOW, Row, World
+from worlds import COUNTER, NOW, Row, World
+
+BATCHES = 8
 
 
 def check_non_interference(world: World, planted: list[Row]) -> None:
     """Rows outside A(r) change nothing that the caller of r sees, byte for byte."""
-    with built(world.rows) as before, built([*world.rows, *planted]) as after:
-        first = answers(line_of(before), world.requests)
-        second = answers(line_of(after), world.requests)
+    world = world.asked_outside(planted)
+    with built(world) as before, built(world, planted=planted) as after:
+        first = answers(line_of(before, world), world.requests)
+        second = answers(line_of(after, world), world.requests)
     for view in (caller_view, inside_view):
         changed = view(second)
         for name, table in view(first).items():
@@ -29,16 +32,19 @@ def check_non_interference(world: World, planted: list[Row]) -> None:
 
 
 def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> None:
-    """A request has one snapshot digest: alone, in batches of any size, in any order, with any number of threads."""
+    """A request has one snapshot digest: alone, in batches of any size, in any order, with any number of threads.
+
+    Of a world's requests in some order the first `BATCHES` batches are run.
+    """
     asked = list(world.requests)
     cpus = pa.cpu_count()
-    with built(world.rows, split=True) as corpus:
-        line = line_of(corpus)
+    with built(world, split=True) as corpus:
+        line = line_of(corpus, world)
         whole = _digests(answers(line, asked))
         (order if isinstance(order, Random) else Random(0)).shuffle(asked)
         pa.set_cpu_count(threads)
         try:
-            for start in range(0, len(asked), batch):
+            for start in range(0, min(len(asked), BATCHES * batch), batch):
                 for request, digest in _digests(answers(line, asked[start : start + batch])).items():
                     assert digest == whole[request], request
         finally:
@@ -47,22 +53,23 @@ def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> N
 
 def check_merge(world: World, *, publications: int) -> None:
     """Folding segments together moves no answer: snapshot, contract and block stay, and so does the generation."""
-    with built(world.rows, publications=publications) as path:
-        line = line_of(path)
+    with built(world, publications=publications) as path:
+        line = line_of(path, world)
         before = answers(line, world.requests)
         Corpus.open(path).merge(now=NOW)
         merged = Corpus.open(path)
-        assert merged.info()["segments"] == merged.info()["owners"]
+        segments = merged._base.manifest.segments
+        assert len(segments) == len({(*segment.owner, segment.encoded) for segment in segments})
         assert merged.generation == line.corpus.generation
-        after = answers(line_of(path), world.requests)
+        after = answers(line_of(path, world), world.requests)
     for name, column in (("snapshots", "snapshot_digest"), ("contracts", "contract_id"), ("blocks", "text")):
         assert before[name][column].to_pylist() == after[name][column].to_pylist(), name
 
 
 def check_conservation(world: World) -> None:
     """Every candidate ends in exactly one decision row, and the counts add up."""
-    with built(world.rows) as corpus:
-        tables = answers(line_of(corpus), world.requests)
+    with built(world) as corpus:
+        tables = answers(line_of(corpus, world), world.requests)
     decided = tables["decisions"].to_pandas()
     keys = tables["candidates"].select(["request_id", "evidence_id"]).to_pandas()
     assert sorted(map(tuple, keys.to_numpy())) == sorted(map(tuple, decided[["request_id", "evidence_id"]].to_numpy()))
@@ -78,10 +85,12 @@ def check_conservation(world: World) -> None:
 def check_hard_budget(world: World, *, max_tokens: int, max_chars: int) -> None:
     """The rendered block never exceeds its limits, labels and fences included, and holds exactly what is cited."""
     budget = {"max_tokens": max_tokens, "max_chars": max_chars}
-    with built(world.rows) as corpus:
-        tables = answers(line_of(corpus), [{**request, "budget": budget} for request in world.requests])
+    with built(world) as corpus:
+        tables = answers(line_of(corpus, world), [{**request, "budget": budget} for request in world.requests])
     blocks = tables["blocks"]
-    counted = Counters().count(blocks["text"].combine_chunks(), ["approx-bpe/1"], np.zeros(blocks.num_rows, np.int64))
+    names = [BASE, COUNTER]
+    counter = pc.index_in(_of_requests(tables, blocks)["tokenizer"], value_set=pa.array(names)).to_numpy()
+    counted = COUNTERS.count(blocks["text"].combine_chunks(), names, counter)
     assert counted.max() <= max_tokens
     assert max(len(text) for text in blocks["text"].to_pylist()) <= max_chars
     cited = tables["citations"].to_pandas().groupby("request_id")["label"].agg(set).to_dict()
@@ -92,8 +101,8 @@ def check_hard_budget(world: World, *, max_tokens: int, max_chars: int) -> None:
 
 def check_contributions(world: World) -> None:
     """The contributions of every ranked row add up to its final score with ==, in any order; order is total."""
-    with built(world.rows) as corpus:
-        ranked = answers(line_of(corpus), world.requests)["ranked"].to_pandas()
+    with built(world) as corpus:
+        ranked = answers(line_of(corpus, world), world.requests)["ranked"].to_pandas()
     assert (ranked[list(SCORE_TERMS)].sum(axis=1) == ranked["final"]).all()
     assert (ranked[list(reversed(SCORE_TERMS))].sum(axis=1) == ranked["final"]).all()
     for _, rows in ranked.groupby("request_id"):
@@ -106,8 +115,8 @@ def check_replay(world: World) -> None:
     """A stored run verifies, and replays to the same rows with its corpus gone."""
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
-        with built(world.rows) as corpus:
-            tables = together(corpus, list(world.requests), shard=2, runs=runs)
+        with built(world) as corpus:
+            tables = together(corpus, world, shard=2, runs=runs)
         store = RunStore(runs)
         assert verify(store, store.list()[0].run_id).ok
         blocks = dict(
@@ -117,6 +126,13 @@ def check_replay(world: World) -> None:
             again = replay(store, row["snapshot_id"])
             assert again.snapshot["snapshot_digest"] == row["snapshot_digest"]
             assert again.block == blocks.get(row["request_id"], "")
+
+
+def _of_requests(tables: dict[str, pa.Table], table: pa.Table) -> pa.Table:
+    """The contract of each row of a table."""
+    return tables["contracts"].take(
+        pc.index_in(table["request_id"], tables["contracts"]["request_id"].combine_chunks())
+    )
 
 
 def _digests(tables: dict[str, pa.Table]) -> dict[str, str]:

@@ -20,6 +20,12 @@ KINDS = (
     ("structured-sot", "structured-fact"),
 )  # fmt: skip
 
+ROOTS = ("/w/ana", "/w/bo")
+"""Work trees; `ana` asks from the first."""
+NAMESPACES = ("core", "ui")
+ENTITIES = tuple(f"e{n}" for n in range(6))
+FOREIGN_ENTITIES = tuple(f"x{n}" for n in range(6))
+
 TWINS = (["admin", "role", "default"], ["session", "token"], ["login", "retry", "cache", "role"])
 """Texts that many rows share, so that equal scores are common."""
 
@@ -31,18 +37,66 @@ ROLES = ("architect", "critic-reviewer", "release-manager", "security-reviewer",
 REQUESTS = 25
 """Requests per world: each is a case of its own, and they share the cost of building the corpus."""
 
+COUNTER = "growing/1"
+"""A counter whose tokens do not add up over lines, beside the one that comes with the line."""
+
+ENCODED = ((True,), (False,), (True, False), (False, True), (True, False), (False, True), (True, False, False))
+"""Publications with an encoder and without: of half of the rows, about, the semantic lane has a vector."""
+
+WINDOWS: tuple[dict[str, str], ...] = (
+    {}, {}, {}, {}, {}, {}, {"window": "30d"},
+    {"include_after": (NOW - timedelta(days=40)).isoformat()},
+    {"exclude_after": (NOW - timedelta(days=10)).isoformat()},
+    {"include_after": (NOW - timedelta(days=70)).isoformat(), "exclude_after": (NOW - timedelta(days=5)).isoformat()},
+)  # fmt: skip
+
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class World:
-    """Rows to index, the grants file's content and the requests to ask."""
+    """Rows to index in turn by some publications, each with an encoder or without, and the requests to ask."""
 
     rows: tuple[Row, ...]
     requests: tuple[Row, ...]
+    encoded: tuple[bool, ...] = (True, False)
+    """Which publications have an encoder: row `i` belongs to publication `i` modulo their number."""
+    encoder: bool = True
+    """Whether the line that asks has one."""
 
-    def with_rows(self, rows: list[Row]) -> World:
-        return replace(self, rows=tuple(rows))
+    def asked_outside(self, planted: Sequence[Row]) -> World:
+        """The world with requests that no planted row reaches: they name what some rows are shut out by."""
+        requests = list(self.requests)
+        for reason, (fields, bounds) in BOUND.items():
+            if any(fields.items() <= row.items() for row in planted):
+                requests = [_bound(request, reason, bounds) for request in requests]
+        return replace(self, requests=tuple(requests))
+
+    def foreign(self, planted: Sequence[Row], joins: str) -> list[Row]:
+        """The planted rows that join there, as import rows, each another row of evidence than any other.
+
+        Some say what a row of the world says, and some are a work tree's text in its place, which would shadow it.
+        """
+        found = []
+        for number, row in enumerate(planted):
+            if row["joins"] != joins:
+                continue
+            made = {name: value for name, value in row.items() if name not in ("echo", "joins")}
+            echoed = self.rows[row["echo"] % len(self.rows)]
+            if row["workspace_root"] == ROOTS[0] and row["owner_project"] == "shop" and row["path"] in PATHS:
+                made |= {name: echoed[name] for name in ("source_id", "path", "origin_class", "evidence_kind")}
+                made["text"] += f" mark{number}"
+            else:
+                made |= {name: echoed[name] for name in ("text", "section") if row["echo"] % 2}
+                made["source_id"] += str(number)
+            found.append(made)
+        return found
+
+
+def _bound(request: Row, reason: str, bounds: Row) -> Row:
+    if reason == "window":
+        return {**request, "time": {**bounds, **request["time"]}}
+    return {**bounds, **request}
 
 
 GRANTS = {
@@ -88,7 +142,6 @@ def rows(draw: st.DrawFn) -> Row:
         "session_id": draw(st.sampled_from([None, "s-1"])) if kind == "session-event" else None,
         "text": said + " ".join([*words, *(["`createUser`"] if kind == "session-event" else [])]),
         "level": draw(st.sampled_from([None] * 4 + ["task", "project"])),
-        "parent_id": draw(st.sampled_from([None] * 4 + ["e0", "e1"])),
         "links": draw(st.sampled_from([[], [], ["docs/roles.md"], ["src/cache.py"]])),
         "excluded_roles": draw(st.sampled_from([None] * 4 + [["architect"]])),
         "symbols": draw(st.sampled_from([[], ["createUser"], ["session"]])),
@@ -99,13 +152,17 @@ def rows(draw: st.DrawFn) -> Row:
         "authority": draw(st.integers(0, 3)),
         "principals": draw(st.sampled_from([None] * 8 + [[], ["ana"], ["core"], ["bo"]])),
         "branch": draw(st.sampled_from([None] * 5 + ["main", "dev"])),
+        "namespace": draw(st.sampled_from([None] * 10 + list(NAMESPACES))),
+        "workspace_root": draw(st.sampled_from([None] * 12 + [ROOTS[0], *ROOTS])),
         "test_suite": draw(st.sampled_from([None] * 6 + ["unit", "e2e"])),
+        "superseded_by": draw(st.sampled_from([None] * 6 + [*ENTITIES[:3], *FOREIGN_ENTITIES[:3]])),
+        "parent_id": draw(st.sampled_from([None] * 6 + list(ENTITIES[:3]))),
         "conflict_set": draw(st.sampled_from([None, None, None, "c1"])),
         "recorded_time": draw(_days(-80, 3)),
-        "superseded_at": draw(st.one_of(st.none(), st.none(), _days(6, 8), _days(-3, -1))),
-        "valid_until": draw(st.one_of(st.none(), st.none(), _days(-5, 5))),
-        "deleted_at": None,
-        "valid_from": draw(st.one_of(st.none(), st.none(), _days(-60, 3))),
+        "superseded_at": draw(st.one_of(*[st.none()] * 4, _days(6, 8), _days(-3, -1))),
+        "valid_until": draw(st.one_of(*[st.none()] * 4, _days(-5, 5))),
+        "deleted_at": draw(st.one_of(*[st.none()] * 6, _days(-12, 8))),
+        "valid_from": draw(st.one_of(*[st.none()] * 4, _days(-60, 3))),
         "line_start": 1,
         "line_end": 1,
         "version": "v1",
@@ -120,7 +177,8 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
         "question": " ".join(words),
         "project": "shop",
         "purpose": draw(st.sampled_from(["fix-test", "explain-code", "review-risk", "answer-question"])),
-        "time": {"as_of": draw(_days(-20, 0)).isoformat()},
+        "time": {"as_of": draw(_days(-20, 0)).isoformat(), **draw(st.sampled_from(WINDOWS))},
+        "counter": draw(st.sampled_from([None, COUNTER])),
     }
     if draw(st.booleans()):
         request["branch"] = draw(st.sampled_from(["main", "dev"]))
@@ -130,6 +188,16 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
         request["mode"] = draw(st.sampled_from(modes))
     if draw(st.booleans()):
         request["role"] = draw(st.sampled_from(ROLES))
+    if draw(st.booleans()):
+        request["workspace_root"] = ROOTS[0]
+    if draw(st.integers(0, 3)) == 0:
+        request["namespace"] = draw(st.sampled_from(NAMESPACES))
+    if draw(st.integers(0, 3)) == 0:
+        request["test_suite"] = draw(st.sampled_from(["unit", "e2e"]))
+    if draw(st.integers(0, 4)) == 0:
+        request["allowed_paths"] = draw(st.sampled_from([["src/", "docs/"], ["**/*.ts"], ["**/*.ts", "logs/"], []]))
+    if draw(st.integers(0, 5)) == 0:
+        request["denied_paths"] = [draw(st.sampled_from(["logs/", "src/auth/*.ts", "**/*.md"]))]
     if draw(st.booleans()):
         request["denied_sources"] = [draw(st.sampled_from(["memory", "artifact", "project-doc:one"]))]
     if draw(st.booleans()):
@@ -148,13 +216,32 @@ def worlds(
     draw: st.DrawFn, *, max_rows: int = 40, asked: int = REQUESTS, modes: Sequence[str] = ("planning", "execution")
 ) -> World:
     """A corpus and `asked` requests of principal `ana` in project `shop`, half of them in one of some modes."""
-    many = draw(st.lists(rows(), min_size=10, max_size=max_rows))
+    many = draw(st.lists(rows(), min_size=14, max_size=max_rows))
     twin = draw(st.sampled_from(many))
     many += [{**twin, "source_id": f"{twin['origin_class']}:copy{n}"} for n in range(draw(st.integers(0, 8)))]
     for ordinal, row in enumerate(many):
         row["entity"] = row["entity"] or f"e{ordinal}"
         row["line_start"] = row["line_end"] = ordinal + 1
-    return World(tuple(many), tuple(draw(requests(n, modes)) for n in range(asked)))
+    many += [draw(placed_again(row)) for row in draw(st.lists(st.sampled_from(many), max_size=8))]
+    return World(
+        tuple(many),
+        tuple(draw(requests(n, modes)) for n in range(asked)),
+        encoded=draw(st.sampled_from(ENCODED)),
+        encoder=draw(st.sampled_from([True] * 5 + [False])),
+    )
+
+
+@st.composite
+def placed_again(draw: st.DrawFn, row: Row) -> Row:
+    """The same text in another version of its document: another placement of the row, that may have ended."""
+    return row | {
+        "version": draw(st.sampled_from(["v2", "v3"])),
+        "line_start": row["line_start"] + 50,
+        "line_end": row["line_end"] + 50,
+        "recorded_time": draw(_days(-80, 3)),
+        "superseded_at": draw(st.one_of(st.none(), _days(-30, 8))),
+        "deleted_at": None,
+    }
 
 
 @st.composite
@@ -170,6 +257,8 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
         "zone": "internal",
         "principals": None,
         "branch": None,
+        "namespace": None,
+        "workspace_root": draw(st.sampled_from([None, ROOTS[0]])),
         "test_suite": None,
         "declared_visibility": "model-visible",
         "lifecycle": "verified",
@@ -178,25 +267,47 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
         "excluded_roles": None,
         "recorded_time": NOW - timedelta(days=30),
         "superseded_at": None,
+        "deleted_at": None,
         "valid_from": None,
         "valid_until": None,
         "authority": 3,
-        "entity": row["entity"] or f"x{draw(st.integers(0, 10**6))}",
+        "entity": row["entity"]
+        if row["evidence_kind"] == "structured-fact"
+        else draw(st.sampled_from(FOREIGN_ENTITIES)),
         "line_start": 1000,
         "line_end": 1000,
+        "echo": draw(st.integers(0, 60)),
+        "joins": draw(st.sampled_from(JOINS)),
     }
+    row["source_id"] = f"{row['origin_class']}:foreign"
     reason = draw(st.sampled_from(sorted(set(SHUT) - set(but))))
     return row | SHUT[reason]
 
 
+JOINS = ("the world", "before, encoded", "before, plain", "after, encoded", "after, plain")
+"""With what a foreign row is published: with rows of the world, or in a publication of its own kind."""
+
+BOUND: dict[str, tuple[Row, Row]] = {
+    "branch": ({"branch": "side"}, {"branch": "main"}),
+    "namespace": ({"namespace": "elsewhere"}, {"namespace": "core"}),
+    "test suite": ({"test_suite": "nightly"}, {"test_suite": "unit"}),
+    "window": (
+        {"recorded_time": NOW - timedelta(days=400)},
+        {"include_after": (NOW - timedelta(days=100)).isoformat()},
+    ),
+}
+"""What shuts a row out of requests that name the field, and what those name that leave it out."""
+
 SHUT: dict[str, Row] = {
+    **{reason: fields for reason, (fields, _) in BOUND.items()},
     "project": {"owner_project": "billing"},
+    "workspace": {"workspace_root": "/w/nobody"},
     "owner": {"owner_user": "bo"},
     "principals": {"principals": ["bo"]},
     "nobody": {"principals": []},
     "path": {"path": "vault/roles.md"},
     "zone": {"zone": "restricted"},
-    "grant source": {"owner_project": "shared", "origin_class": "memory", "source_id": "memory:one"},
+    "grant source": {"owner_project": "shared", "origin_class": "memory", "source_id": "memory:foreign"},
     "visibility": {"declared_visibility": "runtime-only"},
     "lifecycle": {"lifecycle": "revoked"},
     "future": {"recorded_time": NOW + timedelta(days=1)},
