@@ -27,6 +27,7 @@ PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
+ENCODERS = ("minilm/1", "ollama:MODEL")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 
@@ -56,9 +57,10 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("lanes", "list", LANES, "recall lanes in use", LANES),
         Setting(
             "encoder",
-            "text",
+            "choice",
             "minilm/1",
             "encoder that `index` and `eval` make vectors with: minilm/1, or ollama:MODEL; a question takes the one of its corpus",
+            ENCODERS,
         ),
         Setting("ollama_url", "text", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
@@ -221,7 +223,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "text" if isinstance(given, str) and given.strip():
             return given.strip()
         case "choice" if isinstance(given, str):
-            if given not in setting.choices:
+            if not any(_is_choice(given, choice) for choice in setting.choices):
                 raise InputError.one_of(setting.choices, given, at)
             return given
         case "list" if isinstance(given, (str, list, tuple)):
@@ -235,6 +237,12 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "integer" | "number":
             return _number(setting, given, at)
     raise InputError.expected(f"a value of kind {setting.kind}", given, at)
+
+
+def _is_choice(given: str, choice: str) -> bool:
+    """Whether a value is one of the list; a word in capitals after a colon stands for any name."""
+    kind, colon, name = choice.partition(":")
+    return given.startswith(f"{kind}:") and given != f"{kind}:" if colon and name.isupper() else given == choice
 
 
 def _flag(given: Any, at: str) -> bool:
