@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -211,17 +212,18 @@ def _asked_once(order: Ints, patterns: Column, values: list[pa.Array], matches: 
     asked = flat(selector).take(pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))))
     encoded = [column.dictionary_encode() for column in (asked, *(value.take(pa.array(row)) for value in values))]
     words = [column.dictionary.to_pylist() for column in encoded]
-    codes = np.stack([column.indices.to_numpy() for column in encoded], axis=1)
-    questions, which = np.unique(codes, axis=0, return_inverse=True)
+    sizes = [len(column) for column in words]
+    codes = np.ravel_multi_index([column.indices.to_numpy() for column in encoded], sizes)
+    questions, which = np.unique(codes, return_inverse=True)
     answers = [
         all(
             matches(part, *(words[n][code] for n, code in enumerate(value, start=1)))
             for part in words[0][pattern].split(AND)
         )
-        for pattern, *value in questions.tolist()
+        for pattern, *value in zip(*(each.tolist() for each in np.unravel_index(questions, sizes)), strict=True)
     ]
     picked = np.zeros(len(order), dtype=bool)
-    picked[row[np.array(answers, dtype=bool)[which.ravel()]]] = True
+    picked[row[np.array(answers, dtype=bool)[which]]] = True
     return picked
 
 
@@ -248,11 +250,20 @@ def _is(piece: str, character: str) -> bool:
     return character == (piece[1] if len(piece) == 3 else piece)
 
 
+@lru_cache(maxsize=1 << 10)
+def _words_of(glob: str) -> tuple[str, ...]:
+    """What every match of a glob contains: most paths are told apart by that alone."""
+    return () if "[" in glob else tuple(filter(None, re.split(r"\*\*/|\*+|\?", glob)))
+
+
+@lru_cache(maxsize=1 << 16)
 def leads_to(glob: str, path: str) -> bool:
     """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
 
     `[*]`, `[?]` and `[[]` are the characters in the brackets.
     """
+    if not all(word in path for word in _words_of(glob)):
+        return False
     glob = glob + "**" if glob.endswith("/") else glob
     reached, before = {0}, "/"
     for piece in _PIECE.findall(glob):

@@ -1,7 +1,9 @@
 """10,000 distinct requests over 100,000 chunks in 100 projects at 1,000 instants, lexical and symbol lanes, one run.
 
 Run: `python tests/bench/ten_thousand.py [--chunks N] [--projects N] [--requests N]`. Prints one JSON record with
-throughput, bytes per request and peak resident memory; `--record` appends it to `data/results/bench.jsonl`.
+throughput, bytes per request and peak resident memory; `--record` appends it to `data/results/bench.jsonl`. `--governed`
+asks the same by another credential that may act for the principal, under grants with zones, an expiry and denials, each
+request with bounds of its own: what governance costs is the difference.
 What it does not show: other machines, disks with slow sync, semantic recall, real text.
 """
 
@@ -20,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import synthetic
+import yaml
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -34,29 +37,37 @@ def main() -> None:
     parser.add_argument("--projects", type=int, default=100)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--work", type=Path, default=None, help="folder to keep the corpus and the run in")
+    parser.add_argument("--governed", action="store_true", help="under grants and requests that bound and deny")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        record = measure(options.work or Path(temporary), options.chunks, options.projects, options.requests)
+        work = options.work or Path(temporary)
+        record = measure(work, options.chunks, options.projects, options.requests, options.governed)
     print(json.dumps(record, indent=2))
     if options.record:
         with RESULTS.open("a", encoding="utf-8") as out:
             out.write(json.dumps(record, sort_keys=True) + "\n")
 
 
-def measure(work: Path, chunks: int, projects: int, count: int) -> dict[str, object]:
+def measure(work: Path, chunks: int, projects: int, count: int, governed: bool) -> dict[str, object]:
     rows = synthetic.corpus_rows(chunks, projects)
     asked = synthetic.requests(rows, count)
+    if governed:
+        asked = [{**row, "principal": "bench", **BOUNDS} for row in asked]
     corpus_path, grants = work / "corpus", work / "grants.yaml"
     started = time.perf_counter()
     if not corpus_path.exists():
         build(rows, corpus_path)
     built = time.perf_counter() - started
     del rows
-    for project in sorted({str(request["project"]) for request in asked}):
-        write_starter_grants(grants, "bench", project)
+    names = sorted({str(request["project"]) for request in asked})
+    if governed:
+        grants.write_text(yaml.safe_dump(governing(names)), encoding="utf-8")
+    else:
+        for project in names:
+            write_starter_grants(grants, "bench", project)
     retriever = Retriever.open(
-        Corpus.open(corpus_path), principal="bench", grants=grants, runs=work / "runs",
+        Corpus.open(corpus_path), principal="bot" if governed else "bench", grants=grants, runs=work / "runs",
         lanes=("lexical", "symbol"),
     )  # fmt: skip
     started = time.perf_counter()
@@ -65,7 +76,7 @@ def measure(work: Path, chunks: int, projects: int, count: int) -> dict[str, obj
     run = work / "runs" / summary.run_id
     size = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
     return {
-        "what": "whole line, lexical and symbol lanes, durable snapshots",
+        "what": "whole line, lexical and symbol lanes, durable snapshots" + (", governed" if governed else ""),
         "chunks": chunks,
         "projects": projects,
         "requests": count,
@@ -81,6 +92,28 @@ def measure(work: Path, chunks: int, projects: int, count: int) -> dict[str, obj
         ).stdout.strip(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": f"python tests/bench/ten_thousand.py {' '.join(sys.argv[1:])}".strip(),
+    }
+
+
+BOUNDS = {
+    "denied_sources": ["external", "memory:*"],
+    "denied_paths": ["**/secrets/", "vault/"],
+    "max_unverified_items": 0,
+}
+"""What every governed request asks for on its own."""
+
+
+def governing(projects: list[str]) -> dict[str, object]:
+    """Grants of `bench` with a zone, an expiry and denials in each project, and `bot`, who may act for it."""
+    own = [
+        {"project": name, "zones": "internal", "denied_paths": ["**/keys/"], "expires": "2099-01-01T00:00:00Z"}
+        for name in projects
+    ]
+    return {
+        "principals": {
+            "bench": {"projects": own, "groups": ["core"], "denied_paths": ["vault/"]},
+            "bot": {"act_as": [{"principal": "bench", "project": name} for name in projects]},
+        }
     }
 
 
