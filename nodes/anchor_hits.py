@@ -166,11 +166,16 @@ def _paths(
     tail = r"^.*/"
     base, wanted = (pc.replace_substring_regex(side, pattern=tail, replacement="") for side in (paths, values))
     here, there = _same(owner, base, anchor_owner, wanted, among)
+    # Candidates of one path and anchors of one value are compared once.
+    encoded = [side.dictionary_encode() for side in (paths, values)]
+    ours, theirs = (np.asarray(side.indices.fill_null(0)).astype(np.int64) for side in encoded)
+    width = max(len(encoded[1].dictionary), 1)
+    pairs, which = np.unique(ours[here] * width + theirs[there], return_inverse=True)
     left, right = (
-        np.strings.add("/", np.asarray(side.take(pa.array(at)).to_pylist(), dtype=np.dtypes.StringDType()))
-        for side, at in ((paths, here), (values, there))
+        np.strings.add("/", np.asarray(side.dictionary.take(pa.array(at)).to_pylist(), dtype=np.dtypes.StringDType()))
+        for side, at in zip(encoded, np.divmod(pairs, width), strict=True)
     )
-    same = np.strings.endswith(left, right) | np.strings.endswith(right, left)
+    same = (np.strings.endswith(left, right) | np.strings.endswith(right, left))[which]
     return here[same], there[same], np.full(int(same.sum()), DEFINED)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeAlias
 
 import numpy as np
@@ -130,6 +131,11 @@ def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
 def truth(mask: Column) -> NDArray[np.bool_]:
     """A boolean column, false where it is null."""
     return flat(mask).fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def among(column: Column, wanted: Collection[str]) -> NDArray[np.bool_]:
+    """Where a string column holds one of some values; false where it is null."""
+    return np.asarray(pc.is_in(flat(column), value_set=pa.array(sorted(wanted), pa.string())))
 
 
 def objects(column: Column) -> NDArray[np.object_]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .gates import GATES, NUMBER
-from .keys import flat
+from .keys import flat, truth
 from .list_columns import flattened
 from .vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 
@@ -85,18 +85,18 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
     clock = asked.select(["as_of", "window_start", "window_end", "include_deleted"]).take(pa.array(candidate))
     as_of, recorded = clock["as_of"], placed["recorded_time"]
     happened = pc.coalesce(stored["event_time"], recorded)
-    unrecorded = _true(pc.greater(recorded, as_of))
-    replaced = _true(pc.less_equal(placed["superseded_at"], as_of))
-    gone = _true(pc.less_equal(placed["deleted_at"], as_of))
-    current_only = ~_true(clock["include_deleted"])
+    unrecorded = truth(pc.greater(recorded, as_of))
+    replaced = truth(pc.less_equal(placed["superseded_at"], as_of))
+    gone = truth(pc.less_equal(placed["deleted_at"], as_of))
+    current_only = ~truth(clock["include_deleted"])
     removed = [
         ("recorded", unrecorded),
         ("superseded", replaced & current_only),
         ("deleted", gone & current_only),
-        ("valid_from", _true(pc.greater(stored["valid_from"], as_of))),
-        ("valid_until", _true(pc.less_equal(stored["valid_until"], as_of))),
-        ("window_start", _true(pc.less(happened, clock["window_start"]))),
-        ("window_end", _true(pc.greater_equal(happened, clock["window_end"]))),
+        ("valid_from", truth(pc.greater(stored["valid_from"], as_of))),
+        ("valid_until", truth(pc.less_equal(stored["valid_until"], as_of))),
+        ("window_start", truth(pc.less(happened, clock["window_start"]))),
+        ("window_end", truth(pc.greater_equal(happened, clock["window_end"]))),
     ]
     stop = _first(removed, len(candidate))
     ended = replaced | gone
@@ -159,7 +159,7 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
         ("role_source", _picked(rows, order, contracts["forbidden_sources"])),
         ("role", unwanted),
         ("accepted_authority", ~(accepting | _accepted(rows, state, order, contracts["accepted_authority"]))),
-        ("min_authority", _true(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
+        ("min_authority", truth(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
     ]
 
 
@@ -174,7 +174,7 @@ def _by_bound(row: pa.Table, bounds: pa.Table) -> list[tuple[str, Mask]]:
     return [
         ("project", ~_equal(row["owner_project"], bounds["project"])),
         ("owner", ~(shared | _belongs(pair, flat(row["owner_user"]), *flattened(bounds["users"])))),
-        ("zone", _true(pc.greater(zone, highest))),
+        ("zone", truth(pc.greater(zone, highest))),
         ("source_allow", ~(_null(bounds["sources"]) | _picked(row, pair, bounds["sources"]))),
         ("path_allow", ~(_null(bounds["paths"]) | _on_path(row, pair, bounds["paths"]))),
         ("path_deny", _on_path(row, pair, bounds["denied_paths"])),
@@ -303,7 +303,7 @@ def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
 
 
 def _equal(one: Column, other: Column | pa.Scalar) -> Mask:
-    return _true(pc.equal(one, other))
+    return truth(pc.equal(one, other))
 
 
 def _present(column: Column) -> Mask:
@@ -312,7 +312,3 @@ def _present(column: Column) -> Mask:
 
 def _null(column: Column) -> Mask:
     return np.asarray(column.is_null())
-
-
-def _true(mask: Column) -> Mask:
-    return np.asarray(mask.fill_null(False))

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
+from ...nodes.keys import among, truth
 from ..durable import remove_leftovers, sync_path
 from .changes import CHANGES
 from .commits import without_sources
@@ -53,11 +54,11 @@ class Selection:
         chosen = np.ones(rows.num_rows, dtype=bool)
         for column, value in (("source_id", self.source), ("owner_user", self.user), ("owner_project", self.project)):
             if value is not None:
-                chosen &= _truth(pc.equal(rows[column], value))
+                chosen &= truth(pc.equal(rows[column], value))
         if self.evidence:
-            chosen &= _among(rows["evidence_id"], self.evidence)
-        own = _truth(pc.equal(rows["owner_user"], self.principal))
-        return chosen & (own | _among(rows["owner_project"], self.audited))
+            chosen &= among(rows["evidence_id"], self.evidence)
+        own = truth(pc.equal(rows["owner_user"], self.principal))
+        return chosen & (own | among(rows["owner_project"], self.audited))
 
     def sources_in(self, commits: pa.Table) -> set[tuple[str, str]]:
         """Project and source of the commit tables that are meant: of a source or project that is erased as a whole."""
@@ -94,7 +95,7 @@ def rows_on_disk(path: Path) -> dict[str, pa.Table]:
 
 def packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
     """The packs that hold one of these rows."""
-    return {pack for pack, table in rows.items() if _among(table["evidence_id"], ids).any()}
+    return {pack for pack, table in rows.items() if among(table["evidence_id"], ids).any()}
 
 
 def without_rows(
@@ -109,7 +110,7 @@ def without_rows(
     `histories` are pairs of project and source whose commits go.
     """
     old = Stored.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
-    dropped = np.flatnonzero(_among(old.evidence["evidence_id"], ids))
+    dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
     none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
     unchanged = CHANGES.empty_table().drop(["segment_id"])
@@ -144,11 +145,3 @@ def forget_packs(path: Path, packs: Collection[str]) -> int:
         remove_leftovers(folder)
         sync_path(folder)
     return forgotten
-
-
-def _truth(flags: pa.ChunkedArray) -> NDArray[np.bool_]:
-    return pc.fill_null(flags, False).to_numpy()
-
-
-def _among(values: pa.ChunkedArray, wanted: Collection[str]) -> NDArray[np.bool_]:
-    return pc.is_in(values, value_set=pa.array(sorted(wanted), pa.string())).to_numpy()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
+from ...nodes.keys import among
 from ..durable import write_atomic
 from .incoming import Incoming
 from .parts import moved
@@ -89,16 +89,12 @@ def kept_out(path: Path, new: Incoming) -> tuple[Incoming, int]:
     erased: set[str] = set().union(*(receipt.keys for receipt in receipts(path)))
     if not erased or not new.evidence.num_rows:
         return new, 0
-    keep = ~_among(tombstone_keys(new.evidence), erased)
+    keep = ~among(tombstone_keys(new.evidence), erased)
     if keep.all():
         return new, 0
     placements = moved(new.placements, np.where(keep, np.cumsum(keep) - 1, -1))
     placements = placements.filter(pc.greater_equal(placements["row"], 0)).combine_chunks()
     return Incoming(new.evidence.filter(pa.array(keep)).combine_chunks(), placements), int(np.count_nonzero(~keep))
-
-
-def _among(values: pa.Array, wanted: Collection[str]) -> NDArray[np.bool_]:
-    return pc.is_in(values, value_set=pa.array(sorted(wanted), pa.string())).to_numpy(zero_copy_only=False)
 
 
 def _write(path: Path, all_: Sequence[Receipt]) -> None:
