@@ -37,6 +37,8 @@ _FIRST_VISIBILITY = NUMBER["visibility"]
 _HISTORY_GATES = (NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"])
 
 _HISTORICAL = ("deprecated", "expired")
+_ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "instruction_sources"]
+"""What is read of each candidate's contract, its place apart."""
 _UNTRUSTED_KINDS = ("test-log", "tool-output")
 _UNTRUSTED_ORIGINS = ("external", "mcp-resource")
 _RULE_ORIGINS = ("workspace", "project-doc", "team-standard")
@@ -57,7 +59,7 @@ def verdicts(
     """
     order = pc.index_in(flat(candidates["request_id"]), flat(contracts["request_id"])).to_numpy()
     rows = pa.table({name: gathered(evidence[name], candidates["row"]) for name in _JUDGED})
-    asked = contracts.take(pa.array(order))
+    asked = contracts.select(_ASKED).take(pa.array(order))
     place = place_stops(rows, order, contracts, contract_bounds)
     moment, ended = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
     removed_by = np.where(place > 0, place, moment)

@@ -31,6 +31,8 @@ AND = "\n"
 _PASSED = len(GATES) + 1
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
 _ALLOWED_PATHS = ("allowed_paths", "search_paths")
+_BOUNDED = ["owner_project", "owner_user", "zone", "lifecycle", "source_id", "origin_class", "path"]
+"""What a grant bounds of a row."""
 _ACCEPTS = (
     ("workspace", "current-workspace"),
     ("project-doc", "project-doc"),
@@ -57,10 +59,9 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
     starts = np.searchsorted(owner, np.arange(contracts.num_rows + 1))
     counts = np.diff(starts)[order]
     candidate = np.repeat(np.arange(len(order)), counts)
-    bounds = contract_bounds.take(pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))))
-    alone = _by_contract(rows, order, contracts)
-    row, removed = rows.take(pa.array(candidate)), [(gate, mask[candidate]) for gate, mask in alone]
-    removed += _by_bound(row, bounds)
+    bound = expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
+    removed = [(gate, mask[candidate]) for gate, mask in _by_contract(rows, order, contracts)]
+    removed += _by_bound(rows.select(_BOUNDED).take(pa.array(candidate)), bound, contract_bounds)
     stop = _first(removed, len(candidate))
     furthest = np.full(len(order), NUMBER["project"], dtype=np.int64)
     np.maximum.at(furthest, candidate, stop)
@@ -163,22 +164,22 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     ]
 
 
-def _by_bound(row: pa.Table, bounds: pa.Table) -> list[tuple[str, Mask]]:
-    """Which (candidate, bound) pairs each gate removes, where a grant decides."""
-    pair = np.arange(row.num_rows)
+def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, Mask]]:
+    """Which (candidate, bound) pairs each gate removes, where a grant decides; `bound[i]` is the bound of row `i`."""
     shared = _null(row["owner_user"])
     zones = pa.array(ZONES.values)
     zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
-    highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1)
+    highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1).take(pa.array(bound))
     state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
+    unbounded = {name: _null(bounds[name])[bound] for name in ("sources", "paths", "states")}
     return [
-        ("project", ~_equal(row["owner_project"], bounds["project"])),
-        ("owner", ~(shared | _belongs(pair, flat(row["owner_user"]), *flattened(bounds["users"])))),
+        ("project", ~_equal(row["owner_project"], flat(bounds["project"]).take(pa.array(bound)))),
+        ("owner", ~(shared | _belongs(bound, flat(row["owner_user"]), *flattened(bounds["users"])))),
         ("zone", truth(pc.greater(zone, highest))),
-        ("source_allow", ~(_null(bounds["sources"]) | _picked(row, pair, bounds["sources"]))),
-        ("path_allow", ~(_null(bounds["paths"]) | _on_path(row, pair, bounds["paths"]))),
-        ("path_deny", _on_path(row, pair, bounds["denied_paths"])),
-        ("lifecycle", ~(_null(bounds["states"]) | _belongs(pair, state, *flattened(bounds["states"])))),
+        ("source_allow", ~(unbounded["sources"] | _picked(row, bound, bounds["sources"]))),
+        ("path_allow", ~(unbounded["paths"] | _on_path(row, bound, bounds["paths"]))),
+        ("path_deny", _on_path(row, bound, bounds["denied_paths"])),
+        ("lifecycle", ~(unbounded["states"] | _belongs(bound, state, *flattened(bounds["states"])))),
     ]
 
 
@@ -192,39 +193,61 @@ def _accepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) ->
 
 def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
     """Whether a selector of list `order[i]` picks the source of row `i`."""
-    return _asked_once(order, selectors, [flat(rows[name]) for name in ("source_id", "origin_class")], _selects)
+    sources, classes = (flat(rows[name]).dictionary_encode() for name in ("source_id", "origin_class"))
+    width = max(len(classes.dictionary), 1)
+    pair, which = np.unique(_codes(sources) * width + _codes(classes), return_inverse=True)
+    source, class_ = (encoded.dictionary.to_pylist() for encoded in (sources, classes))
+    named = [(source[each // width], class_[each % width]) for each in pair.tolist()]
+    return _asked_once(order, selectors, which, lambda part, at: [_selects(part, *named[each]) for each in at.tolist()])
 
 
 def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
     """Whether a glob of list `order[i]` matches the path of row `i` as a whole; no path, no match."""
     paths = flat(rows["path"])
-    return _present(paths) & _asked_once(order, globs, [paths.fill_null("")], leads_to)
+    encoded = paths.fill_null("").dictionary_encode()
+    return _present(paths) & _asked_once(
+        order, globs, _codes(encoded), lambda part, at: _leading(part, encoded.dictionary.take(pa.array(at)))
+    )
 
 
-def _asked_once(order: Ints, patterns: Column, values: list[pa.Array], matches: Callable[..., bool]) -> Mask:
-    """Whether a pattern of list `order[i]` matches the values of row `i`; each distinct question is asked once."""
+def _asked_once(order: Ints, patterns: Column, value: Ints, matches: Callable[[str, Ints], Iterable[bool]]) -> Mask:
+    """Whether a pattern of list `order[i]` matches value number `value[i]`; each distinct question is asked once.
+
+    `matches` answers for one pattern and some numbers of values.
+    """
+    picked = np.zeros(len(order), dtype=bool)
     listing, selector = flattened(patterns)
     if not len(selector) or not len(order):
-        return np.zeros(len(order), dtype=bool)
+        return picked
     starts = np.searchsorted(listing, np.arange(len(patterns) + 1))
     counts = np.diff(starts)[order]
     row = np.repeat(np.arange(len(order)), counts)
-    asked = flat(selector).take(pa.array(expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))))
-    encoded = [column.dictionary_encode() for column in (asked, *(value.take(pa.array(row)) for value in values))]
-    words = [column.dictionary.to_pylist() for column in encoded]
-    sizes = [len(column) for column in words]
-    codes = np.ravel_multi_index([column.indices.to_numpy() for column in encoded], sizes)
-    questions, which = np.unique(codes, return_inverse=True)
-    answers = [
-        all(
-            matches(part, *(words[n][code] for n, code in enumerate(value, start=1)))
-            for part in words[0][pattern].split(AND)
-        )
-        for pattern, *value in zip(*(each.tolist() for each in np.unravel_index(questions, sizes)), strict=True)
-    ]
-    picked = np.zeros(len(order), dtype=bool)
-    picked[row[np.array(answers, dtype=bool)[which]]] = True
+    wanted = flat(selector).dictionary_encode()
+    asked = _codes(wanted)[expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))]
+    width = int(value.max()) + 1
+    questions, which = np.unique(asked * width + value[row], return_inverse=True)
+    pattern, number = np.divmod(questions, width)
+    answers = np.ones(len(questions), dtype=bool)
+    bounds = np.searchsorted(pattern, np.arange(len(wanted.dictionary) + 1)).tolist()
+    for at, words in enumerate(wanted.dictionary.to_pylist()):
+        mine = slice(bounds[at], bounds[at + 1])
+        for part in words.split(AND):
+            answers[mine] &= np.fromiter(matches(part, number[mine]), bool)
+    picked[row[answers[which]]] = True
     return picked
+
+
+def _codes(encoded: pa.DictionaryArray) -> Ints:
+    return np.asarray(encoded.indices).astype(np.int64)
+
+
+def _leading(glob: str, paths: pa.Array) -> Mask:
+    """Which paths a glob matches. What every match contains is looked for first: that tells most paths apart."""
+    possible = np.ones(len(paths), dtype=bool)
+    for word in _words_of(glob):
+        possible &= truth(pc.match_substring(paths, word))
+    possible[possible] = [leads_to(glob, path) for path in paths.filter(pa.array(possible)).to_pylist()]
+    return possible
 
 
 def _selects(selector: str, source_id: str, origin_class: str) -> bool:
@@ -252,7 +275,7 @@ def _is(piece: str, character: str) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _words_of(glob: str) -> tuple[str, ...]:
-    """What every match of a glob contains: most paths are told apart by that alone."""
+    """What every match of a glob contains."""
     return () if "[" in glob else tuple(filter(None, re.split(r"\*\*/|\*+|\?", glob)))
 
 
@@ -262,8 +285,6 @@ def leads_to(glob: str, path: str) -> bool:
 
     `[*]`, `[?]` and `[[]` are the characters in the brackets.
     """
-    if not all(word in path for word in _words_of(glob)):
-        return False
     glob = glob + "**" if glob.endswith("/") else glob
     reached, before = {0}, "/"
     for piece in _PIECE.findall(glob):
