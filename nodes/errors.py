@@ -8,6 +8,7 @@
     ├── StoreError (OSError)           a corpus or run cannot be read, or another version      exit 7
     │   └── BusyError                  another writer holds the lock                           exit 7
     ├── ModelError (RuntimeError)      an encoder or tokenizer is missing or not the pinned one exit 7
+    ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
     └── VerificationError              a run does not match its record                         exit 5
 
 A message says what was expected, what came and where; after a blank line, what to do. It quotes ids, names, types and
@@ -22,6 +23,7 @@ from datetime import date
 __all__ = [
     "AccessError",
     "BusyError",
+    "EngineError",
     "InputError",
     "ModelError",
     "PolicyError",
@@ -103,6 +105,12 @@ class BusyError(StoreError):
 
 class ModelError(ScopedRetrievalError, RuntimeError):
     """An encoder or tokenizer is missing, or its checksum is not the pinned one."""
+
+    exit_code = 7
+
+
+class EngineError(ScopedRetrievalError, RuntimeError):
+    """What runs the shards of a run is missing, does not answer, or lost its workers; the run can be resumed."""
 
     exit_code = 7
 

@@ -104,6 +104,10 @@ class Encoder:
         self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+float32+{'-'.join(map(str, BUCKETS))}+cpu"
         """What a vector depends on besides its text; vectors of different profiles are never compared."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the weights that it has: they are pinned."""
+        return load_encoder, (NAME,)
+
     def encode(self, texts: Sequence[str], progress: bool = False) -> NDArray[np.int16]:
         """One row per text, components rounded to multiples of 2**-15 and multiplied by 2**15.
 

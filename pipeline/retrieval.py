@@ -32,6 +32,8 @@ class Retrieval:
     latency_ms: float | None = None
     max_age_days: float | None = None
     """Greatest age of a fresh row under the role, where it has one."""
+    not_captured: str | None = None
+    """Why the capture of what was withheld, which an auditor asked for, could not be kept."""
 
     @property
     def bundle(self) -> dict[str, Any]:

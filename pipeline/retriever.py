@@ -21,14 +21,13 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from ..nodes.tables import CAPTURES, REQUESTS
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
-from .contracts.out_of_scope import audited, expect_auditor, keep_captured, out_of_scope
+from .contracts.out_of_scope import capture, expect_auditor
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
@@ -41,10 +40,9 @@ from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
-from .runs import LiveRun, Run, RunStore, StagedRun, compact
+from .runs import LiveRun, RunStore, StagedRun, compact
 from .runs.ids import new_run_id, snapshot_id
-from .shards import shards_of, with_progress
-from .tokenizers import load_counters
+from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
 
 SHARD_REQUESTS = 256
 """Requests per shard: the unit of memory, progress and retry."""
@@ -75,7 +73,7 @@ class Retriever:
         self.policies = policies
         self.runs = runs
         self.preset = preset
-        self._captures = capture_withheld
+        self._auditor = principal if capture_withheld else None
         if capture_withheld:
             expect_auditor(grants.table, principal, clock())
         self._encoder = encoder
@@ -191,7 +189,7 @@ class Retriever:
             )
         name = self._live.next_id() if self._live else snapshot_id(new_run_id(now), 1)
         captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
-        self._line = _with_counters(self._line, requests)
+        self._line = with_counters(self._line, requests)
         tables = run_line(requests, failures, captures, self._line)
         found = replace(
             retrieval_of(tables),
@@ -207,14 +205,25 @@ class Retriever:
             return self._unproven(self._live, requests, captures, error)
         except OSError as error:
             return without_snapshot(found, required=required, reason=_said(error))
-        self._capture(self._live.run_id, name, tables, self._line)
         self._asked.add(found.request_id)
+        if self._auditor is not None:
+            try:
+                capture(self._live.store.path, self._live.run_id, name, tables, self._line, self._auditor)
+            except StoreError as error:  # the answer is durable: it leaves
+                return replace(found, not_captured=error.message)
         return found
 
     def run(
-        self, requests: Iterable[Row] | None = None, *, resume: str | None = None, progress: bool = False
+        self,
+        requests: Iterable[Row] | None = None,
+        *,
+        resume: str | None = None,
+        progress: bool = False,
+        engine: Engine = in_this_process,
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one.
+
+        The `engine` says where shards are run; the result is the same.
 
         A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
 
@@ -228,7 +237,10 @@ class Retriever:
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests), self._line)
         with staged.lock():
-            run = self._finish(staged, line, progress)
+            done = engine(ShardJob(staged, line, self._auditor), staged.pending(), self._clock)
+            for _ in with_progress(done, len(staged.pending()), progress):
+                pass
+            run = staged.finish()
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
 
     def close(self, *, compacted: bool = True) -> None:
@@ -277,28 +289,7 @@ class Retriever:
                 f"Expected the {part} that the run began with, got another - at {run_id}",
                 hint="resume with the same policies, grants, settings and code, or start a new run",
             )
-        return staged, _with_counters(line, staged.requests) if staged.pending() else line
-
-    def _finish(self, staged: StagedRun, line: Line, progress: bool) -> Run:
-        pending = staged.pending()
-        if not pending:
-            return staged.finish()
-        numbers = {request_id: n for n, request_id in enumerate(staged.request_ids, start=1)}
-        for shard in with_progress(pending, progress):
-            requests, failures = staged.shard(shard)
-            ids = sorted([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
-            captures = CAPTURES.build(
-                {
-                    "request_id": ids,
-                    "snapshot_id": [snapshot_id(staged.run_id, numbers[i]) for i in ids],
-                    "created_at": [self._clock()] * len(ids),
-                }
-            )
-            line = _with_counters(line, requests)
-            tables = run_line(requests, failures, captures, line)
-            staged.write(shard, tables, line.vectors.used(tables))
-            self._capture(staged.run_id, f"shard-{shard:05d}", tables, line)
-        return staged.finish()
+        return staged, with_counters(line, staged.requests) if staged.pending() else line
 
     def _unproven(self, live: LiveRun, requests: pa.Table, captures: pa.Table, error: VerificationError) -> Retrieval:
         """The answer whose record does not add up: it failed, and nothing of it leaves or is kept."""
@@ -310,15 +301,6 @@ class Retriever:
             return without_snapshot(found, required=True, reason=_said(again))
         self._asked.add(found.request_id)
         return found
-
-    def _capture(self, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line) -> None:
-        """After a part was written, keep what of it an auditor asked for, in the projects audited when it was asked."""
-        if not self._captures or self.runs is None:
-            return
-        asked = pc.unique(tables["requests"]["asked_at"]).to_pylist()
-        projects = [audited(line.grants, self.principal, at) for at in asked]
-        if projects and (everywhere := frozenset.intersection(*projects)):
-            keep_captured(self.runs.path, run_id, part, out_of_scope(tables, line, everywhere))
 
     def _unasked(self, requests: pa.Table, *, explicit: bool) -> pa.Table:
         """The request under an id that this session has not used: asking again is a snapshot of its own."""
@@ -358,13 +340,6 @@ class Retriever:
         from .views.lineage import lineage_of
 
         return lineage_of(build_driver())
-
-
-def _with_counters(line: Line, requests: pa.Table) -> Line:
-    """The line with the token counters that the requests name."""
-    names = pc.unique(requests["tokenizer"]).to_pylist()
-    missing = [name for name in names if name not in line.counters.names()]
-    return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
 
 
 def _said(error: Exception) -> str:

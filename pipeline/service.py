@@ -78,6 +78,17 @@ def open_retriever(settings: Settings, *, preset: Path | None = None, capture_wi
         retriever.close(compacted=False)
 
 
+def engine_of(settings: Settings) -> Any:
+    """The engine that the settings name, for `Retriever.run`."""
+    if settings["engine"] == "ray":
+        from .ray_engine import RayEngine
+
+        return RayEngine(settings["ray_address"])
+    from .shards import in_this_process
+
+    return in_this_process
+
+
 def open_run(settings: Settings, id_: str) -> Any:
     """The run of this id, or the run that holds this snapshot.
 

@@ -28,6 +28,7 @@ _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "ollama:MODEL")
+ENGINES = ("local", "ray")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 
@@ -67,6 +68,8 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
         Setting("shard_requests", "integer", 256, "requests per shard of a run"),
+        Setting("engine", "choice", "local", "where the shards of a run are run: in this process, or by Ray", ENGINES),
+        Setting("ray_address", "text", None, "Ray cluster of the engine ray; unset = one of its own on this machine"),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),
     )

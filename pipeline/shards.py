@@ -1,31 +1,99 @@
-"""The shards of a run: requests of one scope stand together, so that what a scope costs is paid once.
+"""The shards of a run: how requests are cut into them, and what running one means, on this machine or another.
 
-Gives: `shards_of`, the shard of each request, and `with_progress`, shards under a progress bar.
+Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and leaves its parts and receipt; the engines'
+common form and the one that works in this process; `with_progress`.
+
+What one would otherwise get wrong: a shard's receipt is the last thing written of it. Whoever runs it, as often as it takes,
+a receipt means done, and what a crash left without one is run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..nodes.tables import CAPTURES
+from .contracts.out_of_scope import capture
+from .driver import Line, run_line
+from .runs import StagedRun
+from .tokenizers import load_counters
+
+__all__ = ["Engine", "ShardJob", "in_this_process", "shards_of", "with_counters", "with_progress"]
+
 _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
 
 
 def shards_of(requests: pa.Table, size: int) -> pa.Array:
-    """The shard of each request, int32: sorted by scope, then cut into `size` requests."""
+    """The shard of each request, int32: sorted by scope, so that what a scope costs is paid once, then cut into `size`."""
     order = np.asarray(pc.sort_indices(requests, [(name, "ascending") for name in _ORDER]))
     shards = np.empty(requests.num_rows, np.int32)
     shards[order] = np.arange(requests.num_rows) // size
     return pa.array(shards)
 
 
-def with_progress(shards: list[int], shown: bool) -> Iterable[int]:
-    """The shards, with a bar on standard error where one is shown."""
+@dataclass(frozen=True)
+class ShardJob:
+    """A staged run and the line that answers it.
+
+    `auditor` is the principal who keeps what the contracts withhold, if somebody does.
+    """
+
+    staged: StagedRun
+    line: Line
+    auditor: str | None = None
+
+    def run(self, shard: int, created_at: datetime) -> None:
+        """Answer one shard and store it: the auditor's capture, the parts, the receipt.
+
+        Raises:
+            StoreError: the disk does not take it.
+            VerificationError: a candidate is not decided exactly once.
+        """
+        requests, failures = self.staged.shard(shard)
+        names = self.staged.snapshot_ids([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
+        captures = CAPTURES.build(
+            {
+                "request_id": list(names),
+                "snapshot_id": list(names.values()),
+                "created_at": [created_at] * len(names),
+            }
+        )
+        line = with_counters(self.line, requests)
+        tables = run_line(requests, failures, captures, line)
+        if self.auditor is not None:
+            capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
+        self.staged.write(shard, tables, line.vectors.used(tables))
+
+
+Engine: TypeAlias = Callable[[ShardJob, Sequence[int], Callable[[], datetime]], Iterator[int]]
+"""Runs some shards of a job and gives the number of each when its receipt is written; the clock says when one begins."""
+
+
+def in_this_process(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+    """The engine that runs one shard after the other, here."""
+    for shard in shards:
+        job.run(shard, clock())
+        yield shard
+
+
+def with_counters(line: Line, requests: pa.Table) -> Line:
+    """The line with the token counters that the requests name."""
+    names = pc.unique(requests["tokenizer"]).to_pylist()
+    missing = [name for name in names if name not in line.counters.names()]
+    return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
+
+
+def with_progress(done: Iterable[int], total: int, shown: bool) -> Iterable[int]:
+    """The shards as they are done, with a bar on standard error where one is shown."""
     if not shown:
-        return shards
+        return done
     from tqdm.auto import tqdm
 
-    return tqdm(shards, unit="shard")
+    return tqdm(done, total=total, unit="shard", file=sys.stderr)

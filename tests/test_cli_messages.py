@@ -94,7 +94,7 @@ def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
 
 
 def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import retriever
+    from scoped_retrieval.pipeline import shards
 
     Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
 
@@ -102,7 +102,7 @@ def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(retriever, "run_line", interrupted)
+        patch.setattr(shards, "run_line", interrupted)
         code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
     resume = re.fullmatch(r"error: Interrupted\n\nHint: `run --resume (run-\S+)` finishes the rest.\n", err)

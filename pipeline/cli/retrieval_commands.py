@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +51,10 @@ def run(
     shard_requests: Annotated[int | None, typer.Option("--shard-requests", min=1, help="Requests per shard.")] = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
+    engine: Annotated[str | None, typer.Option(help="local, or ray: tasks of a Ray cluster.")] = None,
+    ray_address: Annotated[
+        str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The cluster; default: one started here.")
+    ] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Finish this interrupted run.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
@@ -56,11 +62,12 @@ def run(
     from ...nodes.errors import InputError
     from ..request_files import read_requests
     from ..runs import RunStore
-    from ..service import open_retriever
+    from ..service import engine_of, open_retriever
 
     settings = settings_of(
-        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests
-    )
+        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests,
+        engine=engine, ray_address=ray_address,
+    )  # fmt: skip
     if requests is None and resume is None:
         raise InputError.expected("a file of requests", "none", "REQUESTS")
     if requests is not None and resume is not None:
@@ -72,8 +79,14 @@ def run(
     rows = read_requests(requests) if requests is not None else None
     before = _unfinished(settings)
     try:
-        with open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever:
-            summary = retriever.run(rows, resume=resume, progress=shows_progress(settings["progress"]))
+        # Ray reports the death of a worker on standard output, which is the result's.
+        with (
+            open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever,
+            redirect_stdout(sys.stderr),
+        ):
+            summary = retriever.run(
+                rows, resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings)
+            )
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
         hint = f"`run --resume {begun[-1]}` finishes the rest." if begun else ""
@@ -211,6 +224,8 @@ def ask(
     else:
         emit_block(found.block, result_of(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
+    if found.not_captured:
+        note(f"warn: not captured: {found.not_captured}")
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":
             subject = f" {condition['subject']}" if condition["subject"] else ""

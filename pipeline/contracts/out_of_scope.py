@@ -3,7 +3,7 @@
 Reads: the tables of a finished shard, the corpus, the projects that the principal audits. Gives: OUT_OF_SCOPE in a file
 of its own under `audit/` of the runs' folder, which no manifest, digest, snapshot or block knows of.
 
-What one would get wrong: it runs after the shard was written, over rows that the line never opened, with statistics of
+What one would get wrong: it runs after the line has answered, over rows that the line never opened, with statistics of
 those rows alone. Nothing that a model or caller sees can depend on it.
 """
 
@@ -26,7 +26,7 @@ from ..driver import Line, build_driver
 from ..durable import make_folders
 from ..runs.files import read_parquet, write_parquet
 
-__all__ = ["audited", "expect_auditor", "keep_captured", "out_of_scope", "read_captured"]
+__all__ = ["audited", "capture", "expect_auditor", "out_of_scope", "read_captured"]
 
 FOLDER = "audit"
 KEPT = 20
@@ -100,6 +100,23 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
             "reason_code": pc.fill_null(verdicts["reason_code"], shadowed.reason_code),
         }
     )
+
+
+def capture(runs: Path, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line, auditor: str) -> None:
+    """Keep what an auditor asked for of one part of a run, in the projects that they audit when its requests are asked.
+
+    Raises:
+        StoreError: the disk does not take it.
+    """
+    asked = pc.unique(tables["requests"]["asked_at"]).to_pylist()
+    projects = [audited(line.grants, auditor, at) for at in asked]
+    if projects and (everywhere := frozenset.intersection(*projects)):
+        try:
+            keep_captured(runs, run_id, part, out_of_scope(tables, line, everywhere))
+        except OSError as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"Expected to keep a capture, got {error.strerror or error} - at {run_id}") from error
 
 
 def keep_captured(runs: Path, run_id: str, part: str, table: pa.Table) -> None:

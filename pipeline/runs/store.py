@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..durable import TEMPORARY, make_folders, publish_folder, sync_all
 from ..own_folders import keep_out
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
-from .ids import RUN_ID, new_run_id, run_of
+from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
 from .log import Log
 from .parts import (
@@ -245,6 +246,14 @@ class StagedRun:
     def provenance(self) -> pa.Table:
         """PROVENANCE as it was when the run began."""
         return read_parquet(self.folder / PROVENANCE_PART, TABLES["provenance"].schema)
+
+    def snapshot_ids(self, request_ids: Iterable[str]) -> dict[str, str]:
+        """The snapshot id of each of these requests, by request id."""
+        return {request_id: snapshot_id(self.run_id, self._numbers[request_id]) for request_id in sorted(request_ids)}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {request_id: number for number, request_id in enumerate(self.request_ids, start=1)}
 
     def pending(self) -> list[int]:
         """Shards still to run. Requests that failed at the door are the last shard."""

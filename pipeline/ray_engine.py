@@ -1,0 +1,204 @@
+"""Shards as Ray Core tasks: `ShardJob.run` in many processes, of this machine or of a cluster (extra `ray`).
+
+Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs and encoder once, by path and name, and keeps them; the tables of
+the line travel once through Ray's object store. Corpus and runs must lie under the same path on every node.
+
+What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
+parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
+from .code_digest import code_digest
+from .corpus import Corpus
+from .driver import Line, QueryVectors
+from .runs import RunStore, StagedRun
+from .shards import ShardJob
+
+__all__ = ["RayEngine", "ray_available"]
+
+RETRIES = 3
+"""Times that a shard is begun again after its worker died or its disk failed."""
+IN_FLIGHT = 2
+"""Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt loses little."""
+_HINT = "install scoped-retrieval[ray]"
+
+
+def ray_available() -> tuple[bool, str]:
+    """Whether `RayEngine` can work here, and if not, why. Imports nothing."""
+    if importlib.util.find_spec("ray") is None:
+        return False, f"ray is not installed; {_HINT}"
+    return True, ""
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Runs shards as tasks of the cluster at `address`; None: a cluster of this process, on this machine's cores.
+
+    Where the program is connected to a cluster already, that one is used.
+    """
+
+    address: str | None = None
+
+    def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        """Run the shards, a bounded number at a time; gives each as it is done, in no fixed order.
+
+        Raises:
+            EngineError: Ray is not installed, does not answer, or its workers die.
+            InputError: the corpus lies in memory, where no other process reads it.
+            StoreError: the disk does not take a shard, after retries.
+        """
+        travelling = _Travelling.of(job)
+        if not shards:
+            return
+        with _connected(self.address) as ray:
+            task = ray.remote(_run_shard).options(
+                num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], scheduling_strategy="SPREAD"
+            )
+            shared, waiting = ray.put(travelling), list(reversed(shards))
+            width = max(1, int(ray.cluster_resources().get("CPU", 1))) * IN_FLIGHT
+            flying: dict[Any, int] = {}
+            try:
+                while waiting or flying:
+                    while waiting and len(flying) < width:
+                        shard = waiting.pop()
+                        flying[task.remote(shared, shard, clock())] = shard
+                    done, _ = ray.wait(list(flying), num_returns=1)
+                    for reference in done:
+                        _result(ray, reference, job.staged.run_id, flying[reference])
+                        yield flying.pop(reference)
+            finally:
+                for reference in flying:
+                    ray.cancel(reference, force=True)
+
+
+@dataclass(frozen=True)
+class _Travelling:
+    """A job without what a process opens for itself: corpus and runs by path, token counters by the requests' names."""
+
+    runs: str
+    run_id: str
+    corpus: str
+    generation: str
+    code: str
+    encoder: Any
+    line: Line
+    auditor: str | None
+
+    @classmethod
+    def of(cls, job: ShardJob) -> _Travelling:
+        corpus = job.line.corpus
+        if not isinstance(corpus, Corpus):
+            raise InputError.expected("a corpus in a folder", "one in memory", "engine", hint="run it in this process")
+        bare: Any = None
+        return cls(
+            runs=str(job.staged.store.path.resolve()),
+            run_id=job.staged.run_id,
+            corpus=str(corpus.path.resolve()),
+            generation=corpus.generation,
+            code=code_digest(),
+            encoder=job.line.vectors.encoder,
+            line=replace(job.line, corpus=bare, vectors=QueryVectors(None), counters=type(job.line.counters)()),
+            auditor=job.auditor,
+        )
+
+    def opened(self) -> ShardJob:
+        """The job in this process.
+
+        Raises:
+            EngineError: this process has another version of the package.
+            StoreError: corpus or runs do not lie here.
+        """
+        if code_digest() != self.code:
+            raise EngineError(
+                "Expected the version of scoped-retrieval that began the run, got another - at a worker",
+                hint="install one version on every node",
+            )
+        line = replace(
+            self.line, corpus=Corpus.open(Path(self.corpus), self.generation), vectors=QueryVectors(self.encoder)
+        )
+        return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor)
+
+
+def _run_shard(travelling: _Travelling, shard: int, created_at: datetime) -> int:
+    """What a worker does."""
+    key = (travelling.runs, travelling.run_id)
+    if key not in _opened:
+        _opened.clear()
+        pa.set_cpu_count(1)
+        _opened[key] = travelling.opened()
+    _opened[key].run(shard, created_at)
+    return shard
+
+
+_opened: dict[tuple[str, str], ShardJob] = {}
+"""The job of this worker: one at a time."""
+
+
+def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
+    """Wait for one task, and raise what it raised as what it was."""
+    hint = f"`run --resume {run_id}` does the rest"
+    try:
+        ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, ScopedRetrievalError):
+            raise cause from None
+        if isinstance(cause, OSError):
+            why = cause.strerror or type(cause).__name__
+            raise StoreError(f"Expected to store shard {shard}, got {why} - at {run_id}", hint=hint) from error
+        raise EngineError(
+            f"Expected shard {shard} to be run, got {type(cause).__name__} - at {run_id}", hint=hint
+        ) from error
+    except ray.exceptions.RayError as error:
+        raise EngineError(
+            f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}",
+            hint=hint,
+        ) from error
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected for as long as the context is open; a connection that stood before stays."""
+    ray = _ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        own: dict[str, Any] = {} if address else {"include_dashboard": False}
+        ray.init(address=address or "local", log_to_driver=False, logging_level="error", **own)
+    except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
+        raise EngineError(
+            f"Expected a Ray cluster, got {type(error).__name__} - at {address or 'this machine'}",
+            hint="`ray status --address ...` says whether it answers; without an address, one is started here",
+        ) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+@lru_cache(maxsize=1)
+def _ray() -> Any:
+    available, why = ray_available()
+    if not available:
+        raise EngineError("Expected the package ray, got none - at engine", hint=why)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    import ray
+    import ray.exceptions
+
+    return ray

@@ -1,0 +1,172 @@
+"""Shards run as Ray tasks give what this process gives, whatever dies on the way; each door that stays shut says why.
+
+One worker is killed here and resumption tried; under TEST_PROFILE=full twenty workers die on a cluster of two nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dying_encoder
+import pyarrow as pa
+import pytest
+import stand_in_encoder
+from dying_encoder import DyingEncoder
+from scoped_retrieval.nodes.errors import EngineError, InputError, StoreError
+from scoped_retrieval.pipeline import ray_engine
+from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.ray_engine import RayEngine
+from scoped_retrieval.pipeline.retrieval import RunSummary
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.sources.importing import normalise
+from small_corpus import NOON, Story, row
+from stand_in_encoder import WordsByTheirStart
+
+ray = pytest.importorskip("ray", reason="needs the extra ray")
+
+ASKED = {"project": "shop", "purpose": "answer-question"}
+QUESTIONS = [
+    f"where is handler {number} of the {word} described" for number, word in enumerate(["amber", "cobalt", "ochre"] * 7)
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One node, on this machine alone."""
+    for module in (dying_encoder, stand_in_encoder):  # no worker has these tests on its path
+        ray.cloudpickle.register_pickle_by_value(module)
+    with ray_engine._connected(None):
+        yield
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    rows = [
+        row("doc", f"docs/{n}.md", f"Handler {n} is described here, amber and cobalt and ochre.") for n in range(24)
+    ]
+    return Story(tmp_path, *rows, encoder=WordsByTheirStart())
+
+
+def asked(story: Story, where: str, *, count: int = 6, **how) -> RunSummary:
+    engine = {"engine": how.pop("engine")} if "engine" in how else {}
+    with story.open(runs=story.folder / where, shard_requests=1, **how) as retriever:
+        return retriever.run([ASKED | {"question": q} for q in QUESTIONS[:count]], **engine)
+
+
+def digests(run: RunSummary) -> dict[str, list[str]]:
+    """The logical digest of every part, by table."""
+    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
+    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+
+
+def test_shards_run_by_ray_give_the_digests_of_this_process_after_a_worker_died(story: Story, cluster: None):
+    (story.folder / "met").mkdir()
+    here = asked(story, "here")
+    there = asked(story, "there", engine=RayEngine(), encoder=DyingEncoder(story.folder / "met", 1))
+    assert len(list((story.folder / "met").iterdir())) == 1
+    assert digests(there) == digests(here)
+    assert there.statuses == {"ok": 6}
+    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+
+
+def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: Story, cluster: None):
+    whole = asked(story, "whole")
+
+    def two_of_them(job, shards, clock):
+        yield from RayEngine()(job, shards[:2], clock)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asked(story, "cut", engine=two_of_them)
+    (run_id,) = RunStore(story.folder / "cut").unfinished()
+    with story.open(runs=story.folder / "cut", shard_requests=1) as retriever:
+        rest = retriever.run(resume=run_id, engine=RayEngine())
+    assert digests(rest) == digests(whole)
+
+
+def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: Story, cluster: None):
+    (story.folder / "runs").mkdir()
+    broken = []
+
+    def without_parts(job, shards, clock):
+        for name in ("tables", "texts"):  # a file where a folder must be
+            folder = job.staged.folder / name / "snapshots" if name == "tables" else job.staged.folder / name
+            folder.parent.mkdir(exist_ok=True)
+            folder.write_text("")
+            broken.append(folder)
+        yield from RayEngine()(job, shards, clock)
+
+    with pytest.raises(StoreError, match=r"Expected to store shard \d, got .* - at run-"):
+        asked(story, "runs", engine=without_parts, count=2)
+    for path in broken:
+        path.unlink()
+    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    with story.open(runs=story.folder / "runs", shard_requests=1) as retriever:
+        assert retriever.run(resume=run_id, engine=RayEngine()).statuses == {"ok": 2}
+
+
+def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ray_engine, "code_digest", lambda: "another")
+    with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
+        asked(story, "runs", engine=RayEngine(), count=1)
+
+
+def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_resumed(story: Story):
+    (story.folder / "asked.jsonl").write_text(json.dumps(ASKED | {"question": "amber"}))
+    where = "--corpus corpus --grants grants.yaml --runs runs --lanes lexical --engine ray --ray-address nowhere"
+    main = "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", main, "run", "asked.jsonl", *where.split()]
+    environment = os.environ | {"SCOPED_RETRIEVAL_PRINCIPAL": "ana"}
+    done = subprocess.run(command, cwd=story.folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == EngineError.exit_code, done.stderr
+    assert "Expected a Ray cluster, got" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert RunStore(story.folder / "runs").unfinished()
+
+
+def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkeypatch: pytest.MonkeyPatch):
+    ray_engine._ray.cache_clear()
+    monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EngineError, match=r"install scoped-retrieval\[ray\]"):
+        asked(story, "runs", engine=RayEngine(), count=1)
+
+
+def test_a_corpus_in_memory_stays_in_its_process(story: Story):
+    rows, _ = normalise(
+        pa.table({"source_id": ["doc:a"], "text": ["amber"]}), project="shop", principal="ana", now=NOON
+    )
+    memory = MemoryCorpus(rows, now=NOON)
+    with (
+        Retriever.open(memory, principal="ana", grants=story.folder / "grants.yaml", runs=story.folder / "runs",
+                       clock=lambda: NOON) as retriever,
+        pytest.raises(InputError, match="Expected a corpus in a folder, got 'one in memory' - at engine"),
+    ):  # fmt: skip
+        retriever.run([ASKED | {"question": "amber"}], engine=RayEngine())
+
+
+@pytest.mark.full
+def test_twenty_workers_die_on_two_nodes_and_nothing_is_lost_or_doubled(story: Story):
+    from ray.cluster_utils import Cluster
+
+    for module in (dying_encoder, stand_in_encoder):
+        ray.cloudpickle.register_pickle_by_value(module)
+    assert not ray.is_initialized()
+    (story.folder / "met").mkdir()
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    try:
+        nodes.add_node(num_cpus=2)
+        here = asked(story, "here", count=21)
+        engine = RayEngine(nodes.address)
+        there = asked(story, "there", count=21, engine=engine, encoder=DyingEncoder(story.folder / "met", 20))
+    finally:
+        nodes.shutdown()
+    assert len(list((story.folder / "met").iterdir())) == 20
+    assert digests(there) == digests(here)
+    assert there.statuses == {"ok": 21}
+    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
