@@ -27,12 +27,14 @@ from .redaction_rules import (
     ASSIGNMENTS,
     JWK_PRIVATE,
     KEY_FENCE,
+    PASSWORDS,
     PLUGINS,
     PRIVATE_KEYS,
     RULES_VERSION,
     TOKENS,
     WRAPPED,
     Rule,
+    is_chosen,
     is_generated,
     is_mixed,
 )
@@ -159,6 +161,7 @@ def _finders() -> tuple[_Finder, ...]:
         _finder(JWK_PRIVATE, lambda match: '"kty"' in match.string),
         *(_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules()),
         *(_finder(rule, lambda match: not _in_data_uri(match)) for rule in TOKENS),
+        *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
         *(_finder(rule, _is_stated if rule.kind == "stated-secret" else _is_assigned) for rule in ASSIGNMENTS),
     )
 

@@ -18,17 +18,19 @@ __all__ = [
     "ASSIGNMENTS",
     "JWK_PRIVATE",
     "KEY_FENCE",
+    "PASSWORDS",
     "PLUGINS",
     "PRIVATE_KEYS",
     "RULES_VERSION",
     "TOKENS",
     "WRAPPED",
     "Rule",
+    "is_chosen",
     "is_generated",
     "is_mixed",
 ]
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 
 PLUGINS = (
     ("aws", "AWSKeyDetector"),
@@ -238,10 +240,34 @@ ASSIGNMENTS = (
 )  # fmt: skip
 """Values of no known form under a telling name; those that `is_generated` accepts count."""
 
+_PASSWORD = r"(?i)\b[a-z0-9_]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd)"
+
+PASSWORDS = (
+    Rule(
+        "password",
+        re.compile(
+            rf"{_PASSWORD}[\"'\]]{{0,2}}[ \t]{{0,3}}(?:=|:|=>|:=)[ \t]{{0,3}}[\"'](?P<s>[^\s\"'`]{{8,64}})[\"']"
+        ),
+    ),
+    # Without quotes only where nothing follows: in code a value like this is a name, and a comma or bracket comes after it.
+    Rule("password", re.compile(rf"{_PASSWORD}=(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=\s|$)")),
+)
+"""What people choose as a password, where a name says that it is one; those that `is_chosen` accepts count."""
+
 _PLACEHOLDER = re.compile(
     r"(?i)example|placeholder|change_?me|dummy|your[_-]|redacted|sample|fake|mock|insert|[<>{}$%()|\\]|://|^(?:0x)?[0-9a-f]{0,6}$"
 )
+_IN_TESTS = re.compile(
+    r"(?i)(?:my|new|old|test|user|admin)?_?(?:passw(?:or)?d|pass|pwd|secret|user|admin|test|abc|foo|bar)?_?[0-9]{0,6}"
+)
 _NAME_LIKE = re.compile(r"[A-Za-z_]+(?:[._:/-][A-Za-z_]*)*[0-9]{0,4}")
+
+
+def is_chosen(value: str) -> bool:
+    """Letters with digits: a password that somebody made up, not a placeholder, a word or what tests are full of."""
+    if _PLACEHOLDER.search(value) or _IN_TESTS.fullmatch(value):
+        return False
+    return bool(re.search(r"[0-9]", value) and re.search(r"[A-Za-z]", value))
 
 
 def is_mixed(value: str) -> bool:

@@ -37,6 +37,8 @@ HARMLESS = (
     'token = "<your token here>"',
     "secret_key = os.environ['SECRET_KEY']",
     'assert response.json() == {"password": "password123"}',
+    "login(user=name, password=field2value, retries=3)",
+    "password=password2\n",
     "commit 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "session 7f1c2a9e-4b52-4d61-9f0e-2f3f5d6c7b8a",
     "https://user:password@example.org/",
@@ -75,6 +77,15 @@ def test_a_generated_value_under_a_telling_name_is_masked(before: str, value: st
     masked = redact_text(f"{before}{value}")
     assert masked.startswith(f"{before}[REDACTED:")
     assert value.split("@")[0] not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['password: "%s"', "{'db_password': '%s'}", "the log says password=%s and goes on", "passwd=%s\n", 'pwd := "%s"'],
+)
+@pytest.mark.parametrize("value", ["hunter2" + "secret", "correct-horse-" + "77"])
+def test_a_password_that_somebody_made_up_is_masked_where_a_name_says_what_it_is(text: str, value: str) -> None:
+    assert redact_text(text % value) == text % "[REDACTED:password]"
 
 
 @pytest.mark.parametrize(
