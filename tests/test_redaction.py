@@ -85,7 +85,7 @@ def test_a_generated_value_under_a_telling_name_is_masked(before: str, value: st
 )
 @pytest.mark.parametrize("value", ["hunter2" + "secret", "correct-horse-" + "77"])
 def test_a_password_that_somebody_made_up_is_masked_where_a_name_says_what_it_is(text: str, value: str) -> None:
-    assert redact_text(text % value) == text % "[REDACTED:password]"
+    assert MASK.sub("#", redact_text(text % value)) == text % "#"
 
 
 @pytest.mark.parametrize(
