@@ -6,6 +6,9 @@ variable values. `digests` builds the forms of tables from them, `row_forms` tho
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Literal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,12 +49,19 @@ def is_list(type_: pa.DataType) -> bool:
     return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
 
 
-def is_variable(type_: pa.DataType) -> bool:
-    """Strings and binary values."""
-    return any(
+@lru_cache(maxsize=256)
+def layout_of(type_: pa.DataType) -> Literal["struct", "list", "variable", "null", "fixed"]:
+    """How values of a type lie in memory: strings and binary values are variable, numbers and times fixed."""
+    if pa.types.is_struct(type_):
+        return "struct"
+    if is_list(type_):
+        return "list"
+    if any(
         test(type_)
         for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    )
+    ):
+        return "variable"
+    return "null" if pa.types.is_null(type_) else "fixed"
 
 
 def valid(array: pa.Array) -> Bytes:

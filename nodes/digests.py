@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +29,8 @@ from .array_bytes import (
     filled,
     fixed,
     is_list,
-    is_variable,
     items,
+    layout_of,
     lengths,
     plain,
     type_name,
@@ -106,13 +107,17 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
+    name, columns = _digest_columns(table, declared)
+    heading = hashlib.sha256(_heading(name, columns))
+    if not table.num_rows:
+        heading.update(bytes(8))
+        return [heading.digest()] * len(request_ids)
     position = positions(table["request_id"], request_ids)
     if np.any(position < 0) or np.any(np.diff(position) < 0):
         order = np.argsort(position, kind="stable")
         order = order[position[order] >= 0]
-        table, position = table.take(pa.array(order)), position[order]
-    name, columns = _digest_columns(table, declared)
-    heading = hashlib.sha256(_heading(name, columns))
+        rows, position = pa.array(order), position[order]
+        columns = {column: (array.take(rows), nullable) for column, (array, nullable) in columns.items()}
     bounds = np.searchsorted(position, np.arange(len(request_ids) + 1))
     parts = [(ends.tolist(), data.data) for ends, data in _parts(columns, bounds) if data.size]
     digests = []
@@ -166,7 +171,8 @@ def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, _Colu
     if declared is None:
         return "", {name: (plain(table[name]), True) for name in table.column_names}
     covered = [name for name, column in declared.columns.items() if column.digest]
-    if missing := [name for name in covered if name not in table.column_names]:
+    given = set(table.column_names)
+    if missing := [name for name in covered if name not in given]:
         raise SchemaError(f"Expected column {missing[0]}, got none - at {declared.name}")
     found = {}
     for name in covered:
@@ -180,7 +186,12 @@ def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, _Colu
 
 
 def _heading(name: str, columns: _Columns) -> bytes:
-    lines = [f"{column}:{type_name(array.type)}{'?' * nullable}" for column, (array, nullable) in columns.items()]
+    return _heading_of(name, tuple((column, array.type, nullable) for column, (array, nullable) in columns.items()))
+
+
+@lru_cache(maxsize=256)
+def _heading_of(name: str, columns: tuple[tuple[str, pa.DataType, bool], ...]) -> bytes:
+    lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for column, type_, nullable in columns]
     text = "\n".join([FORM, name, str(len(lines)), *lines])
     return len(text).to_bytes(4, "little") + text.encode()
 
@@ -199,26 +210,26 @@ def _rows(columns: Iterable[tuple[pa.Array, bool]], bounds: Int) -> Iterator[tup
     pending = list(columns)[::-1]
     while pending:
         array, nullable = pending.pop()
-        type_ = array.type
+        layout = layout_of(array.type)
         if nullable:
             numbers.append(valid(array))
-        if pa.types.is_struct(type_):
+        if layout == "struct":
             pending.extend((child, True) for child in array.flatten()[::-1])
-        elif is_list(type_):
+        elif layout == "list":
             counts, child = items(array)
             numbers.append(lengths(counts))
             lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
-        elif is_variable(type_):
+        elif layout == "variable":
             length, offsets, data = _values(array)
             numbers.append(length)
             variable.append((offsets[bounds], data))
-        elif not pa.types.is_null(type_):
+        elif layout == "fixed":
             numbers.append(fixed(array))
-    layout = np.dtype([(f"c{place}", values.dtype) for place, values in enumerate(numbers)])
-    matrix = np.empty(bounds[-1], layout)
+    record = np.dtype([(f"c{place}", values.dtype) for place, values in enumerate(numbers)])
+    matrix = np.empty(bounds[-1], record)
     for place, values in enumerate(numbers):
         matrix[f"c{place}"] = values
-    yield layout.itemsize * bounds, as_bytes(matrix) if layout.itemsize else np.empty(0, np.uint8)
+    yield record.itemsize * bounds, as_bytes(matrix) if record.itemsize else np.empty(0, np.uint8)
     yield from variable
     for child, ends in lists:
         yield from _rows([(child, True)], ends)
@@ -227,7 +238,7 @@ def _rows(columns: Iterable[tuple[pa.Array, bool]], bounds: Int) -> Iterator[tup
 def _values(array: pa.Array) -> tuple[NDArray[np.uint8], Int, Bytes]:
     """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
     offsets, data = binary(array)
-    length = np.minimum(np.diff(offsets), LONG + 1).astype(np.uint8)
+    length = np.minimum(offsets[1:] - offsets[:-1], LONG + 1).astype(np.uint8)
     long = length > LONG
     if long.any():
         values = filled(array, b"" if "binary" in str(array.type) else "").cast(pa.large_binary())

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .array_bytes import Bytes, Int, as_bytes, binary, fixed, is_list, is_variable, items, plain, valid
+from .array_bytes import Bytes, Int, as_bytes, binary, fixed, is_list, items, layout_of, plain, valid
 
 
 def row_forms(arrays: Sequence[pa.Array], rows: int) -> tuple[Int, Bytes]:
@@ -45,7 +45,7 @@ def _values(array: pa.Array, rows: int) -> tuple[list[np.ndarray], tuple[Int, By
         starts, data = row_forms([child], len(child))
         offsets = starts[np.append(0, np.cumsum(counts))]
         return [counts, np.diff(offsets)], (offsets, data)
-    if is_variable(type_):
+    if layout_of(type_) == "variable":
         offsets, data = binary(array)
         return [np.diff(offsets)], (offsets, data)
     return [fixed(array)], None
