@@ -147,6 +147,28 @@ def test_a_number_inside_another_value_is_none_of_its_own() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("52.500,00 EUR due", []),
+        ("about $52.5k", []),
+        ("2 million USD", []),
+        ("version 1.2.3 on 10.0.0.1, 15px", []),
+        ("-52500 USD", ["-52500 USD"]),
+        ("it fell by -$5, $-7", ["-$5", "$-7"]),
+        ("$5-$10", ["$5", "$10"]),
+        ("- $52,500 fee", ["$52,500"]),
+        ("10 20 30", ["10", "20", "30"]),
+    ],
+)
+def test_what_has_no_one_reading_is_not_compared_and_a_sign_is_part_of_its_value(text: str, values: list[str]) -> None:
+    assert sorted(values_in(pa.array([text])).value.to_pylist()) == sorted(values)
+
+
+def test_a_negative_amount_is_another_than_its_positive() -> None:
+    assert canonical("money", "-52500 USD") != canonical("money", "52500 USD")
+
+
 def test_a_field_is_named_by_the_words_that_tell_it_from_others() -> None:
     assert names_field(frozenset({"due", "on"}), "due_date")
     assert names_field(frozenset({"deadline"}), "due_date")
