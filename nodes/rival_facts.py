@@ -22,8 +22,10 @@ from .list_columns import collected
 from .recall_scope import codes_of
 from .vocabulary import AUTHORITY
 
-__all__ = ["rivals"]
+__all__ = ["DISAGREE", "rivals"]
 
+DISAGREE = "high-trust rows disagree about "
+"""How the message starts that names fields of rows."""
 HIGH_TRUST = AUTHORITY.values.index("preferred")
 """Least authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
 _PAIR = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
@@ -73,7 +75,7 @@ def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa
     is_shown = np.isin(np.asarray(keys)[at], np.asarray(shown))[of]
     told = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
     lists = collected(owner[of[told]], field.take(pa.array(told)).cast(pa.string()), len(ids))
-    message = pc.binary_join_element_wise("high-trust rows disagree about ", pc.binary_join(lists, ", "), "")
+    message = pc.binary_join_element_wise(DISAGREE, pc.binary_join(lists, ", "), "")
     return np.bincount(owner[of[told]], minlength=len(ids)) > 0, objects(message)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.pipeline.retrieval import Retrieval
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs.erasure import erase_evidence
 from small_corpus import Story, days_ago, row
 
 QUESTION = "what is the fee of ENG-001"
@@ -108,3 +110,15 @@ def test_a_rival_of_something_that_is_not_shown_is_not_told(tmp_path: Path):
 def test_a_label_is_told_as_before(tmp_path: Path):
     other = record("billing.yaml", "id: ENG-001\nfee: $50,000\n", conflict_set="fees")
     assert asked(tmp_path, FEE | {"conflict_set": "fees"}, other) == ["competing claims exist about something shown"]
+
+
+def test_erasing_a_rival_takes_the_message_that_names_its_fields(tmp_path: Path):
+    story = Story(tmp_path, FEE, record("billing.yaml", "id: ENG-001\nfee: $50,000\n"))
+    with story.open(runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve({"project": "shop", "question": QUESTION, "max_items": 1})
+    (shown,) = (citation["evidence_id"] for citation in found.citations)
+    (rival,) = set(found.tables["candidates"]["evidence_id"].to_pylist()) - {shown}
+    store = RunStore(tmp_path / "runs")
+    assert erase_evidence(store, [rival], reason="asked for").texts
+    (run_id,) = store.run_ids()
+    assert not [text for text in store.open(run_id).texts["text"].to_pylist() if "disagree about" in text]
