@@ -26,6 +26,7 @@ COMMANDS = [
     "compact",
     "why",
     "verify-answer",
+    "answers",
     "erase",
     "leak-test",
     "doctor",
