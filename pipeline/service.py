@@ -50,10 +50,17 @@ __all__ = [
 
 
 @contextmanager
-def open_retriever(settings: Settings, *, preset: Path | None = None, capture_withheld: bool = False) -> Iterator[Any]:
+def open_retriever(
+    settings: Settings,
+    *,
+    preset: Path | None = None,
+    capture_withheld: bool = False,
+    work_trees: Collection[Path] = (),
+) -> Iterator[Any]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
 
-    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope.
+    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only a door
+    whose user stands in them names `work_trees`, whose `SHO.json` may give a request its mode.
 
     Raises:
         StoreError: there is no corpus, or one of another schema version.
@@ -73,6 +80,7 @@ def open_retriever(settings: Settings, *, preset: Path | None = None, capture_wi
         shard_requests=settings["shard_requests"],
         preset=preset,
         capture_withheld=capture_withheld,
+        work_trees=work_trees,
     )
     try:
         yield retriever

@@ -202,9 +202,11 @@ def test_the_mode_is_a_layer_of_the_contract_with_the_version_of_its_file(corpus
 
 def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp_path: Path) -> None:
     shutil.copy(PORTFOLIO / "SHO.json", tmp_path)
-    found = asked(corpus, CRITERIA, workspace_root=str(tmp_path))
+    found = asked(corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path))
     assert found.tables["contracts"]["mode"].to_pylist() == ["execution"]
-    named = asked(corpus, CRITERIA, workspace_root=str(tmp_path), mode="review", variables=VARIABLES)
+    named = asked(
+        corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path), mode="review", variables=VARIABLES
+    )
     assert named.tables["contracts"]["mode"].to_pylist() == ["review"]
 
 
@@ -220,7 +222,7 @@ def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp
 def test_a_malformed_handoff_object_is_named(corpus: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "SHO.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        asked(corpus, CRITERIA, workspace_root=str(tmp_path))
+        asked(corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path))
     assert str(raised.value).startswith(message) and "SHO.json" in str(raised.value)
 
 

@@ -7,10 +7,11 @@ Everything here follows from request, contract and admissible rows, so its calle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,7 @@ class Desk:
     principal: str
     asked_at: datetime
     defaults: Mapping[str, Any]
+    work_trees: Collection[Path] = ()
 
     def scope(self, fields: Fields) -> Scope:
         """What a request with these fields could see.
@@ -92,7 +94,7 @@ class Desk:
         commits = Commits(self.corpus, self.grants.table)
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
-            modes=policies.mode_policies, roles=policies.roles.names,
+            modes=policies.mode_policies, roles=policies.roles.names, work_trees=self.work_trees,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -107,8 +109,8 @@ class Desk:
         return Scope(fields, {**planned, **gated, "requests": requests}, frame, rows, placement)
 
 
-def desk_of(settings: Settings) -> Desk:
-    """The desk of the principal of the settings, now.
+def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
+    """The desk of the principal of the settings, now; `work_trees` as in `service.open_retriever`.
 
     Raises:
         StoreError: there is no corpus.
@@ -123,6 +125,7 @@ def desk_of(settings: Settings) -> Desk:
         principal=settings.principal,
         asked_at=datetime.now(UTC),
         defaults={"purpose": settings["purpose"]} | ({"project": projects[0]} if len(projects) == 1 else {}),
+        work_trees=work_trees,
     )
 
 
