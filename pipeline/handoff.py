@@ -45,17 +45,17 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
     if root is None:
         return {}
     file = root / FILE
-    if not file.is_file():
-        return {}
-    if file.resolve().parent != root:
-        raise InputError(f"Expected a file of the work tree, got a link out of it - at {file}")
     try:
-        with file.open("rb") as stream:
-            value = json.loads(stream.read(_LONGEST))
+        if not file.is_file():
+            return {}
+        inside = file.resolve().parent == root
+        value = json.loads(_start_of(file)) if inside else None
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"Expected a JSON object, got text that does not parse - at {file}") from error
+    if not inside:
+        raise InputError(f"Expected a file of the work tree, got a link out of it - at {file}")
     if not isinstance(value, dict):
         raise InputError.of_kind("a JSON object", value, str(file))
     found = {}
@@ -66,3 +66,8 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
             raise InputError.of_kind("an object", value["variables"], f"{file}: variables")
         found["variables"] = json.dumps(value["variables"], sort_keys=True, ensure_ascii=False)
     return found
+
+
+def _start_of(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(_LONGEST)
