@@ -64,6 +64,18 @@ class Scope:
         """A column of EVIDENCE of the admissible rows."""
         return gathered(self.frame.evidence[name], self.rows)
 
+    def last_recorded(self, origin_class: str) -> dict[str, datetime]:
+        """When the newest admissible row of each file of a class was recorded, by path."""
+        of_class = np.asarray(pc.equal(self.column("origin_class"), origin_class))
+        at = pa.table(
+            {
+                "path": pc.fill_null(self.column("path").filter(pa.array(of_class)), ""),
+                "recorded": gathered(self.frame.placements["recorded_time"], self.placement[of_class]),
+            }
+        )
+        newest = at.group_by("path", use_threads=False).aggregate([("recorded", "max")])
+        return dict(zip(newest["path"].to_pylist(), newest["recorded_max"].to_pylist(), strict=True))
+
     @property
     def ids(self) -> pa.Array:
         """Evidence ids of the admissible rows."""
