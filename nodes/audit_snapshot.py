@@ -76,8 +76,9 @@ def decisions(
 
     The earliest stage that removed a row is the one that decided; a row that none removed was selected.
     """
+    conflict_sets = gathered(evidence["conflict_set"], candidates["row"])
     columns = decision_columns(
-        candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts
+        candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts, conflict_sets
     )
     row, placement = candidates["row"], candidates["placement"]
     columns |= {

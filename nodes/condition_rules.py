@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .fact_conditions import mismatches, stale_records
 from .keys import flags_at, flat, gathered, objects, pair_codes, positions, take_or
+from .rival_facts import rivals
 from .tables import CONDITIONS
 from .vocabulary import ACTIONS, AUDIT_CONDITIONS
 
@@ -69,7 +70,9 @@ def condition_rows(
         *_overlay_rules(ids, requests, contracts),
     ]  # fmt: skip
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
-    shown = _shown_rules(ids, contracts, contract, score_terms, candidates, packs, trimmed, blocks, decisions, evidence)
+    shown = _shown_rules(
+        ids, contracts, contract, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions, evidence
+    )
     rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
     rules += [
         (held & open_, name, "", "warn", message)
@@ -121,6 +124,7 @@ def _shown_rules(
     ids: pa.Array,
     contracts: pa.Table,
     contract: NDArray[np.int64],
+    verdicts: pa.Table,
     score_terms: pa.Table,
     candidates: pa.Table,
     packs: pa.Table,
@@ -165,7 +169,9 @@ def _shown_rules(
     noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
     # A claim beside its rivals is disputed no less than one that stands alone.
     noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
-    yield (noted > 0) & (items > 0), "conflicting", "", "warn", "competing claims exist about something shown"
+    disagree, message = rivals(ids, candidates, verdicts, selected, evidence)
+    message = np.where(noted > 0, "competing claims exist about something shown", message)
+    yield ((noted > 0) | disagree) & (items > 0), "conflicting", "", "warn", message
 
     forbidden = decisions.filter(pc.equal(decisions["reason_code"], "forbidden_source"))
     withheld = np.bincount(positions(forbidden["request_id"], ids), minlength=len(ids)) > 0

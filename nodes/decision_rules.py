@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .gates import GATES, HIDING
 from .keys import flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
 from .list_columns import flattened
+from .recall_scope import codes_of
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -45,6 +46,7 @@ WORDS = {
     "budget_items": "the limit on items was reached",
     "budget_tokens": "the limit on the block's size was reached",
     "budget_part": "the limit on one item's size left nothing of it",
+    "conflict_downrank": "a competing claim ranks higher, and the limits leave no room for both",
     "citation_unresolved": "its citation does not resolve",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
 }
@@ -61,8 +63,9 @@ def decision_columns(
     trims: pa.Table,
     citations: pa.Table,
     contracts: pa.Table,
+    conflict_sets: pa.Array,
 ) -> dict[str, Any]:
-    """The columns of DECISIONS that the line's tables give, in the order of `candidates`."""
+    """The columns of DECISIONS that the line's tables give, in the order of `candidates`; so are `conflict_sets`."""
     parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
     members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
     merged_into = pc.fill_null(flat(packs["merged_into"]), "")
@@ -108,6 +111,8 @@ def decision_columns(
         _choose(steps, i, default) for i, default in enumerate(("selected", "project", None, "selected"))
     )
     chosen = outcome == "selected"
+    beaten = (stage == "trim") & ~chosen & _rival_shown(candidates["request_id"], conflict_sets, chosen)
+    reason[beaten] = "conflict_downrank"
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
@@ -127,6 +132,12 @@ def decision_columns(
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
     """Whether the candidate's request shows nothing without a citation that resolves."""
     return flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
+
+
+def _rival_shown(request_ids: pa.ChunkedArray, conflict_sets: pa.Array, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether another member of the row's conflict set is shown: what had no room stands behind its rival."""
+    code = codes_of([request_ids, conflict_sets])
+    return np.isin(code, code[chosen]) & np.asarray(conflict_sets.is_valid())
 
 
 def _choose(steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]], field: int, default: Any) -> NDArray[np.object_]:

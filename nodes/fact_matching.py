@@ -76,12 +76,13 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     counts = np.diff(starts)[about[1]]
     pair = np.repeat(np.arange(len(about[0])), counts)
     value, fact = about[0][pair], order[expand_ranges(starts[:-1][about[1]], counts)]
-    same, named = _compared(values, subjects.section, facts, value, fact)
+    same, named, keyed = _compared(values, subjects.section, facts, value, fact)
     # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
     cell = (values.line[value] * max(facts.num_rows, 1) + fact) * len(KINDS) + values.kind[value]
     named &= same | ~np.isin(cell, cell[same & named])
     compared = np.flatnonzero(named)
-    rank = np.where(same[compared], 0, np.where(own_line[pair[compared]], 1, 2))
+    # An id agrees with its record whole; the field to name is the one that holds it.
+    rank = np.where(same[compared], np.where(keyed[compared], 0, 1), np.where(own_line[pair[compared]], 2, 3))
     best = compared[np.lexsort((fact[compared], rank, value[compared]))]
     best = best[np.flatnonzero(np.diff(value[best], prepend=-1))]
     finding = np.where(np.isin(values.kind, [KINDS.index("number")]), _UNCHECKED, "unknown_key").astype(object)
@@ -130,8 +131,9 @@ def _about(
 
 def _compared(
     values: Values, sections: pa.Array, facts: pa.Table, value: Int, fact: Int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether each (value, field) pair agrees, and whether it is to be compared: of one kind, and named by the line.
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each (value, field) pair agrees, whether it is to be compared (of one kind, and named by the line), and
+    whether the field itself holds the value.
 
     Of an id it is the record's own key that is compared. Each distinct question is asked once.
     """
@@ -144,15 +146,16 @@ def _compared(
     codes = np.stack([*(column.indices.to_numpy() for column in encoded), values.kind[value]], axis=1)
     questions, which = np.unique(codes, axis=0, return_inverse=True)
     said = [_words(line) for line in words[0]]
-    answers = np.zeros((len(questions), 2), dtype=bool)
+    answers = np.zeros((len(questions), 3), dtype=bool)
     for number, (line, found, field, stated, entity, kind) in enumerate(questions.tolist()):
         own = KINDS[kind] == "id"
         one = canonical(KINDS[kind], words[1][found])
         other = canonical(KINDS[kind], words[4][entity] if own else words[3][stated])
         if one is not None and other is not None:
             same = same_value(one, other)
-            answers[number] = same, same if own else names_field(said[line], words[2][field])
-    return answers[which.ravel(), 0], answers[which.ravel(), 1]
+            holds = canonical("id", words[3][stated]) == one if own else same
+            answers[number] = same, same if own else names_field(said[line], words[2][field]), holds
+    return tuple(answers[which.ravel()].T)
 
 
 def names_field(said: frozenset[str], field: str) -> bool:

@@ -277,8 +277,6 @@ PURPOSE_POLICIES = table(
     weight_actionability=float64("weight of the actionability term"),
     weight_diversity=float64("weight of the diversity term"),
     weight_scope=float64("weight of the scope term"),
-    weight_vocabulary=float64("weight of the vocabulary term; 0 unless the file says otherwise"),
-    weight_metadata=float64("weight of the metadata term; 0 unless the file says otherwise"),
 )
 
 MODE_POLICIES = table(

@@ -38,7 +38,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import AUTHORITY
+from .vocabulary import AUTHORITY, ROLE_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
 _MICROS_PER_DAY = 86_400_000_000.0
@@ -124,7 +124,8 @@ def rerank_weights(
     for name in CLASSES:
         share, of = _SHARES.get(name, (0.0, "lexical"))
         own = share * _floats(take_or(role_policies[f"weight_{of}"], role, 0.0))
-        weights[name] = np.where(role >= 0, own, _floats(take_or(purpose_policies[f"weight_{name}"], policy, 0.0)))
+        of_purpose = 0.0 if name in ROLE_TERMS else _floats(take_or(purpose_policies[f"weight_{name}"], policy, 0.0))
+        weights[name] = np.where(role >= 0, own, of_purpose)
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 

@@ -1,22 +1,29 @@
 """An answer held against the snapshot it was given: `verify_answer`, from a run alone, without the corpus.
 
 report = verify_answer(store, "retr-snap-…-0001", answer)
-report.ok, report.findings
+report.ok, report.findings, report.facts
+store_report(store, report, answer, principal="ana", at=now)
+
+What one would otherwise get wrong: `facts` says what records say of every value, right or wrong, where the contract
+looked records up; `findings` only what an answer must not say. Nothing is corrected: the record's value stands beside.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from ..nodes.answer_checks import Shown, answer_findings
 from ..nodes.rendering import shows_text
-from .runs import Replay, RunStore, replay
-from .verify_facts import verify_facts
+from .runs import Replay, RunStore, log_answer, replay
+from .runs.answer_log import sha256_of_text
+from .verify_facts import FactFinding, verify_facts
 
-__all__ = ["AnswerReport", "verify_answer", "visible_items"]
+__all__ = ["AnswerReport", "store_report", "verify_answer", "visible_items"]
 
 _WORDS = {
     "unknown_citation": "cites what is not there",
@@ -27,15 +34,27 @@ _WORDS = {
     "unfounded_action": "acts on what no cited item names",
     "unused_evidence": "leaves evidence unused",
 }
+_ON_RECORD = {
+    "mismatch": "the record has another value",
+    "stale_sot": "the record agrees and is stale",
+    "unknown_key": "no record that may be read has it",
+    "match": "as on record",
+}
+"""Findings of facts in words, worst first."""
 
 
 @dataclass(frozen=True)
 class AnswerReport:
-    """ANSWER_FINDINGS of one answer, and the status of the snapshot: `erased` where its texts are gone."""
+    """ANSWER_FINDINGS of one answer, and the status of the snapshot: `erased` where its texts are gone.
+
+    `facts` has every date, id, amount and named number of the answer with what the snapshot's records say of it; none
+    where the contract looked no records up.
+    """
 
     snapshot_id: str
     status: str
     findings: pa.Table
+    facts: tuple[FactFinding, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -51,16 +70,20 @@ class AnswerReport:
             "ok": self.ok,
             "wrong": sum(row["wrong"] for row in rows),
             "findings": rows,
+            "facts": [asdict(fact) for fact in self.facts],
         }
 
     def text(self) -> str:
         """One line per finding, those that are wrong first, and a last line that sums up."""
         rows = sorted(self.findings.to_pylist(), key=lambda row: not row["wrong"])
         lines = [_line(row) for row in rows]
+        lines += [_fact_line(fact) for fact in sorted(self.facts, key=lambda f: [*_ON_RECORD].index(f.finding))]
         wrong = sum(row["wrong"] for row in rows)
+        told = Counter(fact.finding for fact in self.facts)
+        records = "".join(f", {told[name]} {name}" for name in _ON_RECORD if told[name])
         if self.status == "erased":
             return "\n".join([*lines, "cannot tell: texts of this snapshot were erased"]) + "\n"
-        return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted"]) + "\n"
+        return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted{records}"]) + "\n"
 
 
 def verify_answer(store: RunStore, snapshot_id: str, answer: str) -> AnswerReport:
@@ -73,9 +96,44 @@ def verify_answer(store: RunStore, snapshot_id: str, answer: str) -> AnswerRepor
     """
     found = replay(store, snapshot_id)
     items, frame = visible_items(found)
-    facts = [] if found.status == "erased" else verify_facts(answer, found.tables)
+    looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
+    facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []
     mismatches = [(fact.value, fact.canonical) for fact in facts if fact.finding == "mismatch" and fact.canonical]
-    return AnswerReport(snapshot_id, found.status, answer_findings(items, answer, frame, mismatches))
+    return AnswerReport(snapshot_id, found.status, answer_findings(items, answer, frame, mismatches), tuple(facts))
+
+
+def store_report(store: RunStore, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
+    """Log what was found, without a word of answer or evidence; returns the entry's SHA-256 (S1.29, step 4).
+
+    Raises:
+        StoreError: the folder of runs cannot be written to.
+    """
+    entry = {
+        "version": 1,
+        "snapshot_id": report.snapshot_id,
+        "run_id": store.open(report.snapshot_id).run_id,
+        "principal": principal,
+        "verified_at": at.astimezone(UTC).isoformat(),
+        "answer_sha256": sha256_of_text(answer),
+        "status": report.status,
+        "ok": report.ok,
+        "findings": [
+            {name: row[name] for name in ("finding", "wrong", "line", "byte_start", "byte_end")}
+            for row in report.findings.to_pylist()
+        ],
+        "facts": [
+            {
+                "kind": fact.kind,
+                "finding": fact.finding,
+                "byte_start": len(answer[: answer.find(fact.value)].encode()) if fact.value in answer else None,
+                "value_sha256": sha256_of_text(fact.value),
+                "record_id": fact.record_id,
+                **{f"{name}_sha256": sha256_of_text(getattr(fact, name)) for name in ("field", "canonical", "locator")},
+            }
+            for fact in report.facts
+        ],
+    }
+    return log_answer(store, entry)
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:
@@ -96,6 +154,11 @@ def _line(row: dict[str, Any]) -> str:
     cited = f" [{row['label']}]" if row["label"] and row["label"] != row["subject"] else ""
     expected = f"; evidence: {_short(row['expected'])}" if row["expected"] else ""
     return f"{where}{_WORDS[row['finding']]}: {_short(row['subject'])}{cited}{expected}"
+
+
+def _fact_line(fact: FactFinding) -> str:
+    beside = f": {fact.field} is {_short(fact.canonical)} in {fact.locator}" if fact.canonical else ""
+    return f"{fact.kind} {_short(fact.value)}: {_ON_RECORD[fact.finding]}{beside}"
 
 
 def _short(text: str) -> str:

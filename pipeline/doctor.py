@@ -11,6 +11,7 @@ import importlib.util
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -132,4 +133,33 @@ def _runs(settings: Settings) -> Iterator[Check]:
     )
 
 
-_EXAMINERS = (_packages, _model, _corpus, _grants, _policies, _runs)
+def _records(settings: Settings) -> Iterator[Check]:
+    """Files of structured records that nobody has touched for `STALE_DAYS`: an alert for whoever runs this (S1.33).
+
+    Only files with rows that the principal may see are named.
+    """
+    from ..nodes.fact_verification import STALE_DAYS
+    from .contracts.narrowing import Fields
+    from .contracts.scope import desk_of
+
+    if not settings["corpus"].exists() or not settings.grants_path.exists():
+        return
+    desk = desk_of(settings)
+    oldest = desk.asked_at - timedelta(days=STALE_DAYS)
+    try:
+        newest = {
+            f"{project}: {file}": recorded
+            for project in desk.grants.projects(settings.principal)
+            for file, recorded in desk.scope(Fields({"project": project})).last_recorded("structured-sot").items()
+        }
+    except (ValueError, KeyError, IndexError, OSError) as error:
+        yield Check("records", "fail", f"the rows of the corpus cannot be read ({type(error).__name__})", "see above")
+        return
+    if stale := sorted(file for file, recorded in newest.items() if recorded < oldest):
+        hint = "bring the files up to date and index them again: facts that agree with them are `stale_sot`."
+        yield Check("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
+    elif newest:
+        yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
+
+
+_EXAMINERS = (_packages, _model, _corpus, _grants, _policies, _records, _runs)

@@ -1,40 +1,61 @@
 """The Session Handoff Object: `SHO.json` in the root of a work tree, from which a request takes its mode (S1.33).
 
-Gives: `handoff`, the `mode` and `variables` of the file. It is read at the door, so what it said is part of the request
-that a run stores; no node opens it. What else it holds is no business of retrieval.
+Gives: `handoff`, the `mode` and `variables` of the file, and `trees_around`, the work trees that a folder lies in. It is
+read at the door, so what it said is part of the request that a run stores; no node opens it. What else it holds is no
+business of retrieval.
+
+What one would otherwise get wrong: a request is written by anybody, a model among them, and must not choose a file that
+this process opens. So only work trees that whoever opened the retriever named are looked into; any other is not even
+asked whether it exists.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
 from ..nodes.vocabulary import MODES
 
-__all__ = ["FILE", "handoff"]
+__all__ = ["FILE", "handoff", "trees_around"]
 
 FILE = "SHO.json"
 _LONGEST = 1 << 20
 
 
-def handoff(workspace_root: str) -> dict[str, Any]:
+def trees_around(folder: Path) -> frozenset[Path]:
+    """A folder and those above it, up to the root of the Git work tree that it lies in; outside of one, it alone."""
+    here = folder.resolve()
+    around = (here, *here.parents)
+    root = next((number for number, each in enumerate(around) if (each / ".git").exists()), 0)
+    return frozenset(around[: root + 1])
+
+
+def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
     """`mode` and, as JSON text, `variables` of the file, as far as it has them; nothing where there is no file.
 
+    Nothing either where the work tree is none of `trees`, resolved folders: then no file is looked for.
+
     Raises:
-        InputError: the file is no JSON object, or its mode is none; names file and field.
+        InputError: the file is no JSON object, or its mode is none, or it is a link out of the tree; names file and field.
     """
-    file = Path(workspace_root) / FILE
+    root = next((tree for tree in trees if str(tree) == str(Path(workspace_root))), None)
+    if root is None:
+        return {}
+    file = root / FILE
     try:
         if not file.is_file():
             return {}
-        with file.open("rb") as stream:
-            value = json.loads(stream.read(_LONGEST))
+        inside = file.resolve().parent == root
+        value = json.loads(_start_of(file)) if inside else None
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"Expected a JSON object, got text that does not parse - at {file}") from error
+    if not inside:
+        raise InputError(f"Expected a file of the work tree, got a link out of it - at {file}")
     if not isinstance(value, dict):
         raise InputError.of_kind("a JSON object", value, str(file))
     found = {}
@@ -45,3 +66,8 @@ def handoff(workspace_root: str) -> dict[str, Any]:
             raise InputError.of_kind("an object", value["variables"], f"{file}: variables")
         found["variables"] = json.dumps(value["variables"], sort_keys=True, ensure_ascii=False)
     return found
+
+
+def _start_of(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(_LONGEST)

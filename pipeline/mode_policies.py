@@ -18,6 +18,8 @@ __all__ = ["mode_choices"]
 REQUIRED = ("mode", "search_paths", "retrieval_params", "strategies")
 TOP = (*REQUIRED, "include", "exclude")
 _PARAMS = ("k_in", "k_out", "chunk_expansion", "exact_lookups", "time_window", "include_deleted")
+INCLUDED = ("what", "paths", "when")
+EXCLUDED = ("what", "paths", "levels", "zones", "unless")
 _FLAGS = ("chunk_expansion", "exact_lookups", "include_deleted")
 STRATEGIES = {
     "semantic": "semantic",
@@ -91,14 +93,14 @@ def _days(item: Item) -> float:
 
 
 def _included(item: Item) -> list[tuple[str, str]]:
-    fields = item.fields(("what", "paths", "when"), required=("what", "paths"))
+    fields = item.fields(INCLUDED, required=("what", "paths"))
     fields["what"].text()
     when = fields["when"].optional(_variable) or ""
     return [(path, when) for path in _templates(fields["paths"], needed=True)]
 
 
 def _excluded(item: Item) -> list[tuple[str, str, str]]:
-    fields = item.fields(("what", "paths", "levels", "zones", "unless"), required=("what",))
+    fields = item.fields(EXCLUDED, required=("what",))
     fields["what"].text()
     unless = fields["unless"].optional(_variable) or ""
     found = [("path", path, unless) for path in _templates(fields["paths"])]

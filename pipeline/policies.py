@@ -50,6 +50,8 @@ PARTS = Vocabulary(
 
 _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",
            "max_chunk_tokens", "withheld_k")  # fmt: skip
+_WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
+"""The terms of a role are weighed by the role alone: without one they are 0."""
 _LANES_TO_COME = ("graph",)
 """Lanes that the vocabulary knows and no node recalls for yet: a plan that counted on one would find nothing."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
@@ -177,7 +179,7 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 
 def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
-    weights = fields["weights"].fields(SCORE_TERMS, required=[name for name in SCORE_TERMS if name not in ROLE_TERMS])
+    weights = fields["weights"].fields(_WEIGHTS, required=_WEIGHTS)
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
@@ -187,7 +189,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
             "mask": fields["mask"].words(MASKS) or None,
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
-        | {f"weight_{name}": 0.0 if item.missing else item.number(0, 100) for name, item in weights.items()}
+        | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
     )
 
 

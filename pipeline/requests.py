@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -64,6 +65,7 @@ def resolve_requests(
     redact: Callable[[str], str] | None = None,
     modes: pa.Table | None = None,
     roles: Collection[str] | None = None,
+    work_trees: Collection[Path] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
@@ -71,7 +73,7 @@ def resolve_requests(
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
     that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
     have an overlay; None lets any pass. A request that names a work tree and no mode takes it from the `SHO.json` there,
-    unless the preset settles that it has none.
+    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -88,7 +90,7 @@ def resolve_requests(
         given = preset.bound(given, at) if preset else given
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
-            given = handoff(said["workspace_root"]) | given
+            given = handoff(said["workspace_root"], work_trees) | given
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)

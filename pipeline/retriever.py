@@ -66,6 +66,7 @@ class Retriever:
         clock: Callable[[], datetime],
         preset: Preset | None = None,
         capture_withheld: bool = False,
+        work_trees: Collection[str | Path] = (),
     ) -> None:
         self.corpus = corpus = corpus.view()
         self.principal = principal
@@ -73,6 +74,7 @@ class Retriever:
         self.policies = policies
         self.runs = runs
         self.preset = preset
+        self._work_trees = frozenset(Path(tree).resolve() for tree in work_trees)
         self._auditor = principal if capture_withheld else None
         if capture_withheld:
             expect_auditor(grants.table, principal, clock())
@@ -120,6 +122,7 @@ class Retriever:
         clock: Callable[[], datetime] | None = None,
         preset: Preset | str | Path | None = None,
         capture_withheld: bool = False,
+        work_trees: Collection[str | Path] = (),
     ) -> Retriever:
         """A retriever over a corpus folder or an open corpus, at its generation of this moment.
 
@@ -128,6 +131,7 @@ class Retriever:
         Ollama server at `ollama_url` has it). Without `runs` no snapshot is written. A `preset` bounds every request.
         `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
         principal audits when a request is asked; answers and digests stay the same.
+        Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`.
 
         Raises:
             AccessError: what is withheld shall be captured, and the principal audits nothing.
@@ -159,6 +163,7 @@ class Retriever:
             clock=clock or _now,
             preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
             capture_withheld=capture_withheld,
+            work_trees=work_trees,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
@@ -317,9 +322,9 @@ class Retriever:
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def _known(self) -> dict[str, Any]:
-        """What a request may name: the modes, and the roles that have an overlay."""
-        policies = self.policies
-        return {"modes": policies.mode_policies, "roles": None if policies.any_role else policies.roles.names}
+        """What a request may name: the modes, the roles that have an overlay, the work trees whose mode it takes."""
+        roles = None if self.policies.any_role else self.policies.roles.names
+        return {"modes": self.policies.mode_policies, "roles": roles, "work_trees": self._work_trees}
 
     def _commits(self) -> Commits:
         return Commits(self.corpus, self.grants.table)

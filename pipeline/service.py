@@ -1,6 +1,6 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
-Reads: settings, a folder of runs. Gives: `open_retriever`, `open_run`, `replayed`, `answer_report`, `snapshot_rows`, `events_of`, and by
+Reads: settings, a folder of runs. Gives: `open_retriever`, `open_run`, `replayed`, `answer_report`, `answers_of`, `snapshot_rows`, `events_of`, and by
 their names here `access` (who may look) and `checks` (`verified`). Every door (command line, and later others) goes
 through these, so that the same request gives the same bytes everywhere.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from .views.xray import TABLES_READ
 __all__ = [
     "Audience",
     "answer_report",
+    "answers_of",
     "audience_of",
     "audited_projects",
     "audits",
@@ -48,10 +50,17 @@ __all__ = [
 
 
 @contextmanager
-def open_retriever(settings: Settings, *, preset: Path | None = None, capture_withheld: bool = False) -> Iterator[Any]:
+def open_retriever(
+    settings: Settings,
+    *,
+    preset: Path | None = None,
+    capture_withheld: bool = False,
+    work_trees: Collection[Path] = (),
+) -> Iterator[Any]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
 
-    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope.
+    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only a door
+    whose user stands in them names `work_trees`, whose `SHO.json` may give a request its mode.
 
     Raises:
         StoreError: there is no corpus, or one of another schema version.
@@ -71,6 +80,7 @@ def open_retriever(settings: Settings, *, preset: Path | None = None, capture_wi
         shard_requests=settings["shard_requests"],
         preset=preset,
         capture_withheld=capture_withheld,
+        work_trees=work_trees,
     )
     try:
         yield retriever
@@ -134,17 +144,42 @@ def replayed_turn(settings: Settings, event: Path, model_input: Path | None = No
     return replay_turn(load_event(event), lambda name: replayed(settings, name), model_input)
 
 
-def answer_report(settings: Settings, snapshot_id: str, answer: str) -> Any:
-    """An answer held against a snapshot that the principal may read; see `answers.verify_answer`.
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[Any, str | None]:
+    """An answer held against a snapshot that the principal may read, and the hash of its entry in the log of answers.
+
+    The hash is None where the folder of runs cannot be written to; see `answers.verify_answer`.
 
     Raises:
         AccessError: the snapshot is another's.
     """
-    from .answers import verify_answer
+    from ..nodes.errors import StoreError
+    from .answers import store_report, verify_answer
     from .runs import RunStore
 
     audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
-    return verify_answer(RunStore(settings["runs"], create=False), snapshot_id, answer)
+    store = RunStore(settings["runs"], create=False)
+    report = verify_answer(store, snapshot_id, answer)
+    try:
+        return report, store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
+    except (StoreError, OSError):
+        return report, None
+
+
+def answers_of(settings: Settings, snapshot_id: str | None = None) -> list[dict[str, Any]]:
+    """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
+
+    Raises:
+        AccessError: the snapshot is another's.
+        VerificationError: an entry is missing or was changed.
+    """
+    from .runs import RunStore, logged_answers
+
+    store = RunStore(settings["runs"], create=False)
+    if snapshot_id is not None:
+        audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
+        return logged_answers(store, [snapshot_id])
+    mine = (readable_snapshots(settings, run, questions=False) for run in store.list())
+    return logged_answers(store, [row["snapshot_id"] for rows in mine for row in rows])
 
 
 def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:

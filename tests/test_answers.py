@@ -50,6 +50,28 @@ def test_json_has_every_finding(snapshot: str, capsys: pytest.CaptureFixture[str
     assert [(row["finding"], row["label"], row["line"]) for row in wrong] == [("unknown_citation", "doc#99", 1)]
 
 
+def test_every_verified_answer_is_listed_for_whoever_may_read_its_snapshot(
+    snapshot: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = [
+        json.loads(answered(text, snapshot, capsys, "--json")[1])["logged"] for text in ("As in [doc#99].", "So.")
+    ]
+    assert len(set(logged)) == 2
+    code, out, _ = run("answers", "--json", capsys=capsys)
+    found = json.loads(out)
+    assert (code, [(e["snapshot_id"], e["principal"], e["ok"]) for e in found]) == (
+        0,
+        [(snapshot, "ana", False), (snapshot, "ana", True)],
+    )
+    assert run("answers", snapshot, "--json", capsys=capsys)[1] == out
+    assert snapshot in run("answers", capsys=capsys)[1]
+    assert run("verify", snapshot, capsys=capsys)[0] == 0
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert json.loads(run("answers", "--json", capsys=capsys)[1]) == []
+    code, out, err = run("answers", snapshot, capsys=capsys)
+    assert (code, out, "Expected a snapshot that you may read" in err) == (3, "", True)
+
+
 def test_an_answer_to_another_principals_snapshot_is_refused(
     snapshot: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

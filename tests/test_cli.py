@@ -1,9 +1,11 @@
 """The command line: quick help, exit codes by meaning, messages without tracebacks, JSON everywhere."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ COMMANDS = [
     "compact",
     "why",
     "verify-answer",
+    "answers",
     "erase",
     "leak-test",
     "doctor",
@@ -307,6 +310,30 @@ def test_doctor_names_rows_that_an_older_detector_of_secrets_let_in(shop, capsys
     manifest.write_text(manifest.read_text().replace(REDACTOR, "detect-secrets/0+rules/0"))
     _, out, _ = run("doctor", "--json", capsys=capsys)
     assert "secrets" in [check["name"] for check in json.loads(out)["checks"]]
+
+
+def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop, capsys, monkeypatch):
+    def records() -> dict | None:
+        code, out, err = run("doctor", "--json", capsys=capsys)
+        assert code == 0, err
+        return next((c for c in json.loads(out)["checks"] if c["name"] == "records"), None)
+
+    assert records() is None
+    for name in ("fees", "dates"):
+        (shop / f"{name}.csv").write_text("id,fee\nENG-001,$1\n")
+    assert run("index", "--sot", "fees.csv", "--sot", "dates.csv", "--project", "shop", capsys=capsys)[0] == 0
+    assert (records()["status"], records()["found"]) == ("ok", "2 files of records, each modified within 30 days")
+    old = time.time() - 31 * 86_400
+    (shop / "fees.csv").write_text("id,fee\nENG-001,$2\n")
+    os.utime(shop / "fees.csv", (old, old))
+    assert run("index", "--sot", "fees.csv", "--project", "shop", capsys=capsys)[0] == 0
+    assert (records()["status"], records()["found"]) == (
+        "warn",
+        f"not modified for 30 days: shop: {shop.name}/fees.csv",
+    )
+    # Who may not read the file is not told of it.
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert records() is None
 
 
 def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):

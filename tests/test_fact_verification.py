@@ -33,6 +33,13 @@ def checks(text: str, *, record: dict[str, Any] | None = None, **item: Any) -> d
     return {row["value"]: row["finding"] for row in FACT_CHECKS.check(made["fact_checks"]).to_pylist()}
 
 
+def test_an_id_that_agrees_names_the_field_that_holds_it() -> None:
+    record = {"text": "deadline: 2025-11-15\nengagement_id: eng-001\nfee: $52,500\n"}
+    made = line([{"text": "ENG-001 it is"}, RECORD | record], requests=LOOKING_UP).run("fact_checks")
+    (found,) = made["fact_checks"].to_pylist()
+    assert (found["finding"], found["field"], found["canonical"]) == ("match", "engagement_id", "eng-001")
+
+
 def test_a_request_is_checked_alike_alone_and_beside_others() -> None:
     other = RECORD | {"text": "id: ENG-002\nfee: $9\n", "entity": "ENG-002", "section": "ENG-002", "line_start": 3}
     rows = [{"text": "The fee of ENG-001 is $6.\nThe fee of ENG-002 is $9."}, RECORD, other]

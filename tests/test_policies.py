@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
-from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, PURPOSES, REQUIRED_EVIDENCE, SCORE_TERMS
+from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, PURPOSES, REQUIRED_EVIDENCE, ROLE_TERMS, SCORE_TERMS
 from scoped_retrieval.pipeline.policies import load_policies
 
 FIX_TEST = resources.files("scoped_retrieval.data").joinpath("policies", "purposes", "fix-test.yaml").read_text()
@@ -46,7 +46,7 @@ def test_the_bundled_policies_hold_every_purpose_kind_and_weight():
     purposes = PURPOSE_POLICIES.check(policies.purpose_policies).to_pylist()
     assert [row["purpose"] for row in purposes] == sorted(PURPOSES.values)
     for row in purposes:
-        assert math.isclose(sum(row[f"weight_{term}"] for term in SCORE_TERMS), 1.0)
+        assert math.isclose(sum(row[f"weight_{term}"] for term in SCORE_TERMS if term not in ROLE_TERMS), 1.0)
         assert "revoked" not in row["include_states"]
     kinds = KIND_POLICIES.check(policies.kind_policies)
     wide = kinds.filter(pc.equal(kinds["document_type"], ""))

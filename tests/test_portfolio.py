@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from portfolio import GRANTS, NOW, PORTFOLIO, VARIABLES, asked, cited, indexed
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.second_wall import leads_to
-from scoped_retrieval.pipeline.answers import verify_answer
+from scoped_retrieval.pipeline.answers import store_report, verify_answer
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, logged_answers, replay, verify
 from scoped_retrieval.pipeline.runs.erasure import erase_evidence
 from scoped_retrieval.pipeline.verify_facts import verify_facts
 
@@ -106,6 +106,50 @@ def test_an_answer_is_held_against_the_records_that_were_looked_up(corpus: Path,
     assert "contradicted_fact" not in right.findings["finding"].to_pylist()
 
 
+def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_without_words(
+    corpus: Path, tmp_path: Path
+) -> None:
+    found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
+    store, said = RunStore(tmp_path), "The fee of ENG-001 is $50,000. See ENG-777."
+    report = verify_answer(store, found.snapshot_id, said)
+    told = {fact.value: (fact.finding, fact.field, fact.canonical) for fact in report.facts}
+    assert told["$50,000"][0] == "mismatch"
+    assert told["$50,000"][2] == "$52,500"
+    assert told["ENG-777"] == ("unknown_key", None, None)
+    assert "money $50,000: the record has another value: fee" in report.text()
+    assert "is $52,500 in " in report.text()
+    entry = store_report(store, report, said, principal="ana", at=NOW)
+    stored = (tmp_path / "answers" / f"{entry}.json").read_text()
+    assert not [word for word in ("$50,000", "52,500", "ENG-777", "ENG-001", "engagements") if word in stored]
+    (logged,) = logged_answers(store, [found.snapshot_id])
+    assert {"mismatch": "$52,500", "unknown_key": None}.items() <= {f["finding"]: f["canonical"] for f in logged["facts"]}.items()  # fmt: skip
+    assert logged_answers(store, ["retr-snap-other"]) == []
+    (run_id,) = store.run_ids()
+    assert verify(store, run_id).ok
+    (record,) = {f["record_id"] for f in logged["facts"] if f["finding"] == "mismatch"}
+    assert erase_evidence(store, [record], reason="asked for").texts
+    (logged,) = logged_answers(store, [found.snapshot_id])
+    assert {fact["canonical"] for fact in logged["facts"] if fact["finding"] == "mismatch"} == {None}
+    assert verify(store, store.run_ids()[0]).ok
+    (tmp_path / "answers" / f"{entry}.json").write_text("{}")
+    assert [(p.kind, p.part) for p in verify(store, store.run_ids()[0]).problems] == [
+        ("changed", f"answers/{entry}.json")
+    ]
+
+
+def test_an_answer_is_held_against_no_record_where_none_was_looked_up(corpus: Path, tmp_path: Path) -> None:
+    found = asked(corpus, "What is the engagement fee?", runs=tmp_path)
+    assert verify_answer(RunStore(tmp_path), found.snapshot_id, "The fee of ENG-001 is $1.").facts == ()
+
+
+def test_an_answer_that_agrees_with_a_stale_record_is_told_so(corpus: Path, tmp_path: Path) -> None:
+    later = (NOW + timedelta(days=60)).isoformat()
+    asking = {"mode": "execution", "variables": VARIABLES, "runs": tmp_path, "as_of": later}
+    found = asked(corpus, "What is the engagement fee?", **asking)
+    report = verify_answer(RunStore(tmp_path), found.snapshot_id, "The fee of ENG-001 is $52,500.")
+    assert {fact.value: fact.finding for fact in report.facts}["$52,500"] == "stale_sot"
+
+
 def test_erasing_a_record_reaches_the_notes_beside_other_items(corpus: Path, tmp_path: Path) -> None:
     found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
     checks = found.tables["fact_checks"].to_pylist()
@@ -158,9 +202,11 @@ def test_the_mode_is_a_layer_of_the_contract_with_the_version_of_its_file(corpus
 
 def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp_path: Path) -> None:
     shutil.copy(PORTFOLIO / "SHO.json", tmp_path)
-    found = asked(corpus, CRITERIA, workspace_root=str(tmp_path))
+    found = asked(corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path))
     assert found.tables["contracts"]["mode"].to_pylist() == ["execution"]
-    named = asked(corpus, CRITERIA, workspace_root=str(tmp_path), mode="review", variables=VARIABLES)
+    named = asked(
+        corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path), mode="review", variables=VARIABLES
+    )
     assert named.tables["contracts"]["mode"].to_pylist() == ["review"]
 
 
@@ -176,7 +222,7 @@ def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp
 def test_a_malformed_handoff_object_is_named(corpus: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "SHO.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        asked(corpus, CRITERIA, workspace_root=str(tmp_path))
+        asked(corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path))
     assert str(raised.value).startswith(message) and "SHO.json" in str(raised.value)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from role_world import NEUTRAL, asked, overlay, shown
+from scoped_retrieval.pipeline.overlays import RoleOverlay
 
 W = "retrieval_policy.weights"
 
@@ -68,11 +69,9 @@ def test_a_field_changed_alone_changes_the_answer(field: str, value: Any, given:
 
 def test_every_field_of_an_overlay_is_tried_above_or_elsewhere() -> None:
     elsewhere = {"role_id", "version", "eval_profile.golden_set_id", "eval_profile.distinctiveness_checks"}
-    leaves = {
-        f"{name}.{inner}" if isinstance(value, dict) else name
-        for name, value in NEUTRAL.items()
-        for inner in (value if isinstance(value, dict) else [name])
-    }
+    parts = {name: getattr(field.annotation, "model_fields", None) for name, field in RoleOverlay.model_fields.items()}
+    leaves = {f"{name}.{inner}" if inner else name for name, inners in parts.items() for inner in inners or [""]}
+    assert len(leaves) > len(NEUTRAL)
     assert leaves - elsewhere <= {field for field, _, _ in FIELDS}
 
 

@@ -48,9 +48,10 @@ def preview(
     """Count what a contract could see: by source, class, zone, lifecycle and month."""
     from ..contracts.preview import preview as counted
     from ..contracts.scope import desk_of
+    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = counted(desk_of(settings).scope(_fields(settings, request, given)))
+    found = counted(desk_of(settings, trees_around(Path.cwd())).scope(_fields(settings, request, given)))
     head = f"contract {found['contract_id']}: {found['rows']} rows in {found['documents']} documents\n"
     counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
     refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
@@ -71,9 +72,10 @@ def explain(
     """Say in plain language what each gate of a contract lets through, and which rule decides."""
     from ..contracts.explain import explain as explained
     from ..contracts.scope import desk_of
+    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = explained(desk_of(settings).scope(_fields(settings, request, given)))
+    found = explained(desk_of(settings, trees_around(Path.cwd())).scope(_fields(settings, request, given)))
     lines = [f"{found['who']}\n{found['rows']} rows pass every gate\n"]
     if found["refusal"]:
         lines.append(f"denied: {found['refusal']}\n")
@@ -99,9 +101,10 @@ def lint(
     """Name what cannot be meant: a contract that allows nothing, denies what is needed, or has idle rules."""
     from ..contracts.lint import lint as findings_of
     from ..contracts.scope import desk_of
+    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = findings_of(desk_of(settings), _fields(settings, request, given))
+    found = findings_of(desk_of(settings, trees_around(Path.cwd())), _fields(settings, request, given))
     text = "".join(f"{one.level}: {one.rule}: {one.at}: {one.message}\n" for one in found) or "nothing to mention\n"
     emit([one.as_dict() for one in found], as_json=as_json, text=text)
     return EXIT["denied"] if any(one.level == "error" for one in found) else EXIT["ok"]
@@ -120,10 +123,11 @@ def diff(
     """Compare two contracts: fields that differ, and how many rows only one of them could see."""
     from ..contracts.difference import difference
     from ..contracts.scope import desk_of
+    from ..handoff import trees_around
     from ..service import audits
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    desk = desk_of(settings)
+    desk = desk_of(settings, trees_around(Path.cwd()))
     one, other = (desk.scope(_fields(settings, subject, None)) for subject in (a, b))
     reached = {bound["project"] for scope in (one, other) for bound in scope.bounds}
     found = difference(one, other, ids=audits(settings, reached))
@@ -154,10 +158,13 @@ def delegate(
     from ..contracts.delegation import delegated
     from ..contracts.presets import plain_fields, preset_of
     from ..contracts.scope import desk_of
+    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     asked = _fields(settings, str(child) if child else None, given)
-    fields, above, below = delegated(desk_of(settings), _fields(settings, parent, None), asked)
+    fields, above, below = delegated(
+        desk_of(settings, trees_around(Path.cwd())), _fields(settings, parent, None), asked
+    )
     preset = plain_fields(fields)
     if out:
         _write(out, to_json(preset) + "\n")

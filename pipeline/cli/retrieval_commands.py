@@ -60,6 +60,7 @@ def run(
 ) -> int:
     """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
+    from ..handoff import trees_around
     from ..request_files import read_requests
     from ..runs import RunStore
     from ..service import engine_of, open_retriever
@@ -79,11 +80,10 @@ def run(
     rows = read_requests(requests) if requests is not None else None
     before = _unfinished(settings)
     try:
+        trees = trees_around(Path.cwd())
+        opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
         # Ray reports the death of a worker on standard output, which is the result's.
-        with (
-            open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever,
-            redirect_stdout(sys.stderr),
-        ):
+        with opened as retriever, redirect_stdout(sys.stderr):
             summary = retriever.run(
                 rows, resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings)
             )
@@ -180,6 +180,7 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
+    from ..handoff import trees_around
     from ..lanes import advice
     from ..service import open_retriever
 
@@ -216,7 +217,8 @@ def ask(
         "budget": {"max_tokens": max_tokens, "max_chars": max_chars, "max_items": max_items},
         "output_shape": shape,
     }
-    opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld)
+    trees = trees_around(Path.cwd()) | ({Path(workspace).resolve()} if workspace else set())
+    opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):
         found = retriever.retrieve(fields)
     if format_ == "bundle":

@@ -97,7 +97,11 @@ def _validated(file: Path, validate: Any, as_json: bool) -> int:
     from ..sources.jsonl import parse_json
 
     try:
-        found = validate(parse_json(file.read_bytes(), str(file)), str(file))
+        data = file.expanduser().read_bytes()
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at FILE {file}") from error
+    try:
+        found = validate(parse_json(data, str(file)), str(file))
     except InputError as error:
         found = {"valid": False, "errors": [error.message]}
     emit(found, as_json=as_json, text="valid\n" if found["valid"] else "".join(f"{e}\n" for e in found["errors"]))

@@ -1,16 +1,17 @@
-"""`verify-answer`, `erase`, `leak-test`: an answer against what it was given, texts removed, a corpus probed for leaks."""
+"""`verify-answer`, `answers`, `erase`, `leak-test`: an answer against what it was given, texts removed, a corpus probed for leaks."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, RunsFlag, settings_of
-from .output import EXIT, emit
+from .output import EXIT, emit, note, write_table
 
 __all__ = ["register"]
 
@@ -20,6 +21,7 @@ Texts = list[str] | None
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("verify-answer")(verify_answer)
+    app.command()(answers)
     app.command()(erase)
     app.command("leak-test")(leak_test)
 
@@ -31,14 +33,41 @@ def verify_answer(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions."""
+    """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions; log what was found."""
     from ..service import answer_report
 
-    report = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
-    emit(report.as_dict(), as_json=as_json, text=report.text())
+    report, entry = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
+    emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
+    if entry is None:
+        note("not logged: the folder of runs cannot be written to")
     if report.status == "erased":
         return EXIT["erased"]
     return EXIT["ok"] if report.ok else EXIT["differs"]
+
+
+def answers(
+    snapshot: Annotated[str | None, typer.Argument(metavar="SNAPSHOT", help="A snapshot; default: every one.")] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """List the answers that were verified, with what was found, for snapshots that you may read."""
+    from ..service import answers_of
+
+    found = answers_of(settings_of(runs=runs, grants=grants), snapshot)
+    columns = ("verified_at", "snapshot_id", "principal", "ok")
+    rows = [
+        (*(entry[name] for name in columns), sum(each["wrong"] for each in entry["findings"]), _counted(entry["facts"]))
+        for entry in found
+    ]
+    titles = (*(name.replace("_", " ") for name in columns), "wrong", "records")
+    emit(found, as_json=as_json, text=write_table("", titles, rows))
+    return EXIT["ok"]
+
+
+def _counted(facts: list[dict[str, Any]]) -> str:
+    told = Counter(fact["finding"] for fact in facts)
+    return ", ".join(f"{number} {name}" for name, number in sorted(told.items()))
 
 
 def erase(

@@ -7,10 +7,11 @@ Everything here follows from request, contract and admissible rows, so its calle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,18 @@ class Scope:
         """A column of EVIDENCE of the admissible rows."""
         return gathered(self.frame.evidence[name], self.rows)
 
+    def last_recorded(self, origin_class: str) -> dict[str, datetime]:
+        """When the newest admissible row of each file of a class was recorded, by path."""
+        of_class = np.asarray(pc.equal(self.column("origin_class"), origin_class))
+        at = pa.table(
+            {
+                "path": pc.fill_null(self.column("path").filter(pa.array(of_class)), ""),
+                "recorded": gathered(self.frame.placements["recorded_time"], self.placement[of_class]),
+            }
+        )
+        newest = at.group_by("path", use_threads=False).aggregate([("recorded", "max")])
+        return dict(zip(newest["path"].to_pylist(), newest["recorded_max"].to_pylist(), strict=True))
+
     @property
     def ids(self) -> pa.Array:
         """Evidence ids of the admissible rows."""
@@ -79,6 +92,7 @@ class Desk:
     principal: str
     asked_at: datetime
     defaults: Mapping[str, Any]
+    work_trees: Collection[Path] = ()
 
     def scope(self, fields: Fields) -> Scope:
         """What a request with these fields could see.
@@ -92,7 +106,7 @@ class Desk:
         commits = Commits(self.corpus, self.grants.table)
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
-            modes=policies.mode_policies, roles=policies.roles.names,
+            modes=policies.mode_policies, roles=policies.roles.names, work_trees=self.work_trees,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -107,8 +121,8 @@ class Desk:
         return Scope(fields, {**planned, **gated, "requests": requests}, frame, rows, placement)
 
 
-def desk_of(settings: Settings) -> Desk:
-    """The desk of the principal of the settings, now.
+def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
+    """The desk of the principal of the settings, now; `work_trees` as in `service.open_retriever`.
 
     Raises:
         StoreError: there is no corpus.
@@ -123,6 +137,7 @@ def desk_of(settings: Settings) -> Desk:
         principal=settings.principal,
         asked_at=datetime.now(UTC),
         defaults={"purpose": settings["purpose"]} | ({"project": projects[0]} if len(projects) == 1 else {}),
+        work_trees=work_trees,
     )
 
 

@@ -1,7 +1,8 @@
 """Runs: what was asked, decided and shown, kept so that it can be read, replayed and verified without the corpus.
 
-runs/LOG                          one line per run, interactive snapshot and erasure, chained by hash
+runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
+runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
 runs/<run_id>/lineage.json        the graph
 runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
@@ -12,6 +13,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 
 from __future__ import annotations
 
+from .answer_log import log_answer, logged_answers
 from .erasure import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, compact
 from .replay import Replay, replay
@@ -32,6 +34,8 @@ __all__ = [
     "compact",
     "erase_evidence",
     "erase_texts",
+    "log_answer",
+    "logged_answers",
     "replay",
     "verify",
 ]

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat, pair_codes
 from ...nodes.list_columns import flattened
+from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, make_folders
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
@@ -119,11 +120,24 @@ def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:
     said = run.stored("conditions")
     told = pc.and_(pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1]))
     found.append(flat(said["message"].filter(told)))
+    found.append(_naming_fields(run, said, evidence_ids))
     blocks = run.stored("blocks")
     asked = pc.is_in(blocks["request_id"], value_set=pa.concat_arrays(requests))
     found.append(flat(blocks["text"].filter(pc.and_(asked, blocks["block_ref"].is_valid()))))
     wanted = pc.unique(pa.concat_arrays(found).drop_null())
     return set(wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"]))).to_pylist())
+
+
+def _naming_fields(run: Run, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:
+    """Messages that name fields of rivals, of the requests that these rows were candidates of: a rival need not be shown."""
+    candidates = run.stored("candidates")
+    asked = candidates["request_id"].filter(pc.is_in(candidates["evidence_id"], value_set=evidence_ids))
+    told = pc.and_(
+        pc.equal(conditions["condition"], "conflicting"), pc.is_in(conditions["request_id"], value_set=flat(asked))
+    )
+    naming = run.texts["sha256"].filter(pc.starts_with(run.texts["text"], DISAGREE))
+    messages = flat(conditions["message"].filter(told))
+    return messages.filter(pc.is_in(messages, value_set=flat(naming)))
 
 
 def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reason: str) -> int:

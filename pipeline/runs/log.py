@@ -31,7 +31,8 @@ START = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: `kind` is run (a manifest), live (one interactive snapshot) or erase (the receipt of an erasure)."""
+    """One line: `kind` is run (a manifest), live (one interactive snapshot), erase (the receipt of an erasure)
+    or answer (an answer that was verified)."""
 
     sequence: int
     kind: str

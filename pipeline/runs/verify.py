@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
+from .answer_log import check_answers
 from .erasure import Erased, erased_from
 from .files import files_below, sha256_of
 from .ids import run_of, snapshot_id
@@ -107,6 +108,8 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
                 _check_live(run, own, found) if run.live else _check_files(run, own, receipts.parts, found)
             if not found.problems:
                 snapshots = _check_contents(run, receipts, found)
+            for part, missing in check_answers(store, own):
+                found.add("missing" if missing else "changed", part, "LOG names its SHA-256")
         except ScopedRetrievalError as error:
             found.add("changed", folder.name, error.message)
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,20 @@ def indexed(corpus: Path, root: Path = PORTFOLIO, *, now: datetime = NOW) -> Ind
     return index_into(settings, request, now=now, grant=False)
 
 
-def asked(corpus: Path, question: str, *, now: datetime = NOW, runs: Path | None = None, **fields: Any) -> Any:
+def asked(
+    corpus: Path,
+    question: str,
+    *,
+    now: datetime = NOW,
+    runs: Path | None = None,
+    work_trees: Sequence[Path] = (),
+    **fields: Any,
+) -> Any:
     """One retrieval by `ana`."""
     with Retriever.open(
-        corpus, principal="ana", grants=corpus.parent / "grants.yaml", encoder=None, runs=runs, clock=lambda: now
-    ) as retriever:
+        corpus, principal="ana", grants=corpus.parent / "grants.yaml", encoder=None, runs=runs, clock=lambda: now,
+        work_trees=work_trees,
+    ) as retriever:  # fmt: skip
         return retriever.retrieve(question, project="portfolio", **fields)
 
 

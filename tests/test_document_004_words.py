@@ -1,0 +1,150 @@
+"""Every word of document 004's closed lists is said by some answer (S4.13): a list that nothing reaches is decoration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+import pytest
+from role_world import NOW, asked, overlay
+from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
+from scoped_retrieval.pipeline.retrieval import Retrieval
+from scoped_retrieval.pipeline.views import bundle_models as models
+from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle, packet_knowledge
+
+Row = dict[str, Any]
+TWO = [{"entity": e, "source_id": f"docs:{e}", "text": f"The queue is {e}."} for e in ("up", "down")]
+NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+"""What a source says that knows no time of its records."""
+RIVALS = [row | {"conflict_set": "q", "authority": 3} for row in TWO]
+
+
+def rows(**columns: Iterable[Any]) -> list[Row]:
+    """One row about the queue for each value of the columns."""
+    names = list(columns)
+    return [
+        {"entity": str(n), "source_id": f"docs:{n}", "text": f"The queue, part {n}."} | dict(zip(names, values, strict=True))
+        for n, values in enumerate(zip(*columns.values(), strict=True))
+    ]  # fmt: skip
+
+
+def audited(found: Retrieval) -> dict[str, Any]:
+    return bundle({name: found.tables[name].to_pylist() for name in TABLES_READ}, audit=True)
+
+
+def told(*overlays: Mapping[str, Any], **how: Any) -> dict[str, Any]:
+    return audited(asked(*(overlays or [overlay()]), **how))
+
+
+def words(name: str) -> set[str]:
+    return set(get_args(getattr(models, name)))
+
+
+def test_every_type_of_content():
+    made = told(rows=rows(content_type=sorted(words("ContentType"))))
+    assert {chunk["content_type"] for chunk in made["selected"]} == words("ContentType")
+
+
+def test_every_tier_of_trust():
+    made = told(rows=rows(authority=range(4)))
+    assert {chunk["metadata"]["trust_tier"] for chunk in made["selected"]} == words("TrustTier")
+
+
+def test_every_freshness():
+    limit = overlay({"retrieval_policy.freshness_max_age_days": 10.0})
+    undated = [{"entity": "u", "source_id": "docs:u", "text": "The queue, undated.", "recorded_time": NO_TIME}]
+    made = told(limit, rows=[*rows(days=(1, 7, 30)), *undated])
+    assert {chunk["metadata"]["freshness"]["status"] for chunk in made["selected"]} == words("Freshness")
+
+
+REJECTED: dict[str, dict[str, Any]] = {
+    "forbidden_source": {"changes": {"source_policy.forbidden_sources": ["docs:up"]}, "rows": TWO},
+    "role_mismatch": {"rows": [TWO[0], TWO[1] | {"excluded_roles": ["reader"]}]},
+    "duplicate": {"rows": [TWO[0], TWO[1] | {"text": TWO[0]["text"]}]},
+    "conflict_downrank": {"rows": RIVALS, "max_items": 1},
+    "budget_cut": {"rows": TWO, "max_items": 1},
+    "stale": {"rows": [TWO[0], TWO[1] | {"valid_until": NOW - timedelta(days=1)}]},
+    "low_score": {"rows": [TWO[0] | {"authority": 3}, TWO[1]], "min_authority": 2},
+}
+
+
+@pytest.mark.parametrize("reason", sorted(words("RejectionReason")))
+def test_every_reason_of_a_rejection(reason: str):
+    how = dict(REJECTED[reason])
+    made = told(overlay(how.pop("changes", {})), **how)
+    assert [one["reason"] for one in made["rejected"]] == [reason]
+    assert len(made["selected"]) == 1
+
+
+WARNED: dict[str, dict[str, Any]] = {
+    "NO_HIGH_TRUST_MATCH": {"rows": TWO},
+    "ONLY_SHARED_CORPUS": {"overlays": (), "role": "anybody"},
+    "STALE_DOMINANT": {"changes": {"retrieval_policy.freshness_max_age_days": 1.0}, "rows": rows(days=(9, 9))},
+    "FORBIDDEN_SOURCE_HIT": REJECTED["forbidden_source"],
+    "LOW_DIVERSITY": {"rows": rows(days=(1, 1, 1))},
+    "CONFLICTING_EVIDENCE": {"rows": RIVALS},
+}
+
+
+@pytest.mark.parametrize("code", sorted(words("WarningCode")))
+def test_every_code_of_a_warning(code: str):
+    how = dict(WARNED[code])
+    made = audited(asked(*how.pop("overlays", (overlay(how.pop("changes", {})),)), **how))
+    assert code in {one["code"] for one in made["warnings"]}
+
+
+POSTURES = {
+    "strong": rows(authority=(3, 3)),
+    "mixed": rows(authority=(3, 1, 1)),
+    "weak": rows(authority=(1, 1)),
+}
+AGES = {"fresh": (1, 1), "mixed": (1, 9), "stale": (9, 9)}
+
+
+@pytest.mark.parametrize("posture", sorted(words("TrustPosture")))
+def test_every_posture_of_trust(posture: str):
+    assert told(rows=POSTURES[posture])["provenance"]["trust_posture"] == posture
+
+
+@pytest.mark.parametrize("posture", sorted(words("FreshnessPosture")))
+def test_every_posture_of_freshness(posture: str):
+    limit = overlay({"retrieval_policy.freshness_max_age_days": 1.0})
+    assert told(limit, rows=rows(days=AGES[posture]))["provenance"]["freshness_posture"] == posture
+
+
+KNOWN: dict[str, dict[str, Any]] = {
+    "strong": {"rows": rows(authority=(3, 3)), "question": "queue part"},
+    "weak": {"rows": TWO},
+    "stale": {"changes": {"retrieval_policy.freshness_max_age_days": 1.0}, "rows": rows(days=(9, 9), authority=(3, 3))},
+    "conflicted": {"rows": RIVALS},
+    "none": {"rows": TWO, "question": "an unrelated matter"},
+}
+
+
+@pytest.mark.parametrize("status", sorted(words("KnowledgeStatus")))
+def test_every_status_of_knowledge(status: str):
+    how = dict(KNOWN[status])
+    made = told(overlay(how.pop("changes", {})), vectors=status == "strong", **how)
+    assert packet_knowledge(made)["status"] == status
+
+
+ACTED: dict[str, dict[str, Any]] = {
+    "continue": {"rows": rows(authority=(3,)), "question": "queue part", "vectors": True},
+    "warn": {"rows": RIVALS},
+    "degrade": {"rows": TWO, "max_tokens": 1},
+    "block": {"rows": TWO, "allowed_sources": []},
+}
+
+
+@pytest.mark.parametrize("action", sorted(words("FallbackAction")))
+def test_every_action(action: str):
+    """Of an answer: the document's six states, taken alone, only continue or warn (S4.9)."""
+    assert asked(overlay(), **ACTED[action]).action == action
+
+
+def test_every_style_of_citation_looks_different():
+    styles = {
+        name: asked(overlay({"synthesis_policy.citation_style": name}), rows=TWO) for name in CITATION_STYLES.values
+    }
+    assert len({found.block for found in styles.values()}) == len(CITATION_STYLES.values) == 3
