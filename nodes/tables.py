@@ -1048,16 +1048,16 @@ ITEM_DETAILS = table(
     entity=caller(text("the source's own id of the record", nullable=True)),
     origin_class=caller(string("what kind of source it is")),
     title=caller(text("title of the document", nullable=True)),
-    uri=caller(string("where a person opens it", nullable=True)),
-    content_type=caller(string("paragraph, table, list, code or excerpt", nullable=True)),
-    document_type=caller(string("free word of the importer", nullable=True)),
-    domain=caller(string("subject area", nullable=True)),
-    tags=caller(strings("labels of the importer", nullable=True)),
+    uri=caller(text("where a person opens it", nullable=True)),
+    content_type=caller(text("paragraph, table, list, code or excerpt", nullable=True)),
+    document_type=caller(text("free word of the importer", nullable=True)),
+    domain=caller(text("subject area", nullable=True)),
+    tags=caller(texts("labels of the importer", nullable=True)),
     authority=caller(int32("0 untrusted, 1 general, 2 preferred, 3 authoritative")),
     freshness=caller(string("fresh, aging, stale or undated")),
     updated_at=caller(timestamp("when it happened, else when it was recorded")),
-    applicable_roles=caller(strings("roles it is for; null = every role", nullable=True)),
-    excluded_roles=caller(strings("roles it is not for", nullable=True)),
+    applicable_roles=caller(texts("roles it is for; null = every role", nullable=True)),
+    excluded_roles=caller(texts("roles it is not for", nullable=True)),
 )
 
 BLOCKS = table(

@@ -108,6 +108,21 @@ def test_no_byte_holds_an_erased_source(tmp_path: Path, batch: bool, encoder: An
     assert story.ask("who keeps the login token?").citations[0]["path"] == "docs/keep.md"
 
 
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+def test_no_byte_holds_what_an_importer_said_of_an_erased_row(tmp_path: Path, batch: bool) -> None:
+    said = dict.fromkeys(("title", "uri", "content_type", "document_type", "domain", "entity"), CANARY)
+    said |= {name: ["plain", CANARY] for name in ("tags", "applicable_roles", "excluded_roles")}
+    story = Story(
+        tmp_path, row("doc", "docs/keep.md", KEPT), row("doc", "docs/said.md", GONE, source_id="doc:said", **said)
+    )
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
+    asked(story, batch=batch)
+    assert any("runs" in name for name in holding(tmp_path))
+    erase(settings(tmp_path), source="doc:said")
+    assert holding(tmp_path) == []
+    assert holding(tmp_path, "ten minutes") != []
+
+
 def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_path: Path) -> None:
     story = told(tmp_path)
     erase(settings(tmp_path), source="doc:story")

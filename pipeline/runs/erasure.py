@@ -32,7 +32,7 @@ from ..durable import TEMPORARY, make_folders
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
-from .parts import PERSISTED, TEXTS, stored_schema
+from .parts import PERSISTED, TEXTS, stored_schema, values_of
 from .run import Run
 from .store import RunStore
 
@@ -108,7 +108,7 @@ def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:
         if declared.name == "citations":
             hit = pc.or_(hit, _same_items(stored, shown))
         rows = stored.filter(hit)
-        found += [flat(rows[name]) for name in free]
+        found += [values_of(rows[name]) for name in free]
         if declared.name in _SHOWN:
             requests.append(flat(rows["request_id"]))
     checks = run.stored("fact_checks")
