@@ -123,6 +123,37 @@ def test_what_stands_beside_a_text_is_masked_with_it() -> None:
         assert made[name].num_rows and "bob" not in str(made[name].to_pylist()), name
 
 
+def test_whatever_an_importer_says_of_a_row_is_masked_with_it() -> None:
+    said = dict.fromkeys(("entity", "uri", "content_type", "document_type", "domain"), "of bob@example.com")
+    said |= {name: ["/home/bob/x.md", "ok", "é"] for name in ("tags", "applicable_roles", "excluded_roles")}
+    record = {"text": "fee: $5\n", "origin_class": "structured-sot", "evidence_kind": "structured-fact", **said}
+    rows = [
+        {"text": TEXT, "evidence_kind": "doc", "path": "a.md", **said},
+        {"text": "Nothing.", "path": "b.md"},
+        record,
+    ]
+    asked = {"r1": {"mask": ["absolute-path", "email"], "exact_lookups": True}, "r2": {"exact_lookups": True}}
+    made = line(rows, requests=asked).run()
+    for name in ("item_details", "structured_facts"):
+        found = {r: [row for row in made[name].to_pylist() if row["request_id"] == r] for r in asked}
+        assert "bob" not in str(found["r1"]) and "bob" in str(found["r2"]), name
+    details = [row for row in made["item_details"].to_pylist() if row["request_id"] == "r1"]
+    told = [(row["domain"], row["tags"], row["excluded_roles"]) for row in details]
+    assert told.count(("of [email********]", ["[path********]", "ok", "é"], ["[path********]", "ok", "é"])) == 2
+    assert told.count((None, None, None)) == 1
+
+
+def test_a_value_inside_a_mask_is_not_checked() -> None:
+    record = {
+        "text": "id: ENG-001\n", "entity": "ENG-001", "origin_class": "structured-sot", "evidence_kind": "structured-fact",
+    }  # fmt: skip
+    rows = [{"text": "The log is /home/ENG-001/run.log today.\n", "evidence_kind": "doc", "path": "a.md"}, record]
+    asked = {"r1": {"mask": ["absolute-path"], "exact_lookups": True}, "r2": {"exact_lookups": True}}
+    made = line(rows, requests=asked).run()
+    checked = [(row["request_id"], row["value"]) for row in made["fact_checks"].to_pylist()]
+    assert checked == [("r2", "ENG-001")]
+
+
 @pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
 def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
     rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]
