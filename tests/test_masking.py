@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.masking import DETECTOR, masked, masked_with_spans
 from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle
 from selection_line import line
 from small_corpus import Story, row
 
@@ -173,19 +176,42 @@ def test_contracts_of_one_shard_are_masked_each_for_itself() -> None:
     assert ["/home/bob" in text for text in blocks] == [True, True, False, True]
 
 
+def masking(folder: Path, classes: str) -> Path:
+    """A folder of policies in which the purpose that is asked for masks these classes."""
+    policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "answer-question.yaml"
+    (folder / "own" / "purposes").mkdir(parents=True)
+    own = folder / "own" / "purposes" / policy.name
+    own.write_text(policy.read_text(encoding="utf-8") + f"\nmask: [{classes}]\n", encoding="utf-8")
+    return folder / "own"
+
+
 def test_the_policy_key_alone_changes_the_block(tmp_path: Path) -> None:
     story = Story(tmp_path, row("doc", "docs/a.md", TEXT))
-    policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "answer-question.yaml"
-    (tmp_path / "own" / "purposes").mkdir(parents=True)
-    own = tmp_path / "own" / "purposes" / policy.name
-    own.write_text(policy.read_text(encoding="utf-8") + "\nmask: [email]\n", encoding="utf-8")
+    own = masking(tmp_path, "email")
     question = {"question": "who reads the log?", "project": "shop", "purpose": "answer-question"}
-    with story.open() as plain, story.open(policies=tmp_path / "own") as covered:
+    with story.open() as plain, story.open(policies=own) as covered:
         before, after = plain.retrieve(question), covered.retrieve(question)
     assert before.block.replace("bob@example.com", "[email********]").splitlines()[3:5] == after.block.splitlines()[3:5]
     assert [d["redacted"] for d in after.tables["decisions"].to_pylist()] == [True]
     assert [d["redacted"] for d in before.tables["decisions"].to_pylist()] == [False]
     assert after.tables["snapshots"]["redacted"][0].as_py() == 1
+
+
+def test_a_caller_reads_no_place_of_a_rejected_row_that_the_contract_masks(tmp_path: Path) -> None:
+    rows = [row("doc", f"/home/bob/{n}.md", f"the log {n}", source_id="mail:bob@example.com") for n in range(3)]
+    story = Story(tmp_path, *rows)
+    question = {"question": "the log", "project": "shop", "purpose": "answer-question", "budget": {"max_items": 1}}
+    with story.open(policies=masking(tmp_path, "email, absolute-path"), runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve(question)
+    lost = found.bundle["rejected"]
+    assert [one["source_id"] for one in lost] == ["mail:[email********]"] * 2
+    assert "bob" not in str(found.bundle)
+    raw = bundle({name: found.tables[name].to_pylist() for name in TABLES_READ}, audit=True)
+    assert [one["source_id"] for one in raw["rejected"]] == ["mail:bob@example.com"] * 2
+    flags = {"corpus": tmp_path / "corpus", "runs": tmp_path / "runs", "grants": tmp_path / "grants.yaml"}
+    settings = load_settings(flags | {"principal": "ana"}, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    told = why_not(settings, found.snapshot_id or "", lost[0]["chunk_id"])
+    assert told[0]["reason_code"] == "budget_items" and "bob" not in str(told)
 
 
 def test_an_unknown_class_is_refused(tmp_path: Path) -> None:
