@@ -331,7 +331,7 @@ PLAN_RULES = table(
     intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
     question=string("the plan question in words (S0.41)"),
     parts=strings(
-        "what the query text is made of: question, context, failing_test, error, stack, files, symbols, state"
+        "what the query text is made of: question, context, failing_test, error, stack, files, symbols, state, session"
     ),
     lanes=strings("lanes this sub-query uses"),
     sources=strings("source selectors; [] = every source"),
@@ -611,8 +611,20 @@ SESSION_EVENTS = table(
     "session_events",
     key=("request_id", "rank"),
     order=("request_id", "rank"),
-    persist=False,
+    persist=True,
     doc="What each request's own session has just observed, read before planning (S0.42); `anchors` keeps what it names.",
+    request_id=string("the request", digest=False),
+    rank=int32("1 = the newest"),
+    evidence_id=string("the event"),
+    row=int64("its frame row; envelope", digest=False),
+)
+
+SESSION_TEXTS = table(
+    "session_texts",
+    key=("request_id", "rank"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="The words of those events that planning reads.",
     request_id=string("the request"),
     rank=int32("1 = the newest"),
     text=text("the event, cut where it is long"),
@@ -1227,6 +1239,7 @@ ContractLayers = CONTRACT_LAYERS.annotation
 ScopeGroups = SCOPE_GROUPS.annotation
 Anchors = ANCHORS.annotation
 SessionEvents = SESSION_EVENTS.annotation
+SessionTexts = SESSION_TEXTS.annotation
 SubQueries = SUB_QUERIES.annotation
 QueryTerms = QUERY_TERMS.annotation
 Reachable = REACHABLE.annotation
