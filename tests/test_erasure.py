@@ -32,6 +32,8 @@ CANARY = "zebrafink quartermaster"
 GONE = f"The login token of the {CANARY} is kept in a drawer."
 MORE = f"The {CANARY} resets the login on Mondays."
 KEPT = "The login token expires after ten minutes."
+SEEN = "zebrafink_login"
+LOOKING = {"session_id": "s-1", "purpose": "explain-code", "max_items": 1}
 GRANTS = {"principals": {"ana": {"projects": ["shop"], "audit": True}, "bo": {"projects": ["shop"]}}}
 
 
@@ -58,17 +60,27 @@ def settings(folder: Path, principal: str = "ana") -> Settings:
     return load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
 
 
-def asked(story: Story, *, batch: bool) -> str:
+def asked(story: Story, *, batch: bool, **fields: Any) -> str:
     """The id of a snapshot that shows the rows of every source."""
-    question = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"}
+    question = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"} | fields
     with story.open(runs=story.folder / "runs") as retriever:
         if not batch:
             found = retriever.retrieve(question)
-            assert CANARY in found.block and KEPT in found.block
+            assert (fields or CANARY in found.block) and KEPT in found.block
             retriever.close(compacted=False)
             return found.snapshot_id or ""
         summary = retriever.run([question])
     return RunStore(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"][0].as_py()
+
+
+def observed(folder: Path) -> Story:
+    """A document, and an event of the session `s-1` that names something."""
+    event = row(
+        "session-event", "s-1.jsonl", f"It broke in `{SEEN}` at src/{SEEN}.py", session_id="s-1", owner_user="ana"
+    )
+    story = Story(folder, row("doc", "docs/keep.md", KEPT, source_id="doc:other"), event)
+    (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
+    return story
 
 
 def holding(folder: Path, text: str = CANARY) -> list[str]:
@@ -121,6 +133,24 @@ def test_no_byte_holds_what_an_importer_said_of_an_erased_row(tmp_path: Path, ba
     erase(settings(tmp_path), source="doc:said")
     assert holding(tmp_path) == []
     assert holding(tmp_path, "ten minutes") != []
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+def test_no_byte_holds_what_a_request_took_from_an_erased_event_of_its_session(tmp_path: Path, batch: bool) -> None:
+    snapshot = asked(observed(tmp_path), batch=batch, **LOOKING)
+    assert any("runs" in name for name in holding(tmp_path, SEEN))
+    assert holding(tmp_path / "runs", "It broke in") == [], "no event is shown"
+    erase(settings(tmp_path), source="session-event:story")
+    assert holding(tmp_path, SEEN) == []
+    assert holding(tmp_path / "runs", KEPT) != []
+    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
+
+
+def test_what_other_requests_asked_stays_when_an_event_is_erased(tmp_path: Path) -> None:
+    asked(observed(tmp_path), batch=True, **LOOKING | {"session_id": "s-2"})
+    before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    assert erase(settings(tmp_path), source="session-event:story").runs.runs == []
+    assert {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()} == before
 
 
 def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_path: Path) -> None:
@@ -200,12 +230,12 @@ def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
     assert "drawer" not in json.dumps(receipt)
 
 
-def test_an_unfinished_run_that_holds_the_text_is_given_up(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    with story.open(runs=tmp_path / "runs", shard_requests=1) as retriever:
+def unfinished(story: Story, **fields: Any) -> str:
+    """The id of a run of two requests that was killed after the first shard."""
+    with story.open(runs=story.folder / "runs", shard_requests=1) as retriever:
         staged = retriever._staged(
             [
-                {"request_id": n, "question": "login token", "project": "shop", "purpose": "answer-question"}
+                {"request_id": n, "question": "login token", "project": "shop", "purpose": "answer-question"} | fields
                 for n in "ab"
             ]
         )
@@ -219,11 +249,23 @@ def test_an_unfinished_run_that_holds_the_text_is_given_up(tmp_path: Path) -> No
 
             patch.setattr(type(staged), "write", stop)
             whole(staged, retriever._line, False)
+        return staged.run_id
+
+
+def test_an_unfinished_run_that_holds_the_text_is_given_up(tmp_path: Path) -> None:
+    run_id = unfinished(told(tmp_path))
     assert any("runs" in name for name in holding(tmp_path))
     done = erase(settings(tmp_path), source="doc:story")
-    assert done.runs.given_up == [staged.run_id]
+    assert done.runs.given_up == [run_id]
     erase(settings(tmp_path), user="bo")
     assert holding(tmp_path) == []
+
+
+def test_an_unfinished_run_that_took_words_from_an_event_is_given_up(tmp_path: Path) -> None:
+    run_id = unfinished(observed(tmp_path), **LOOKING)
+    assert any("runs" in name for name in holding(tmp_path, SEEN))
+    assert erase(settings(tmp_path), source="session-event:story").runs.given_up == [run_id]
+    assert holding(tmp_path, SEEN) == []
 
 
 @contextmanager

@@ -265,7 +265,9 @@ def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
         "task_text": asked.get("question") or "",
         "packet_context_summary": asked.get("context_summary"),
         "lexical_query": list(dict.fromkeys(lexical)),
-        "semantic_query": list(dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"])),
+        "semantic_query": list(
+            dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"] and q["query_text"] is not None)
+        ),
         "applied_overlay_rules": rules,
         "applied_filters": _filters(contract) if contract else [],
         "generated_at": generated_at,
