@@ -48,6 +48,7 @@ from .tables import (
     Requests,
     RerankWeights,
     ScoreTerms,
+    SessionEvents,
     Snapshots,
     StructuredFacts,
     SubQueries,
@@ -123,6 +124,7 @@ def request_digests(
     contracts: Contracts,
     contract_bounds: ContractBounds,
     contract_layers: ContractLayers,
+    session_events: SessionEvents,
     anchors: Anchors,
     sub_queries: SubQueries,
     admissible: Admissible,
@@ -147,7 +149,7 @@ def request_digests(
     """The digest of each request's rows of every table but the snapshots, by table and request: what snapshots add up."""
     tables = {
         "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
-        "contract_layers": contract_layers, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
+        "contract_layers": contract_layers, "session_events": session_events, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
         "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
         "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
         "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims,

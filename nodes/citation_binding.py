@@ -5,8 +5,8 @@ and `item_details`, what else a bundle says of each item.
 
 What one would otherwise get wrong: lines and bytes are those of the text *shown*. A cut item starts later or ends
 earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
-leading row as stored, `visible_sha256` that of what is visible. What the contract masks is masked in source, path, section
-and locator, too; the evidence id leads whoever may read the row to all of it.
+leading row as stored, `visible_sha256` that of what is visible. What the contract masks is masked in source, path, section,
+locator and details, too; the evidence id leads whoever may read the row to all of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from .item_texts import resolvable
 from .keys import flags_at, flat, gathered, pair_positions, positions, take_or
-from .masking import class_lists, masked
+from .masking import class_lists, masked, masked_column
 from .rendering import authority_words, locators
 from .tables import (
     CITATIONS,
@@ -32,9 +32,9 @@ from .tables import (
     Trimmed,
 )
 
-_DETAILS = ("entity", "origin_class", "title", "uri", "content_type", "document_type", "domain", "tags",
+_DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain", "tags",
             "applicable_roles", "excluded_roles")  # fmt: skip
-_MASKED = ("title", "uri")
+"""What a bundle shows of a stored row. All of it is somebody's words, so it is masked as the text is."""
 
 
 def citations(
@@ -88,12 +88,15 @@ def item_details(
     recorded = gathered(placements["recorded_time"], trimmed["placement"])
     owner = positions(trimmed["request_id"], contracts["request_id"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    stored = {name: gathered(evidence[name], row).cast(ITEM_DETAILS.columns[name].type) for name in _DETAILS}
+    stored = {
+        name: masked_column(gathered(evidence[name], row).cast(ITEM_DETAILS.columns[name].type), mask)
+        for name in _DETAILS
+    }
     return ITEM_DETAILS.build(
         {
             **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
             **stored,
-            **{name: masked(stored[name], mask) for name in _MASKED},
+            "origin_class": gathered(evidence["origin_class"], row),
             "authority": pc.fill_null(gathered(evidence["authority"], row), 0),
             "freshness": take_or(score_terms["freshness"], term, "undated"),
             "updated_at": pc.coalesce(gathered(evidence["event_time"], row), recorded),

@@ -72,7 +72,7 @@ def structured_facts(
         {
             "request_id": chosen["request_id"].take(at),
             "evidence_id": chosen["evidence_id"].take(at),
-            "entity": pc.fill_null(stored["entity"], "").take(at),
+            "entity": masked(pc.fill_null(stored["entity"], ""), mask).cast(pa.large_string()).take(at),
             "field": fields.field("field").cast(pa.large_string()),
             "value": fields.field("value").cast(pa.large_string()),
             "locator": masked(locator, mask).take(at),
@@ -85,7 +85,10 @@ def structured_facts(
 def fact_checks(
     packs: Packs, structured_facts: StructuredFacts, contracts: Contracts, evidence: Evidence, placements: Placements
 ) -> FactChecks:
-    """What the admitted records say of each value in each item, by request, item and value; records are not checked."""
+    """What the admitted records say of each value in each item, by request, item and value; records are not checked.
+
+    A value inside what the contract masks is no value of the item.
+    """
     wanted = flags_at(contracts["exact_lookups"], positions(packs["request_id"], contracts["request_id"]))
     origin = gathered(evidence["origin_class"], packs["row"])
     items = packs.filter(
@@ -93,9 +96,11 @@ def fact_checks(
     )
     if not items.num_rows:
         return FACT_CHECKS.empty()
+    owner = positions(items["request_id"], contracts["request_id"])
+    mask = class_lists(contracts["mask"]).take(pa.array(owner))
     subjects = Subjects(
-        owner=positions(items["request_id"], contracts["request_id"]),
-        text=item_texts(items, packs, evidence, placements).text,
+        owner=owner,
+        text=masked(item_texts(items, packs, evidence, placements).text, mask),
         path=gathered(evidence["path"], items["row"]),
         section=gathered(evidence["section"], items["row"]),
     )

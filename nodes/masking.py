@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .list_columns import flattened
+from .ragged import starts_of
 from .schema import SPAN
 
-__all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_with_spans"]
+__all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_column", "masked_with_spans"]
 
 DETECTOR = "mask/1"
 """Name and version of the patterns below, recorded with every masked item; another pattern is another version."""
@@ -59,6 +60,18 @@ def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
 def masked(texts: pa.Array, classes: pa.Array) -> pa.Array:
     """Each text without what its classes name; the array itself where nothing is masked. Nulls stay null."""
     return masked_with_spans(texts, classes)[0]
+
+
+def masked_column(values: pa.Array, classes: pa.Array) -> pa.Array:
+    """The same for a column of texts or of lists of texts."""
+    if not pa.types.is_list(values.type):
+        return masked(values, classes)
+    owner, items = flattened(values)
+    found = masked(items, classes.take(pa.array(owner)))
+    if found is items:
+        return values
+    starts = starts_of(np.bincount(owner, minlength=len(values)))
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), found, mask=values.is_null())
 
 
 def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.Array]:

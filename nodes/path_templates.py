@@ -4,7 +4,8 @@ A path of a mode begins at the root of the portfolio: `/decisions/` is the folde
 filled path loses the slash that stored paths do not have. `{current_venture}` and `{venture}` name the same variable.
 
 A value stands for itself and for one segment: a `*` in it matches a star, and one with a `/` is refused, because it
-would move the path to another level.
+would move the path to another level. So is one with a line end or another character that does not print: lists of globs
+are told apart by them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,13 @@ def _segment(value: object, at: str) -> str:
         return "true"
     if isinstance(value, (int, float)):
         return str(value)
-    if not isinstance(value, str) or not value.strip() or "/" in value or value in (".", ".."):
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or not value.isprintable()
+        or "/" in value
+        or value in (".", "..")
+    ):
         if isinstance(value, str):
             raise InputError.expected("the name of one folder, without /", "text that is none", at)
         raise InputError.of_kind("the name of one folder, without /", value, at)

@@ -1,6 +1,6 @@
 """Query planning: turns each request into several sub-queries, each with its own text, lanes, sources and limits.
 
-Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_events`, what each request's
+Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_texts`, what each request's
 own session has just observed. Gives `anchors`, `sub_queries` and `query_terms`.
 
 The one thing to know: the query text of a sub-query is not the user's sentence. It is put together from the parts its
@@ -36,7 +36,7 @@ from .tables import (
     Requests,
     RolePolicies,
     RoleRules,
-    SessionEvents,
+    SessionTexts,
     SubQueries,
 )
 from .text_analysis import query_tokens
@@ -64,11 +64,11 @@ _DAY = 86_400_000_000
 Int = NDArray[np.int64]
 
 
-def anchors(requests: Requests, session_events: SessionEvents) -> Anchors:
+def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
     """What each request names, by request, kind and value; of equal values the most trusted origin stays."""
     parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
     parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
-    parts += _found(_texts(requests, session_events))
+    parts += _found(_texts(requests, session_texts))
     request = np.concatenate([part[0] for part in parts])
     kind = np.concatenate([part[1] for part in parts])
     value = pa.concat_arrays([part[2].cast(_TEXT) for part in parts])
@@ -209,7 +209,7 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.
     return at, np.full(len(at), KINDS.index(kind)), values, column
 
 
-def _texts(requests: pa.Table, session_events: pa.Table) -> list[tuple[str, Int, pa.Array]]:
+def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, pa.Array]]:
     """Everything that may hold anchors: where it comes from, the request of each text, the texts."""
     columns = []
     for name in _PRINTED:
@@ -217,8 +217,8 @@ def _texts(requests: pa.Table, session_events: pa.Table) -> list[tuple[str, Int,
         columns.append((name, np.flatnonzero(text.is_valid()), text.drop_null().cast(_TEXT)))
     state = _PRINTED.index("state")
     columns[state] = (*columns[state][:2], spoken_state(columns[state][2]))
-    owner = positions(session_events["request_id"], requests["request_id"])
-    return [*columns, ("session_events", owner, flat(session_events["text"]).cast(_TEXT))]
+    owner = positions(session_texts["request_id"], requests["request_id"])
+    return [*columns, ("session_events", owner, flat(session_texts["text"]).cast(_TEXT))]
 
 
 def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.Array, str]]:

@@ -1,6 +1,7 @@
 """The last events of a request's own session: what the line is given beside the request (S0.42).
 
-Reads contracts and the first wall. Gives `session_events`, which query planning reads; planning itself reads no corpus.
+Reads contracts, the first wall and stored rows. Gives `session_events`, which a run keeps, and `session_texts`, which query
+planning reads; planning itself reads no corpus.
 
 The one thing to know: an event counts only where it is admissible for the request, by the same gates as any evidence.
 What a session observed outside the request's boundary shapes no query.
@@ -16,7 +17,16 @@ from numpy.typing import NDArray
 from .frames import RowIndex, expand_ranges
 from .keys import flat, gathered, positions, rank_within
 from .recall_scope import clocks, happened_at, numbers
-from .tables import SESSION_EVENTS
+from .tables import (
+    SESSION_EVENTS,
+    SESSION_TEXTS,
+    Contracts,
+    Evidence,
+    Reachable,
+    ScopeGroups,
+    SessionEvents,
+    SessionTexts,
+)
 
 EVENTS = 3
 """Events per request: what was just observed, not the session's history."""
@@ -29,15 +39,24 @@ Int = NDArray[np.int64]
 
 
 def session_events(
-    contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
-) -> pa.Table:
-    """SESSION_EVENTS: the `EVENTS` newest admissible events of each request's session; none for one without a session."""
+    contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
+) -> SessionEvents:
+    """The `EVENTS` newest admissible events of each request's session, newest first; none for one without a session."""
     request, row = _latest(contracts, row_groups, reachable, evidence, row_index)
-    text = pc.utf8_slice_codeunits(gathered(evidence["text"], row), 0, CHARACTERS)
-    rank = (rank_within(request) + 1).astype(np.int32)
     return SESSION_EVENTS.build(
-        {"request_id": contracts["request_id"].take(pa.array(request)), "rank": rank, "text": text}
+        {
+            "request_id": contracts["request_id"].take(pa.array(request)),
+            "rank": (rank_within(request) + 1).astype(np.int32),
+            "evidence_id": gathered(evidence["evidence_id"], row),
+            "row": row,
+        }
     )
+
+
+def session_texts(session_events: SessionEvents, evidence: Evidence) -> SessionTexts:
+    """The words of the events, in their order; a run keeps none of them but what they name."""
+    text = pc.utf8_slice_codeunits(gathered(evidence["text"], session_events["row"]), 0, CHARACTERS)
+    return SESSION_TEXTS.build({**{name: session_events[name] for name in ("request_id", "rank")}, "text": text})
 
 
 def _latest(

@@ -329,7 +329,7 @@ PLAN_RULES = table(
     intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
     question=string("the plan question in words (S0.41)"),
     parts=strings(
-        "what the query text is made of: question, context, failing_test, error, stack, files, symbols, state"
+        "what the query text is made of: question, context, failing_test, error, stack, files, symbols, state, session"
     ),
     lanes=strings("lanes this sub-query uses"),
     sources=strings("source selectors; [] = every source"),
@@ -609,8 +609,20 @@ SESSION_EVENTS = table(
     "session_events",
     key=("request_id", "rank"),
     order=("request_id", "rank"),
-    persist=False,
+    persist=True,
     doc="What each request's own session has just observed, read before planning (S0.42); `anchors` keeps what it names.",
+    request_id=string("the request", digest=False),
+    rank=int32("1 = the newest"),
+    evidence_id=string("the event"),
+    row=int64("its frame row; envelope", digest=False),
+)
+
+SESSION_TEXTS = table(
+    "session_texts",
+    key=("request_id", "rank"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="The words of those events that planning reads.",
     request_id=string("the request"),
     rank=int32("1 = the newest"),
     text=text("the event, cut where it is long"),
@@ -1046,16 +1058,16 @@ ITEM_DETAILS = table(
     entity=caller(text("the source's own id of the record", nullable=True)),
     origin_class=caller(string("what kind of source it is")),
     title=caller(text("title of the document", nullable=True)),
-    uri=caller(string("where a person opens it", nullable=True)),
-    content_type=caller(string("paragraph, table, list, code or excerpt", nullable=True)),
-    document_type=caller(string("free word of the importer", nullable=True)),
-    domain=caller(string("subject area", nullable=True)),
-    tags=caller(strings("labels of the importer", nullable=True)),
+    uri=caller(text("where a person opens it", nullable=True)),
+    content_type=caller(text("paragraph, table, list, code or excerpt", nullable=True)),
+    document_type=caller(text("free word of the importer", nullable=True)),
+    domain=caller(text("subject area", nullable=True)),
+    tags=caller(texts("labels of the importer", nullable=True)),
     authority=caller(int32("0 untrusted, 1 general, 2 preferred, 3 authoritative")),
     freshness=caller(string("fresh, aging, stale or undated")),
     updated_at=caller(timestamp("when it happened, else when it was recorded")),
-    applicable_roles=caller(strings("roles it is for; null = every role", nullable=True)),
-    excluded_roles=caller(strings("roles it is not for", nullable=True)),
+    applicable_roles=caller(texts("roles it is for; null = every role", nullable=True)),
+    excluded_roles=caller(texts("roles it is not for", nullable=True)),
 )
 
 BLOCKS = table(
@@ -1225,6 +1237,7 @@ ContractLayers = CONTRACT_LAYERS.annotation
 ScopeGroups = SCOPE_GROUPS.annotation
 Anchors = ANCHORS.annotation
 SessionEvents = SESSION_EVENTS.annotation
+SessionTexts = SESSION_TEXTS.annotation
 SubQueries = SUB_QUERIES.annotation
 QueryTerms = QUERY_TERMS.annotation
 Reachable = REACHABLE.annotation

@@ -31,7 +31,6 @@ from ..nodes.bm25 import Bm25
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.keys import flat, pair_codes
 from ..nodes.list_columns import holds
-from ..nodes.session_trail import session_events
 from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
 from .hooks import TableCheck, declared_table, failed_node
@@ -44,6 +43,7 @@ STEPS = (
     "scope_resolution",
     "query_planning",
     "boundary_gates",
+    "session_trail",
     "candidate_recall",
     "boundary_filtering",
     "task_aware_reranking",
@@ -66,7 +66,7 @@ WALL = ("gated_rows", "row_groups", "reachable", "scope_times", "admissible")
 """Nodes that say which rows each request may see: what its session observed, and which of its rows have vectors, is read
 through them."""
 
-PLANNED = ("anchors", "sub_queries", "query_terms")
+PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 """Nodes that need no vectors: they run third, and say which texts are encoded."""
 
 VECTORS_KEPT = 1 << 15
@@ -271,9 +271,6 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     inputs |= frame.inputs()
     planned |= driver.execute(list(WALL), inputs=inputs, overrides=planned)
     inputs["lane_states"] = _lane_states(planned, line, broken, frame)
-    inputs["session_events"] = session_events(
-        planned["contracts"], planned["row_groups"], planned["reachable"], frame.evidence, frame.row_index
-    )
     planned |= driver.execute(list(PLANNED), inputs=inputs, overrides=planned)
     inputs["vectors"], inputs["query_vectors"] = _query_vectors(
         planned["sub_queries"], None if "semantic" in broken else frame.vectors, line

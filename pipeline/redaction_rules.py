@@ -1,7 +1,8 @@
 """What counts as a secret: the plugins used of detect-secrets, and token formats that it lacks.
 
-Gives: `Rule`s, each a kind and a pattern, and `RULES_VERSION`, which goes up with every change here, because a change
-means that a corpus has to be indexed again. Formats are those that the providers document.
+Gives: `Rule`s, each a kind and a pattern, and `RULES_VERSION`, which goes up with every change here and of the columns
+that are masked, because a change means that a corpus has to be indexed again. Formats are those that the providers
+document.
 
 High-entropy detectors are not among the plugins: in code they flag hashes and test data. A value of unknown format
 counts only where a name says what it is (`ASSIGNMENTS`). Encrypted private keys and UUIDs on their own are no secrets.

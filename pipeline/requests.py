@@ -5,7 +5,8 @@ Gives: REQUESTS and FAILURES; one bad row fails alone and the others go on.
 
 Who asks comes from the credential. A row may name another principal to ask with the rights of: whether the credential
 may is judged by the contract, and whoever may not is denied. `asked_at` judges rights and is never taken from a row;
-`as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it.
+`as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it, in what a
+work tree's `SHO.json` says, too.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def resolve_requests(
         given = preset.bound(given, at) if preset else given
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
-            given = handoff(said["workspace_root"], work_trees) | given
+            left = handoff(said["workspace_root"], work_trees)
+            masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys(), redact))
+            given = {name: masked.get(value, value) for name, value in left.items()} | given
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)

@@ -133,7 +133,15 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
         "evidence": evidence,
         "placements": placements,
     }
-    for name in ("contract_bounds", "contract_layers", "anchors", "admissible", "filter_ladder", "rerank_weights"):
+    for name in (
+        "contract_bounds",
+        "contract_layers",
+        "session_events",
+        "anchors",
+        "admissible",
+        "filter_ladder",
+        "rerank_weights",
+    ):
         inputs[name] = per_request(name)
     for name in (
         "structured_facts",

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import STEPS, build_driver, step_modules
+from scoped_retrieval.pipeline.driver import PLANNED, STEPS, build_driver, step_modules
 from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.runs import RunStore, replay
 from small_corpus import NOON, Story, days_ago, decided, places, row, shown
@@ -25,9 +25,16 @@ def story(tmp_path: Path) -> Story:
     return Story(tmp_path)
 
 
-def upstream(*nodes: str) -> set[str]:
-    """Everything that the nodes are made of, inputs of the line included."""
-    return {variable.name for variable in build_driver().what_is_upstream_of(*nodes)}
+def upstream(*nodes: str, without: str | None = None) -> set[str]:
+    """Everything that the nodes are made of, inputs of the line included; not through the node `without`."""
+    edges = {
+        v.name: v.required_dependencies | v.optional_dependencies for v in build_driver().list_available_variables()
+    }
+    found, ahead = set[str](), {*nodes}
+    while ahead := ahead - found - {without}:
+        found |= ahead
+        ahead = {other for name in ahead for other in edges[name]}
+    return found
 
 
 # --- the line
@@ -35,14 +42,17 @@ def upstream(*nodes: str) -> set[str]:
 
 def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
     """S0.4, S0.24: what may be searched, and how, follows from request, grants and policies alone."""
-    assert not CORPUS & upstream("contracts", "contract_bounds", "contract_layers", "sub_queries", "query_terms")
+    assert not CORPUS & upstream("contracts", "contract_bounds", "contract_layers")
+    planned = upstream("sub_queries", "query_terms", without="session_texts")
+    assert "anchors" in planned and not CORPUS & planned, "but for what the request's own session observed (S0.42)"
+    assert {"evidence", "reachable", "session_events"} <= upstream("anchors"), "and the lineage shows that"
     assert CORPUS & upstream("hits")
     assert {"contracts", "contract_bounds", "admissible"} <= upstream("hits")
 
 
 def test_the_stages_stand_in_the_order_of_the_document():
     """S0.26, S0.28: and what a stage gives is made of nothing that a later stage gives."""
-    assert [step for step in STEPS if step not in ("mode_presets", "fact_verification")] == [
+    assert [step for step in STEPS if step not in ("mode_presets", "session_trail", "fact_verification")] == [
         "scope_resolution", "query_planning", "boundary_gates", "candidate_recall", "boundary_filtering",
         "task_aware_reranking", "evidence_packing", "budget_trimming", "citation_binding", "context_projection",
         "audit_snapshot",
@@ -50,7 +60,8 @@ def test_the_stages_stand_in_the_order_of_the_document():
     stage = {name: number for number, module in enumerate(step_modules()) for name in vars(module)}
     nodes = [v.name for v in build_driver().list_available_variables() if not v.is_external_input]
     for node in nodes:
-        later = {other for other in upstream(node) if other in nodes and stage[other] > stage[node]}
+        before = upstream(node, without="session_texts" if node in PLANNED else None)
+        later = {other for other in before if other in nodes and stage[other] > stage[node]}
         assert not later, node
 
 

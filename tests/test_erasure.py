@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.live_files import read_live
 from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -32,6 +33,8 @@ CANARY = "zebrafink quartermaster"
 GONE = f"The login token of the {CANARY} is kept in a drawer."
 MORE = f"The {CANARY} resets the login on Mondays."
 KEPT = "The login token expires after ten minutes."
+SEEN = "zebrafink_login"
+LOOKING = {"session_id": "s-1", "purpose": "explain-code", "max_items": 1}
 GRANTS = {"principals": {"ana": {"projects": ["shop"], "audit": True}, "bo": {"projects": ["shop"]}}}
 
 
@@ -58,17 +61,27 @@ def settings(folder: Path, principal: str = "ana") -> Settings:
     return load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
 
 
-def asked(story: Story, *, batch: bool) -> str:
+def asked(story: Story, *, batch: bool, **fields: Any) -> str:
     """The id of a snapshot that shows the rows of every source."""
-    question = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"}
+    question = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"} | fields
     with story.open(runs=story.folder / "runs") as retriever:
         if not batch:
             found = retriever.retrieve(question)
-            assert CANARY in found.block and KEPT in found.block
+            assert (fields or CANARY in found.block) and KEPT in found.block
             retriever.close(compacted=False)
             return found.snapshot_id or ""
         summary = retriever.run([question])
     return RunStore(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"][0].as_py()
+
+
+def observed(folder: Path) -> Story:
+    """A document, and an event of the session `s-1` that names something."""
+    event = row(
+        "session-event", "s-1.jsonl", f"It broke in `{SEEN}` at src/{SEEN}.py", session_id="s-1", owner_user="ana"
+    )
+    story = Story(folder, row("doc", "docs/keep.md", KEPT, source_id="doc:other"), event)
+    (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
+    return story
 
 
 def holding(folder: Path, text: str = CANARY) -> list[str]:
@@ -106,6 +119,39 @@ def test_no_byte_holds_an_erased_source(tmp_path: Path, batch: bool, encoder: An
     assert corpus.verify() == []
     assert corpus.frame().evidence["text"].to_pylist() == [KEPT]
     assert story.ask("who keeps the login token?").citations[0]["path"] == "docs/keep.md"
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+def test_no_byte_holds_what_an_importer_said_of_an_erased_row(tmp_path: Path, batch: bool) -> None:
+    said = dict.fromkeys(("title", "uri", "content_type", "document_type", "domain", "entity"), CANARY)
+    said |= {name: ["plain", CANARY] for name in ("tags", "applicable_roles", "excluded_roles")}
+    story = Story(
+        tmp_path, row("doc", "docs/keep.md", KEPT), row("doc", "docs/said.md", GONE, source_id="doc:said", **said)
+    )
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
+    asked(story, batch=batch)
+    assert any("runs" in name for name in holding(tmp_path))
+    erase(settings(tmp_path), source="doc:said")
+    assert holding(tmp_path) == []
+    assert holding(tmp_path, "ten minutes") != []
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+def test_no_byte_holds_what_a_request_took_from_an_erased_event_of_its_session(tmp_path: Path, batch: bool) -> None:
+    snapshot = asked(observed(tmp_path), batch=batch, **LOOKING)
+    assert any("runs" in name for name in holding(tmp_path, SEEN))
+    assert holding(tmp_path / "runs", "It broke in") == [], "no event is shown"
+    erase(settings(tmp_path), source="session-event:story")
+    assert holding(tmp_path, SEEN) == []
+    assert holding(tmp_path / "runs", KEPT) != []
+    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
+
+
+def test_what_other_requests_asked_stays_when_an_event_is_erased(tmp_path: Path) -> None:
+    asked(observed(tmp_path), batch=True, **LOOKING | {"session_id": "s-2"})
+    before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    assert erase(settings(tmp_path), source="session-event:story").runs.runs == []
+    assert {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()} == before
 
 
 def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_path: Path) -> None:
@@ -185,30 +231,34 @@ def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
     assert "drawer" not in json.dumps(receipt)
 
 
+def unfinished(story: Story, **fields: Any) -> str:
+    """The id of a run of two requests that was interrupted after the first shard."""
+
+    def first_alone(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        yield from in_this_process(job, shards[:1], clock)
+        raise KeyboardInterrupt
+
+    row = {"question": "login token", "project": "shop", "purpose": "answer-question"} | fields
+    with story.open(runs=story.folder / "runs", shard_requests=1) as retriever, pytest.raises(KeyboardInterrupt):
+        retriever.run([row | {"request_id": name} for name in "ab"], engine=first_alone)
+    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    return run_id
+
+
 def test_an_unfinished_run_that_holds_the_text_is_given_up(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    with story.open(runs=tmp_path / "runs", shard_requests=1) as retriever:
-        staged = retriever._staged(
-            [
-                {"request_id": n, "question": "login token", "project": "shop", "purpose": "answer-question"}
-                for n in "ab"
-            ]
-        )
-        whole = retriever._finish
-        with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
-            write = type(staged).write
-
-            def stop(self: Any, shard: int, *rest: Any) -> None:
-                write(self, shard, *rest)
-                raise KeyboardInterrupt
-
-            patch.setattr(type(staged), "write", stop)
-            whole(staged, retriever._line, False)
+    run_id = unfinished(told(tmp_path))
     assert any("runs" in name for name in holding(tmp_path))
     done = erase(settings(tmp_path), source="doc:story")
-    assert done.runs.given_up == [staged.run_id]
+    assert done.runs.given_up == [run_id]
     erase(settings(tmp_path), user="bo")
     assert holding(tmp_path) == []
+
+
+def test_an_unfinished_run_that_took_words_from_an_event_is_given_up(tmp_path: Path) -> None:
+    run_id = unfinished(observed(tmp_path), **LOOKING)
+    assert any("runs" in name for name in holding(tmp_path, SEEN))
+    assert erase(settings(tmp_path), source="session-event:story").runs.given_up == [run_id]
+    assert holding(tmp_path, SEEN) == []
 
 
 @contextmanager

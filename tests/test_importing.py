@@ -219,6 +219,29 @@ def test_secrets_are_masked_in_every_column_that_can_carry_them() -> None:
     assert row["symbols"] == ["[REDACTED:github-token]", "f"]
 
 
+NAMES = ("source_id", "owner_project", "owner_user", "namespace", "workspace_root", "branch", "session_id", "test_suite",
+         "principals")  # fmt: skip
+CLOSED = (
+    "origin_class",
+    "evidence_kind",
+    "zone",
+    "lifecycle",
+    "declared_visibility",
+    "declared_safety",
+    "declared_standing",
+)
+
+
+def test_only_names_that_bounds_compare_are_stored_as_given() -> None:
+    types = {name: column.type for name, column in IMPORT_ROWS.columns.items() if name not in (*NAMES, *CLOSED)}
+    said = dict.fromkeys((name for name in types if types[name] == pa.string()), TOKEN)
+    said |= {name: ["plain", TOKEN] for name in types if types[name] == pa.list_(pa.string())}
+    assert {"entity", "domain", "document_type", "version", "tags", "applicable_roles"} <= said.keys()
+    row = of_class("workspace", text="x", **said)
+    assert [name for name in said if TOKEN in str(row[name])] == []
+    assert (row["entity"], row["tags"]) == ("[REDACTED:github-token]", ["plain", "[REDACTED:github-token]"])
+
+
 def test_the_same_text_at_the_same_place_is_counted() -> None:
     same = {"source_id": "a:b", "path": "p", "text": "x", "version": "v1"}
     table = imported(same, {**same, "version": "v2"}, same, {**same, "path": None}, same)

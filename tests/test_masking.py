@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.masking import DETECTOR, masked, masked_with_spans
 from scoped_retrieval.nodes.token_counting import Counters
+from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle
 from selection_line import line
 from small_corpus import Story, row
 
@@ -123,6 +126,37 @@ def test_what_stands_beside_a_text_is_masked_with_it() -> None:
         assert made[name].num_rows and "bob" not in str(made[name].to_pylist()), name
 
 
+def test_whatever_an_importer_says_of_a_row_is_masked_with_it() -> None:
+    said = dict.fromkeys(("entity", "uri", "content_type", "document_type", "domain"), "of bob@example.com")
+    said |= {name: ["/home/bob/x.md", "ok", "é"] for name in ("tags", "applicable_roles", "excluded_roles")}
+    record = {"text": "fee: $5\n", "origin_class": "structured-sot", "evidence_kind": "structured-fact", **said}
+    rows = [
+        {"text": TEXT, "evidence_kind": "doc", "path": "a.md", **said},
+        {"text": "Nothing.", "path": "b.md"},
+        record,
+    ]
+    asked = {"r1": {"mask": ["absolute-path", "email"], "exact_lookups": True}, "r2": {"exact_lookups": True}}
+    made = line(rows, requests=asked).run()
+    for name in ("item_details", "structured_facts"):
+        found = {r: [row for row in made[name].to_pylist() if row["request_id"] == r] for r in asked}
+        assert "bob" not in str(found["r1"]) and "bob" in str(found["r2"]), name
+    details = [row for row in made["item_details"].to_pylist() if row["request_id"] == "r1"]
+    told = [(row["domain"], row["tags"], row["excluded_roles"]) for row in details]
+    assert told.count(("of [email********]", ["[path********]", "ok", "é"], ["[path********]", "ok", "é"])) == 2
+    assert told.count((None, None, None)) == 1
+
+
+def test_a_value_inside_a_mask_is_not_checked() -> None:
+    record = {
+        "text": "id: ENG-001\n", "entity": "ENG-001", "origin_class": "structured-sot", "evidence_kind": "structured-fact",
+    }  # fmt: skip
+    rows = [{"text": "The log is /home/ENG-001/run.log today.\n", "evidence_kind": "doc", "path": "a.md"}, record]
+    asked = {"r1": {"mask": ["absolute-path"], "exact_lookups": True}, "r2": {"exact_lookups": True}}
+    made = line(rows, requests=asked).run()
+    checked = [(row["request_id"], row["value"]) for row in made["fact_checks"].to_pylist()]
+    assert checked == [("r2", "ENG-001")]
+
+
 @pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
 def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
     rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]
@@ -142,19 +176,42 @@ def test_contracts_of_one_shard_are_masked_each_for_itself() -> None:
     assert ["/home/bob" in text for text in blocks] == [True, True, False, True]
 
 
+def masking(folder: Path, classes: str) -> Path:
+    """A folder of policies in which the purpose that is asked for masks these classes."""
+    policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "answer-question.yaml"
+    (folder / "own" / "purposes").mkdir(parents=True)
+    own = folder / "own" / "purposes" / policy.name
+    own.write_text(policy.read_text(encoding="utf-8") + f"\nmask: [{classes}]\n", encoding="utf-8")
+    return folder / "own"
+
+
 def test_the_policy_key_alone_changes_the_block(tmp_path: Path) -> None:
     story = Story(tmp_path, row("doc", "docs/a.md", TEXT))
-    policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "answer-question.yaml"
-    (tmp_path / "own" / "purposes").mkdir(parents=True)
-    own = tmp_path / "own" / "purposes" / policy.name
-    own.write_text(policy.read_text(encoding="utf-8") + "\nmask: [email]\n", encoding="utf-8")
+    own = masking(tmp_path, "email")
     question = {"question": "who reads the log?", "project": "shop", "purpose": "answer-question"}
-    with story.open() as plain, story.open(policies=tmp_path / "own") as covered:
+    with story.open() as plain, story.open(policies=own) as covered:
         before, after = plain.retrieve(question), covered.retrieve(question)
     assert before.block.replace("bob@example.com", "[email********]").splitlines()[3:5] == after.block.splitlines()[3:5]
     assert [d["redacted"] for d in after.tables["decisions"].to_pylist()] == [True]
     assert [d["redacted"] for d in before.tables["decisions"].to_pylist()] == [False]
     assert after.tables["snapshots"]["redacted"][0].as_py() == 1
+
+
+def test_a_caller_reads_no_place_of_a_rejected_row_that_the_contract_masks(tmp_path: Path) -> None:
+    rows = [row("doc", f"/home/bob/{n}.md", f"the log {n}", source_id="mail:bob@example.com") for n in range(3)]
+    story = Story(tmp_path, *rows)
+    question = {"question": "the log", "project": "shop", "purpose": "answer-question", "budget": {"max_items": 1}}
+    with story.open(policies=masking(tmp_path, "email, absolute-path"), runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve(question)
+    lost = found.bundle["rejected"]
+    assert [one["source_id"] for one in lost] == ["mail:[email********]"] * 2
+    assert "bob" not in str(found.bundle)
+    raw = bundle({name: found.tables[name].to_pylist() for name in TABLES_READ}, audit=True)
+    assert [one["source_id"] for one in raw["rejected"]] == ["mail:bob@example.com"] * 2
+    flags = {"corpus": tmp_path / "corpus", "runs": tmp_path / "runs", "grants": tmp_path / "grants.yaml"}
+    settings = load_settings(flags | {"principal": "ana"}, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    told = why_not(settings, found.snapshot_id or "", lost[0]["chunk_id"])
+    assert told[0]["reason_code"] == "budget_items" and "bob" not in str(told)
 
 
 def test_an_unknown_class_is_refused(tmp_path: Path) -> None:

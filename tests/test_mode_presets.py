@@ -57,7 +57,7 @@ def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
         chosen(project="x")
 
 
-@pytest.mark.parametrize("value", ["a/b", "", "..", ["a"], {"a": 1}])
+@pytest.mark.parametrize("value", ["a/b", "", "..", ["a"], {"a": 1}, "a\n**", "a\x1f**", "a\u2028b"])
 def test_a_value_that_is_no_folder_is_refused(value: object) -> None:
     with pytest.raises(
         InputError, match=r"Expected the name of one folder, without /, got .* at requests.variables.venture"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from recall_world import LANES, day, frame, line, rules
 from scoped_retrieval.nodes.anchor_patterns import KINDS, anchors_in, spoken_state
-from scoped_retrieval.nodes.tables import SESSION_EVENTS
+from scoped_retrieval.nodes.tables import SESSION_TEXTS
 
 WORLD = frame([{"name": "a", "text": "session"}])
 
@@ -119,8 +119,8 @@ OBSERVED = [
 
 
 def _observed(part: str, **request: Any) -> dict[str, list[dict[str, Any]]]:
-    events = SESSION_EVENTS.from_rows(OBSERVED)
-    made = line(WORLD, [request], "sub_queries", "anchors", plan=rules({"parts": [part]}), session_events=events)
+    events = SESSION_TEXTS.from_rows(OBSERVED)
+    made = line(WORLD, [request], "sub_queries", "anchors", plan=rules({"parts": [part]}), session_texts=events)
     return {name: made[name].to_pylist() for name in ("sub_queries", "anchors")}
 
 

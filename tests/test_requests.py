@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,15 @@ def test_secrets_are_masked_before_anything_else_reads_them():
     request = the_only(question=f"is {secret} valid?", current_files=[f"{secret}.py"])
     assert secret not in request["question"]
     assert secret not in request["current_files"][0]
+
+
+def test_a_secret_in_the_handoff_of_a_work_tree_is_masked_like_one_in_the_row(tmp_path: Path) -> None:
+    variables = {"note": "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", "venture": "acme"}
+    (tmp_path / "SHO.json").write_text(json.dumps({"mode": "planning", "variables": variables}), encoding="utf-8")
+    requests, _ = resolved(ROW | {"workspace_root": str(tmp_path)}, work_trees=[tmp_path.resolve()])
+    (found,), said = requests, the_only(mode="planning", variables=variables)
+    assert found["variables"] == said["variables"]
+    assert "acme" in found["variables"] and variables["note"] not in found["variables"]
 
 
 def test_no_message_quotes_a_question():

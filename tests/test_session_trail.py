@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from recall_world import asked, day, frame
-from scoped_retrieval.nodes.session_trail import CHARACTERS, session_events
+from scoped_retrieval.nodes.session_trail import CHARACTERS, session_events, session_texts
+from scoped_retrieval.nodes.tables import SESSION_EVENTS, SESSION_TEXTS
 
 EVENT = {"evidence_kind": "session-event", "session_id": "s-1"}
 
@@ -15,7 +16,10 @@ EVENT = {"evidence_kind": "session-event", "session_id": "s-1"}
 def seen(world: Mapping[str, Any], *requests: dict[str, Any], chunk: int | None = None) -> list[tuple[str, int, str]]:
     tables = asked(world, [{"as_of": day(20), "session_id": "s-1"} | one for one in requests], chunk=chunk)
     inputs = [tables[name] for name in ("contracts", "row_groups", "reachable")]
-    made = session_events(*inputs, world["evidence"], world["row_index"])
+    events = SESSION_EVENTS.check(session_events(*inputs, world["evidence"], world["row_index"]))
+    made = SESSION_TEXTS.check(session_texts(events, world["evidence"]))
+    ids = world["evidence"]["evidence_id"].take(events["row"])
+    assert events["evidence_id"].to_pylist() == ids.to_pylist()
     return [tuple(row.values()) for row in made.to_pylist()]
 
 

@@ -153,10 +153,32 @@ def test_a_zone_closes_a_document_whose_header_is_malformed_elsewhere(field: str
 
 
 @pytest.mark.parametrize(
+    "head", ["Entity: decision\n{}Level: venture\n{}Zone: private", "entity: note\n{}ZONE: Private"]
+)
+@pytest.mark.parametrize("form", ["- ", "yaml"])
+def test_the_zone_of_a_header_holds_in_any_case_and_of_an_incomplete_one_too(head: str, form: str) -> None:
+    text = (
+        f"---\n{head.format('', '')}\n---\n# T\n" if form == "yaml" else f"- {head.format('- ', '- ')}\n\n# T\nlevel\n"
+    )
+    found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
+    assert found["zone"] == "private"
+
+
+@pytest.mark.parametrize(
     ("matter", "kept"),
     [
         ("zone: restricted", "restricted"),
         ("title: [oops\nzone: 'private'", "private"),
+        ("title: x\nzone: Private", "private"),
+        ("Zone: private", "private"),
+        ("zone : restricted", "restricted"),
+        ("{title: x, zone: private}", "private"),
+        ("zone: [internal, private]", "private"),
+        ("zone: confidential", "private"),
+        ("title: [oops\nzone: Restricted", "restricted"),
+        ('title: [oops\n"Zone" : Private', "private"),
+        ("{title: [oops, zone: private", "private"),
+        ("title: |\n  zone: private", None),
         ("zone: Europe/Berlin", None),
         ("zone: public", None),
         ("title: x\n", None),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.structured import read_logs, read_sot
 
@@ -114,16 +115,19 @@ def test_a_yaml_file_of_another_form_is_refused(tmp_path: Path) -> None:
         sot(written(tmp_path, x__yaml="- {id: x, a: {b: 1}}\n"))
 
 
-def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal(tmp_path: Path) -> None:
+def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal_or_who_imports(tmp_path: Path) -> None:
     written(
         tmp_path,
         a__csv="timestamp,principal,question\n2025-10-01T09:00:00Z,ana,why\n",
         b__csv="date,task\n2025-09-30,x\n",
+        c__csv="date,user,task\n2025-09-29,,x\n",
     )
-    found = pa.concat_tables(read_logs(tmp_path, project="p", now=NOW, report=SourceReport())).to_pylist()
+    read = pa.concat_tables(read_logs(tmp_path, project="p", now=NOW, report=SourceReport()))
+    found = normalise(read, project="p", principal="bo", now=NOW)[0].to_pylist()
     assert [(row["owner_user"], row["event_time"].isoformat()) for row in found] == [
         ("ana", "2025-10-01T09:00:00+00:00"),
-        ("", "2025-09-30T00:00:00+00:00"),
+        ("bo", "2025-09-30T00:00:00+00:00"),
+        ("bo", "2025-09-29T00:00:00+00:00"),
     ]
 
 

@@ -21,7 +21,17 @@ import pyarrow.compute as pc
 
 from ...nodes.candidate_merge import Fusion
 from ...nodes.keys import flat, positions
-from ...nodes.tables import CANDIDATES, CAPTURES, FAILURES, HITS, LANE_STATES, PROVENANCE, SESSION_EVENTS, TABLES
+from ...nodes.tables import (
+    CANDIDATES,
+    CAPTURES,
+    FAILURES,
+    HITS,
+    LANE_STATES,
+    PROVENANCE,
+    SESSION_EVENTS,
+    SESSION_TEXTS,
+    TABLES,
+)
 from ...nodes.token_counting import Counters
 from ..corpus.memory import MemoryCorpus
 from ..driver import PLANNED, SCOPED, build_driver
@@ -201,9 +211,9 @@ def _planned(
         "purpose": PURPOSE, "role": role or (names[0] if names else None),
     }  # fmt: skip
     requests, _ = resolve_requests([row], principal=PRINCIPAL, asked_at=now)
-    inputs = {"requests": requests, "grants": grant_all(PRINCIPAL, PROJECT).table, **policies.inputs(),
-              "session_events": SESSION_EVENTS.empty()}  # fmt: skip
-    return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs), requests
+    inputs = {"requests": requests, "grants": grant_all(PRINCIPAL, PROJECT).table, **policies.inputs()}
+    unread = {table.name: table.empty() for table in (SESSION_EVENTS, SESSION_TEXTS)}
+    return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs, overrides=unread), requests
 
 
 class _Tail:
@@ -239,7 +249,7 @@ class _Tail:
             **self._frame.inputs(), **policies_of(self._overlay).inputs(), "requests": self.requests,
             "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
             "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
-            "lane_states": LANE_STATES.empty(), "session_events": SESSION_EVENTS.empty(), "query_vectors": TABLES["query_vectors"].empty(),
+            "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
         }  # fmt: skip
         known = {**self.planned, "hits": HITS.empty(), "candidates": self._candidates}
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)

@@ -19,6 +19,7 @@ from ...nodes.errors import AccessError
 from ...nodes.gates import GATES
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
 from ..settings import Settings
+from ..views.places import masked_places
 from ..views.refusal import refusals
 from .explain import refusal_of
 from .remedies import remedies
@@ -101,7 +102,8 @@ def _of_caller(
         meant = [own[id_] for id_ in ids if id_ in own]
     if not meant:
         raise _nothing(evidence)
-    return [_decided(row) for row in meant]
+    contracts = run.table("contracts", snapshot_id=snapshot_id).to_pylist()
+    return [_decided(row) for row in masked_places(meant, contracts)]
 
 
 class _Case:

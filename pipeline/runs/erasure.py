@@ -5,8 +5,9 @@ runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
 LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
 again. What one would otherwise get wrong: a block holds the text of every item in it, so the block of a request goes with
-any of its items; the citation of an item may name the section of any of its merged rows; and what a record says may stand
-beside an item that is no record.
+any of its items; the citation of an item may name the section of any of its merged rows; what a record says may stand
+beside an item that is no record; and what a session observed stands in anchors and queries of requests that show none
+of it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
-from ...nodes.keys import flat, pair_codes
-from ...nodes.list_columns import flattened
+from ...nodes.keys import flat, pair_codes, positions
+from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, make_folders
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
-from .parts import PERSISTED, TEXTS, stored_schema
+from .parts import PERSISTED, TEXTS, stored_schema, values_of
 from .run import Run
 from .store import RunStore
 
@@ -41,7 +42,7 @@ RECEIPTS = "receipts"
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows say that something of a row of evidence reached a block."""
-_HOLDING = (*_SHOWN, "structured_facts")
+_HOLDING = (*_SHOWN, "structured_facts", "session_events")
 """Tables whose rows say that a part holds something of a row of evidence."""
 
 
@@ -109,7 +110,7 @@ def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:
         if declared.name == "citations":
             hit = pc.or_(hit, _same_items(stored, shown))
         rows = stored.filter(hit)
-        found += [flat(rows[name]) for name in free]
+        found += [values_of(rows[name]) for name in free]
         if declared.name in _SHOWN:
             requests.append(flat(rows["request_id"]))
     checks = run.stored("fact_checks")
@@ -117,6 +118,7 @@ def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:
     noted = trimmed.filter(pc.and_(_same_items(trimmed, against), trimmed["fact_note"].is_valid()))
     found += [flat(against[name]) for name in ("field", "canonical", "locator")] + [flat(noted["fact_note"])]
     requests.append(flat(noted["request_id"]))
+    found += _observed(run, evidence_ids)
     said = run.stored("conditions")
     told = pc.and_(pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1]))
     found.append(flat(said["message"].filter(told)))
@@ -138,6 +140,25 @@ def _naming_fields(run: Run, conditions: pa.Table, evidence_ids: pa.Array) -> pa
     naming = run.texts["sha256"].filter(pc.starts_with(run.texts["text"], DISAGREE))
     messages = flat(conditions["message"].filter(told))
     return messages.filter(pc.is_in(messages, value_set=flat(naming)))
+
+
+def _observed(run: Run, evidence_ids: pa.Array) -> list[pa.Array]:
+    """Hashes of what requests took from these rows as events of their session: what it names, and queries that say it.
+
+    Which of a request's events named what is not kept, so all of it goes with any of them.
+    """
+    events, anchors, asked = (run.stored(name) for name in ("session_events", "anchors", "sub_queries"))
+    read = pc.unique(flat(events["request_id"]).filter(_hit(events, evidence_ids)))
+    named = anchors.filter(
+        pc.and_(pc.equal(anchors["origin"], "session_events"), pc.is_in(anchors["request_id"], value_set=read))
+    )
+    rules, contracts = run.stored("plan_rules"), run.stored("contracts")
+    rules = rules.filter(pa.array(holds(rules["parts"], "session")))
+    asked = asked.filter(pc.is_in(asked["request_id"], value_set=pc.unique(flat(named["request_id"]))))
+    purpose = contracts["purpose"].take(pa.array(positions(asked["request_id"], contracts["request_id"])))
+    codes, wanted = pair_codes((purpose, asked["intent"]), (rules["purpose"], rules["intent"]))
+    said = asked.filter(pa.array(np.isin(np.asarray(codes), np.asarray(wanted))))
+    return [flat(named["value"]), flat(said["query_text"])]
 
 
 def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reason: str) -> int:

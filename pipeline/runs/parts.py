@@ -55,7 +55,7 @@ def _stored_type(column: Column) -> pa.DataType:
     return pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.string()
 
 
-def _values(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The values of a column, or of its lists, in order."""
     array = flat(column)
     return flat(pc.list_flatten(array)) if pa.types.is_list(array.type) else array
@@ -76,8 +76,8 @@ def texts_of(
     for name, table in tables.items():
         for column, declared in TABLES[name].columns.items():
             if declared.free_text and name in stored:
-                texts.append(_values(table[column]).cast(pa.large_string()))
-                hashes.append(_values(stored[name][column]))
+                texts.append(values_of(table[column]).cast(pa.large_string()))
+                hashes.append(values_of(stored[name][column]))
     if not texts:
         return TEXTS.empty_table()
     text, sha256 = pa.concat_arrays(texts), pa.concat_arrays(hashes)
@@ -96,7 +96,7 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     for index, (name, column) in enumerate(declared.columns.items()):
         if column.free_text:
             stored = flat(table[name])
-            found = flat(texts["text"]).take(pc.index_in(_values(stored), value_set=flat(texts["sha256"])))
+            found = flat(texts["text"]).take(pc.index_in(values_of(stored), value_set=flat(texts["sha256"])))
             if pa.types.is_list(stored.type):
                 counts = np.asarray(pc.fill_null(pc.list_value_length(stored), 0))
                 ends = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
@@ -115,7 +115,7 @@ def logical_digest(name: str, table: pa.Table, digests: pa.Table | None = None) 
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:
     """Every distinct text hash that stored tables refer to."""
     found = [
-        _values(table[name]).drop_null()
+        values_of(table[name]).drop_null()
         for table_name, table in tables.items()
         for name, column in TABLES[table_name].columns.items()
         if column.free_text

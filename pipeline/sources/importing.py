@@ -58,8 +58,12 @@ _VOCABULARIES = {
     "declared_safety": SAFETIES,
     "declared_standing": STANDINGS,
 }
-_REDACTED = ("path", "title", "section", "uri")
-_REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs")
+_REDACTED = (
+    "path", "title", "section", "uri", "version", "entity", "level", "domain", "document_type", "content_type", "language",
+    "superseded_by", "conflict_set", "parent_id",
+)  # fmt: skip
+_REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs", "applicable_roles", "excluded_roles")
+"""What importers fill freely. Names that bounds compare (source, owner, principals, branch, session, ...) stay as they are."""
 _REDACTIONS = EVIDENCE.schema.field("redactions")
 _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 

@@ -5,7 +5,7 @@ uses words such as `date` and `zone` for other things.
 
 What one would otherwise get wrong: a header may be malformed, incomplete or misspelled, and still closes its document. A
 zone of a header that is none of the vocabulary counts as restricted, and the report says so; one that says private or
-restricted holds in any front matter, readable or not.
+restricted holds in any front matter and any spelling, readable or not.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ from .report import SourceReport
 
 __all__ = ["metadata_of"]
 
-_CLOSED = re.compile(rb"(?m)^zone:[ \t]*[\"']?(private|restricted)\b")
-"""A line that closes a document, in front matter that says nothing else."""
+_CLOSING = ("restricted", "private")
+"""The zones that close a document, the closest first."""
+
+_CLOSED = re.compile(
+    rb"(?im)(?:^|[{,])[ \t]*[\"']?zone[\"']?[ \t]*:[ \t]*[\"']?(private|confidential|restricted)\b",
+)
+"""A field that closes a document, in front matter that cannot be read; a block or `{...}`."""
 _FRONT_MATTER = re.compile(
     rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
 )
@@ -34,17 +39,18 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
     """Columns that the header of a document fills; none where there is no header."""
     if kind.splitter != "markdown":
         return {}
-    closed = _closed(data)
-    if b"level" not in data:
-        return closed
+    found = _FRONT_MATTER.match(data)
+    matter = found[1] if found else b""
+    if b"level" not in data.lower() and b"zone" not in matter.lower():
+        return {}
     header = None
     try:
         header = read_header(data.decode("utf-8"), path)
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
-            return closed
+            return _closed(header, matter)
         dated = header.instant("date")
-        found = {
+        columns = {
             "document_type": entity,
             "entity": header.text("id") or record_number(title or ""),
             "level": level.lower(),
@@ -55,17 +61,28 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
     except InputError:
         report.note("a header that could not be read was left alone, but for a zone that closes", at=path)
         zone = _zone(header, report) if header is not None else None
-        return {"zone": zone} if zone in ("private", "restricted") else closed
+        return {"zone": zone} if zone in _CLOSING else _closed(header, matter)
     if entity.lower() == "decision":
-        found["evidence_kind"] = "decision-record"
-    return {name: value for name, value in found.items() if value is not None}
+        columns["evidence_kind"] = "decision-record"
+    return {name: value for name, value in columns.items() if value is not None}
 
 
-def _closed(data: bytes) -> Mapping[str, Any]:
-    """The zone of front matter that closes a document, whatever else it says; none where it closes nothing."""
-    matter = _FRONT_MATTER.match(data)
-    found = _CLOSED.search(matter[1]) if matter else None
-    return {"zone": found[1].decode()} if found else {}
+def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
+    """The zone of a header that closes a document, whatever else it says; none where it closes nothing.
+
+    Front matter that was read says so by its field, other front matter by its words. A line of the text counts beside
+    `entity` or `level`.
+    """
+    fields = header.fields if header is not None else {}
+    words: list[Any] = []
+    if header is not None and "zone" in fields:
+        counts = header.stands["zone"] <= header.lines or {"entity", "level"} & fields.keys()
+        words = [fields["zone"]] if counts else []
+    elif (header is None or not header.lines) and (found := _CLOSED.search(matter)):
+        words = [found[1].decode()]
+    words = words[0] if words and isinstance(words[0], list) else words
+    zones = [ZONES.aliases.get(word, word) for word in (str(word).strip().lower() for word in words)]
+    return next(({"zone": zone} for zone in _CLOSING if zone in zones), {})
 
 
 def _zone(header: Header, report: SourceReport) -> str | None:

@@ -110,7 +110,8 @@ def read_logs(
 ) -> Iterator[pa.Table]:
     """One row per line of every CSV log, at its time; `source_id` is `session-event:<name>`, standing untrusted.
 
-    A column `principal` or `user` makes the row that user's own; without one it is the whole project's.
+    A column `principal` or `user` makes the row that user's own; a row without one is the importing principal's, as
+    session events are.
 
     Raises:
         InputError: naming file, row and column.
@@ -129,7 +130,7 @@ def read_logs(
                     "evidence_kind": "session-event",
                     "document_type": "log",
                     "section": f"row {number}",
-                    "owner_user": next((record.fields[c] for c in _ACTOR if record.fields.get(c)), ""),
+                    "owner_user": next((record.fields[c] for c in _ACTOR if record.fields.get(c)), None),
                     "event_time": happened,
                     "recorded_time": min(happened, now),
                 }

@@ -4,7 +4,8 @@ Reads: rows of one request by table name. Gives: `bundle`, plain values in the d
 document derives from one: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
 
 What one would otherwise get wrong: a caller's bundle speaks of admissible rows alone. What a gate withheld, forbidden
-sources included, is neither listed nor counted there; an auditor's bundle has it.
+sources included, is neither listed nor counted there; an auditor's bundle has it. What the contract masks is masked in a
+caller's bundle, in the places of rejected rows, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
+from .places import masked_places
 from .xray import Row, Rows
 
 __all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
@@ -91,6 +93,8 @@ def bundle(
     selected = _selected(rows, ranked, max_age_days, names)
     stale = {row["evidence_id"] for row in rows.get("score_terms", ()) if row["freshness"] == "stale"}
     decisions = [d for d in rows.get("decisions", ()) if audit or d["evidence_id"] in ranked]
+    if not audit:
+        decisions = masked_places(decisions, rows.get("contracts", ()))
     rejected = [_rejected(d, stale, names) for d in _in_rank(decisions) if d["outcome"] != "selected"]
     reasons = Counter(one["reason"] for one in rejected)
     conditions = [c for c in rows.get("conditions", ()) if audit or c.get("audience", "caller") == "caller"]
@@ -261,7 +265,9 @@ def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
         "task_text": asked.get("question") or "",
         "packet_context_summary": asked.get("context_summary"),
         "lexical_query": list(dict.fromkeys(lexical)),
-        "semantic_query": list(dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"])),
+        "semantic_query": list(
+            dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"] and q["query_text"] is not None)
+        ),
         "applied_overlay_rules": rules,
         "applied_filters": _filters(contract) if contract else [],
         "generated_at": generated_at,

@@ -19,8 +19,9 @@ GRANTS: dict[str, Any] = {"principals": {"ana": {"projects": ["portfolio"], "zon
 
 
 def indexed(corpus: Path, root: Path = PORTFOLIO, *, now: datetime = NOW) -> IndexReport:
-    """The tree, its records and its logs, published once."""
-    settings = load_settings({"corpus": corpus, "project": "portfolio", "grants": corpus.parent / "grants.yaml"})
+    """The tree, its records and its logs, published once by `ana`, whose the lines of logs without a user are."""
+    flags = {"corpus": corpus, "project": "portfolio", "grants": corpus.parent / "grants.yaml", "principal": "ana"}
+    settings = load_settings(flags)
     (corpus.parent / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
     request = IndexRequest(
         paths=(root,),

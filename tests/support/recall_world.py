@@ -36,7 +36,7 @@ from scoped_retrieval.nodes.tables import (
     ROLE_RULES,
     SCOPE_GROUPS,
     SEGMENTS,
-    SESSION_EVENTS,
+    SESSION_TEXTS,
     SUB_QUERIES,
 )
 from scoped_retrieval.nodes.text_analysis import analyze
@@ -264,7 +264,7 @@ def line(
     given |= {"plan_rules": rules({}) if plan is None else plan, "lanes": lanes, "bm25": bm25 or Bm25()}
     given |= {"role_policies": ROLE_POLICIES.empty(), "role_rules": ROLE_RULES.empty()}
     given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
-    given |= {"session_events": SESSION_EVENTS.empty()} | inputs
+    given |= {"session_texts": SESSION_TEXTS.empty()} | inputs
     out = _driver().execute(list(nodes or ("hits", "candidates")), inputs=given)
     declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}
     for name, table in out.items():

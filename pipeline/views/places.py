@@ -1,0 +1,29 @@
+"""Where rejected rows stand, as their caller may read it: masked as the citations of the same contract are.
+
+DECISIONS is for auditors and says source and path as they are stored. Gives: `masked_places`, for what shows a caller
+anything of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.masking import class_lists, masked
+from .xray import Row
+
+__all__ = ["masked_places"]
+
+_PLACES = ("source_id", "path")
+
+
+def masked_places(decisions: Sequence[Row], contracts: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows of DECISIONS of one request with `source_id` and `path` masked as its contract says."""
+    mask = next((contract["mask"] for contract in contracts), None)
+    classes = class_lists(pa.array([mask] * len(decisions), pa.list_(pa.string())))
+    told = {
+        name: masked(pa.array([row[name] for row in decisions], pa.string()), classes).to_pylist() for name in _PLACES
+    }
+    return [{**row, **{name: told[name][at] for name in _PLACES}} for at, row in enumerate(decisions)]
