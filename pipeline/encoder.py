@@ -49,11 +49,10 @@ def encoder_available() -> tuple[bool, str]:
     return True, ""
 
 
-@lru_cache(maxsize=1)
 def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
-    """The encoder, or None where the extra `semantic` is not installed. Loaded once per process.
+    """The encoder, or None where the extra `semantic` is not installed. The bundled one is loaded once per process.
 
-    `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one.
+    `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one, as the server has it now.
 
     Raises:
         InputError: no encoder has that name.
@@ -63,11 +62,12 @@ def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | O
         return OllamaEncoder(name.removeprefix(PREFIX), ollama_url or DEFAULT_URL)
     if name != NAME:
         raise InputError.one_of((NAME, f"{PREFIX}MODEL"), name, "encoder")
-    if not encoder_available()[0]:
-        return None
-    weights = _weights()
-    if weights is None:
-        return None
+    weights = _weights() if encoder_available()[0] else None
+    return _loaded(weights) if weights is not None else None
+
+
+@lru_cache(maxsize=1)
+def _loaded(weights: Path) -> Encoder:
     _check(weights)
     return Encoder(weights.parent)
 

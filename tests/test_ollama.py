@@ -105,6 +105,5 @@ def test_a_corpus_is_indexed_and_asked_through_the_server(server: OllamaServer, 
     assert main(["ask", "retrying of payment", "--project", "shop", "--lanes", "semantic"]) == 0
     assert "Payments are retried" in capsys.readouterr().out
     server.digest = "sha256:" + "cd" * 32
-    load_encoder.cache_clear()
     assert main(["ask", "retrying of payment", "--project", "shop", "--lanes", "semantic"]) == 0
     assert "index again" in capsys.readouterr().err
