@@ -109,7 +109,7 @@ class CorpusStore:
         known = self._db.execute("SELECT vector FROM embeddings WHERE model = ? LIMIT 1", (model,)).fetchone()
         if known and len(known[0]) != 8 * len(values):
             raise InputError.expected(f"{len(known[0]) // 8} numbers", len(values), f"vector of {model}")
-        self._write("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (chunk_id, model, values.tobytes()))
+        self._write(("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (chunk_id, model, values.tobytes())))
 
     @either_case
     def search_fts(self, query: str, limit: int = 50) -> list[dict[str, Any]]:
@@ -160,19 +160,23 @@ class CorpusStore:
 
     def _insert_document(self, document: StoredDocument) -> None:
         record = (document.document_id, document.model_dump_json())
-        self._write("INSERT OR REPLACE INTO documents VALUES (?, ?)", record)
+        self._write(("INSERT OR REPLACE INTO documents VALUES (?, ?)", record))
 
     def _insert_chunk(self, chunk: StoredChunk) -> None:
         if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (chunk.document_id,)).fetchone():
             raise InputError.expected("a document that is there", chunk.document_id, "chunk: document_id")
-        with self._db:  # the vectors of the text before are no vectors of this one
-            self._db.execute("DELETE FROM embeddings WHERE chunk_id = ?", (chunk.chunk_id,))
         record = (chunk.chunk_id, chunk.document_id, chunk.model_dump_json())
-        self._write("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record)
+        self._write(
+            # The vectors of the text before are no vectors of this one.
+            ("DELETE FROM embeddings WHERE chunk_id = ?", (chunk.chunk_id,)),
+            ("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record),
+        )
 
-    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+    def _write(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        """All of these or none."""
         with self._db:
-            self._db.execute(statement, values)
+            for statement, values in statements:
+                self._db.execute(statement, values)
         self._corpora.clear()
 
 
