@@ -156,7 +156,7 @@ class Line:
     bm25: Bm25 = field(default_factory=Bm25)
     vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
     lanes_off: Mapping[str, str] = field(default_factory=dict)
-    """Lanes that are not available, and why: a function of contract and corpus, for it stands in digests."""
+    """Lanes that are not available, and why; it stands in digests, and `provenance` says with which encoder."""
     counters: Counters = field(default_factory=Counters)
 
 

@@ -1,7 +1,11 @@
 """Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
 
-Gives: `lanes_off`, messages that stand in conditions and therefore in digests: functions of contract and admissible rows alone;
-`advice`, which depends on what is installed here and goes to standard error, never into a snapshot.
+Gives: `lanes_off` and `lane_states`, messages that stand in conditions and therefore in digests; `advice`, which depends on
+what is installed here and goes to standard error, never into a snapshot.
+
+What one would otherwise get wrong: whether a request has rows with vectors follows from its contract and A(r) alone. Why
+no query is encoded (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) follows from this machine and its servers when the
+retriever was opened; the provenance then names no encoder, so digests of two such machines differ by what is recorded.
 """
 
 from __future__ import annotations
