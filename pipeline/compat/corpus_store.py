@@ -10,7 +10,7 @@ anew from the records after each change.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,6 +90,7 @@ class CorpusStore:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"Expected a corpus store, got {type(error).__name__} - at {path}") from error
         self._corpora: dict[str | None, MemoryCorpus] = {}
+        self._chunk_ids: dict[str, str] | None = None
 
     def insert_document(self, document: Mapping[str, Any]) -> None:
         """Add or replace a document."""
@@ -121,7 +122,7 @@ class CorpusStore:
     def close(self) -> None:
         """Close the store; what was inserted is kept in its file."""
         self._db.close()
-        self._corpora.clear()
+        self._forget()
 
     insertDocument, insertChunk, insertEmbedding = insert_document, insert_chunk, insert_embedding  # noqa: N815
     searchFTS = search_fts  # noqa: N815
@@ -143,14 +144,23 @@ class CorpusStore:
         return self._corpora[model]
 
     def chunk_ids(self) -> dict[str, str]:
-        """The chunk of each evidence id."""
-        evidence = self.corpus().frame().evidence
-        return dict(zip(*(evidence[name].to_pylist() for name in ("evidence_id", "entity")), strict=True))
+        """The chunk of each evidence id, which is the same whatever the model."""
+        if self._chunk_ids is None:
+            made = next(iter(self._corpora.values()), None)
+            evidence = (made if made is not None else self.corpus()).frame().evidence
+            self._chunk_ids = dict(
+                zip(*(evidence[name].to_pylist() for name in ("evidence_id", "entity")), strict=True)
+            )
+        return self._chunk_ids
 
-    def chunks(self) -> Iterator[tuple[StoredDocument, StoredChunk]]:
-        """Every chunk with its document, by chunk id."""
-        query = "SELECT d.record, c.record FROM chunks c JOIN documents d ON d.document_id = c.document_id ORDER BY c.chunk_id"
-        for document, chunk in self._db.execute(query):
+    def chunks(self, ids: Collection[str] | None = None) -> Iterator[tuple[StoredDocument, StoredChunk]]:
+        """Every chunk with its document, or those of these ids, by chunk id."""
+        query = "SELECT d.record, c.record FROM chunks c JOIN documents d ON d.document_id = c.document_id"
+        asked = [("", ())] if ids is None else [("WHERE c.chunk_id = ?", (one,)) for one in sorted(set(ids))]
+        found = (
+            row for which, given in asked for row in self._db.execute(f"{query} {which} ORDER BY c.chunk_id", given)
+        )
+        for document, chunk in found:
             yield StoredDocument.model_validate_json(document), StoredChunk.model_validate_json(chunk)
 
     def vectors(self, model: str) -> dict[str, NDArray[np.float64]]:
@@ -177,7 +187,12 @@ class CorpusStore:
         with self._db:
             for statement, values in statements:
                 self._db.execute(statement, values)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was made of the state before."""
         self._corpora.clear()
+        self._chunk_ids = None
 
 
 def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:

@@ -176,13 +176,12 @@ class QueryEncoder:
 def _searched(store: CorpusStore, retriever: Retriever, text: str, limit: int, lane: str) -> list[Candidate]:
     request = {"question": text, "project": PROJECT, "purpose": PURPOSE, "lane_k": limit, "pool_k": limit}
     rows = retriever.retrieve(request).tables["candidates"].to_pylist()
-    chunks, known = store.chunk_ids(), {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks()}
+    rows = [row for row in rows if row[SCORES[lane]] > 0]
     rows.sort(key=lambda row: (-row[SCORES[lane]], row["evidence_id"]))
-    return [
-        _candidate(*known[chunks[row["evidence_id"]]]) | {lane: row[SCORES[lane]]}
-        for row in rows[:limit]
-        if row[SCORES[lane]] > 0
-    ]
+    ids = store.chunk_ids()
+    scores = {ids[row["evidence_id"]]: row[SCORES[lane]] for row in rows[:limit]}
+    known = {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks(list(scores))}
+    return [_candidate(*known[chunk]) | {lane: score} for chunk, score in scores.items()]
 
 
 def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:
