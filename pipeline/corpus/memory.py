@@ -37,7 +37,7 @@ class MemoryCorpus:
         """`rows` are IMPORT_ROWS with `redactions`; see `sources/importing.py`."""
         new = incoming(rows, now)
         vectors = vectors_of(new.evidence, (), encoder) if encoder is not None else None
-        self.encoder_profile = encoder.profile if encoder is not None and vectors is not None else None
+        self.encoder_profile = encoder.profile if encoder is not None else None
         placements = sorted_placements(new.placements)
         self._part = Part.of_new(new.evidence, placements, vectors, self.encoder_profile or "").sorted()
         self._bounds = self._part.segment_starts()
