@@ -25,7 +25,7 @@ from ...nodes.tables import CANDIDATES, CAPTURES, FAILURES, HITS, LANE_STATES, P
 from ...nodes.token_counting import Counters
 from ..corpus.memory import MemoryCorpus
 from ..driver import PLANNED, SCOPED, build_driver
-from ..evaluation.roles import grant_all
+from ..grants import grant_all
 from ..ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..overlays import RoleOverlay, overlay_of
 from ..policies import Policies, load_policies
