@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -104,11 +103,10 @@ class Encoder:
         self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+float32+{'-'.join(map(str, BUCKETS))}+cpu"
         """What a vector depends on besides its text; vectors of different profiles are never compared."""
 
-    def encode(self, texts: Sequence[str], progress: bool = False) -> NDArray[np.int16]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per text, components rounded to multiples of 2**-15 and multiplied by 2**15.
 
         A vector is a function of its text and the profile: not of the other texts, their order, or the thread count.
-        `progress` shows a bar on a terminal.
         """
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.int16)
         if not len(texts):
@@ -118,14 +116,12 @@ class Encoder:
         tokens = self._tokens(distinct.tolist())
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         bucket = np.asarray(BUCKETS)[np.searchsorted(BUCKETS, lengths)]
-        with self._bar(len(distinct), progress) as bar:
-            for length in BUCKETS:
-                members = np.flatnonzero(bucket == length)
-                rows = _BATCH_TOKENS // length
-                for start in range(0, len(members), rows):
-                    part = members[start : start + rows]
-                    found[part] = self._batch([tokens[i] for i in part], length)
-                    bar.update(len(part))
+        for length in BUCKETS:
+            members = np.flatnonzero(bucket == length)
+            rows = _BATCH_TOKENS // length
+            for start in range(0, len(members), rows):
+                part = members[start : start + rows]
+                found[part] = self._batch([tokens[i] for i in part], length)
         vectors[:] = found[place]
         return vectors
 
@@ -155,12 +151,6 @@ class Encoder:
             unit = self._model(features)["sentence_embedding"].numpy().astype(np.float64)
         unit = unit[: len(tokens)]
         return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)
-
-    @staticmethod
-    def _bar(total: int, progress: bool) -> Any:
-        from tqdm.auto import tqdm
-
-        return tqdm(total=total, unit="text", desc="encoding", disable=not (progress and sys.stderr.isatty()))
 
 
 def _weights() -> Path | None:

@@ -60,7 +60,7 @@ class OllamaEncoder:
         """
         return self._served()
 
-    def encode(self, texts: Sequence[str], progress: bool = False) -> NDArray[np.int16]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per text; equal texts are asked once.
 
         Raises:
