@@ -110,11 +110,12 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
     named = np.isin(kind, ("identifier", "test"))
     for column, quality in (("symbols", DEFINED), ("calls", CALLED)):
         lists, names = flattened(rows[column])
-        for text in (value, name):
-            here, there = _same(owner[lists], names.cast(pa.large_string()), anchor_owner, text, named)
-            yield lists[here], there, np.full(len(here), quality)
-            if column == "symbols":
-                yield _callees(owner, rows, lists[here], there)
+        texts = ((value, named), (name, named & np.asarray(pc.not_equal(name, value))))
+        pairs = [_same(owner[lists], names.cast(pa.large_string()), anchor_owner, *one) for one in texts]
+        here, there = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        yield lists[here], there, np.full(len(here), quality)
+        if column == "symbols" and len(here):
+            yield _callees(owner, rows, lists[here], there)
     ids = pc.equal(flat(anchors["kind"]), "id").to_numpy(zero_copy_only=False)
     for column in ("evidence_id", "entity", "uri") if ids.any() else ():
         own, wanted = (pc.utf8_lower(side) for side in (flat(rows[column]).cast(pa.large_string()), value))

@@ -109,7 +109,9 @@ def expansion_hits(
     recent_hits: Hits,
     exact_hits: Hits,
 ) -> Hits:
-    """Neighbours, parents, conflict partners and superseding records of the best hits, by sub-query and rank."""
+    """What the best hits lead to, by sub-query and rank: neighbours, parents, children, conflict partners, superseding
+    records, cited documents and structured records that are named.
+    """
     if "expansion" not in lanes:
         return hit_table(recall_tables, "expansion", _nothing())
     known, rank = _all_found(

@@ -13,6 +13,7 @@ from .gates import GATES, HIDING
 from .keys import flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
 from .list_columns import flattened
 from .recall_scope import codes_of
+from .vocabulary import OUTCOMES, REASON_CODES, STAGES
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -116,13 +117,13 @@ def decision_columns(
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
-        "outcome": outcome,
-        "stage": stage,
+        "outcome": OUTCOMES.column(outcome),
+        "stage": STAGES.column(stage),
         "form": np.where(chosen, objects(take_or(trimmed["form"], item, "none")), "none"),
         "decided_by": decided_by,
         "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
         "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
-        "reason_code": reason,
+        "reason_code": REASON_CODES.column(reason),
         "reason_text": _words(reason, objects(take_or(ranked["selected_reason"], rank, "selected"))),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),

@@ -65,10 +65,11 @@ def recall_expansion(
         local = scope.local(seeds.row[own])
         reached = [
             *_linked(scope, seeds.row[own], postings),
-            _neighbours(scope, seeds.sub[own], local, placements),
-            _children(scope, seeds.row[own]),
+            *_beside(scope, seeds.sub[own], seeds.row[own], local, placements),
             *_referred(scope, seeds.row[own], postings),
         ]
+        if not reached:
+            continue
         seed, row, via = _flattened(reached)
         sub = seeds.sub[own[seed]]
         clock, of_request = tables.clock
@@ -107,6 +108,17 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
     return follows
 
 
+def _beside(scope: Scope, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
+    """Rows of the same document and children; looked for only where a contract wants them."""
+    if pc.any(_contracts_of(scope)["chunk_expansion"]).as_py():
+        yield _neighbours(scope, sub, local, placements)
+        yield _children(scope, rows)
+
+
+def _contracts_of(scope: Scope) -> pa.Table:
+    return scope.tables.contracts.take(pa.array(np.unique(scope.request)))
+
+
 def _children(scope: Scope, rows: Int) -> Reached:
     """The rows whose parent is a seed, by its evidence id or the id of its record."""
     parents = scope.column("parent_id")
@@ -127,7 +139,7 @@ def _children(scope: Scope, rows: Int) -> Reached:
 
 def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
     """Rows that the seeds cite, and structured records that they name; read only where a contract wants them."""
-    of_scope = scope.tables.contracts.take(pa.array(np.unique(scope.request)))
+    of_scope = _contracts_of(scope)
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
     if pc.any(of_scope["citation_chaining"]).as_py():
         seed, local = _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings)

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
 
+MICROS_PER_DAY = 86_400_000_000
+"""Times are int64 microseconds since 1970."""
 OPEN_END = np.iinfo(np.int64).max
 OPEN_START = np.iinfo(np.int64).min
 

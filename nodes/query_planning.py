@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .anchor_keys import definition_terms, id_terms, path_terms
 from .anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
-from .frames import expand_ranges, micros
+from .frames import MICROS_PER_DAY, expand_ranges, micros
 from .keys import first_of_runs, flat, positions
 from .list_columns import flattened, holds
 from .ragged import Ragged, starts_of
@@ -59,7 +59,6 @@ _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "c
 _MINIMAL = frozenset({"lexical", "exact"})
 _GRAPH = ("symbol", "expansion")
 _TEXT = pa.large_string()
-_DAY = 86_400_000_000
 
 Int = NDArray[np.int64]
 
@@ -127,7 +126,7 @@ def sub_queries(
     lane_k = pc.coalesce(ruled, contracts["lane_k"].take(pa.array(request)))
     age = plan_rules["max_age_days"].take(at)
     days = np.nan_to_num(age.fill_null(0.0).to_numpy())
-    oldest = micros(contracts["as_of"], 0)[request] - np.rint(days * _DAY).astype(np.int64)
+    oldest = micros(contracts["as_of"], 0)[request] - np.rint(days * MICROS_PER_DAY).astype(np.int64)
     roles = flat(contracts["role"]).take(pa.array(request))
     return SUB_QUERIES.build(
         {

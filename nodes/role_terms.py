@@ -22,6 +22,7 @@ from .list_columns import flattened
 from .numbers import quantise
 from .role_words import content_words, drifting, saying, spoken
 from .selectors import selected
+from .vocabulary import FRESHNESS
 
 TEXT_COLUMNS = ("title", "section", "path", "text")
 """What a row says, for a role's words."""
@@ -80,7 +81,7 @@ def freshness(
     stale = np.where(np.isnan(limit), recency < _STALE_RECENCY, age_days > limit)
     aging = np.where(np.isnan(limit), recency < _AGING_RECENCY, age_days > limit / 2)
     words = np.select([undated, stale, aging], ["undated", "stale", "aging"], "fresh")
-    return pa.array(words.astype(object), pa.string())
+    return FRESHNESS.column(words.astype(object))
 
 
 def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: pa.Table) -> Int:

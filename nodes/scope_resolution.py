@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
-from .frames import OPEN_START, micros
+from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
 from .keys import flat, positions
 from .list_columns import collected, flattened, tidied
@@ -79,7 +79,6 @@ _GROUP_COLUMNS = Table(
     columns={name: CONTRACTS.columns[name] for name in ("request_id", *_GROUPED)}
     | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
 )
-_DAY = 86_400_000_000
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
@@ -284,7 +283,7 @@ def _window(requests: pa.Table) -> tuple[pa.Array, pa.ChunkedArray]:
 def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> pa.Array:
     """`as_of` less some days; null where they are."""
     length = np.clip(days.fill_null(np.nan).to_numpy(), 0, _ALL_DAYS)
-    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * _DAY, _FIRST_MICRO)
+    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * MICROS_PER_DAY, _FIRST_MICRO)
     return pa.array(np.rint(back).astype(np.int64), mask=np.isnan(length)).cast(TIMESTAMP)
 
 

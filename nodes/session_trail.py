@@ -66,20 +66,21 @@ def _latest(
     sessions = pc.unique(flat(contracts["session_id"]).drop_null())
     if not len(sessions):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    # Rows that pass every gate but the clock, by (row group, session).
-    shown = np.flatnonzero(numbers(reachable["withheld_by"]) == 0)
-    row, group = numbers(reachable["row"])[shown], numbers(reachable["scope_group"])[shown]
-    of_row = _codes(evidence["session_id"], sessions)
-    of_row[~np.asarray(pc.is_in(flat(evidence["evidence_kind"]), value_set=pa.array(OBSERVED)))] = -1
+    asked = np.flatnonzero(flat(contracts["session_id"]).is_valid())
+    at = positions(contracts["request_id"], row_groups["request_id"])[asked]
+    of_contract = np.append(numbers(row_groups["scope_group"]), -1)[at]
+    asked, of_contract = asked[of_contract >= 0], of_contract[of_contract >= 0]
+
+    # Rows that pass every gate but the clock, by (row group, session); of the frame, only these are read.
+    group, row = numbers(reachable["scope_group"]), numbers(reachable["row"])
+    shown = np.flatnonzero((numbers(reachable["withheld_by"]) == 0) & np.isin(group, of_contract))
+    row, group = row[shown], group[shown]
+    of_row = _sessions_of(evidence, row, sessions)
     kept = np.flatnonzero(of_row[row] >= 0)
     row, key = row[kept], group[kept] * len(sessions) + of_row[row[kept]]
     order = np.argsort(key, kind="stable")
     row, key = row[order], key[order]
 
-    asked = np.flatnonzero(flat(contracts["session_id"]).is_valid())
-    at = positions(contracts["request_id"], row_groups["request_id"])[asked]
-    of_contract = np.append(numbers(row_groups["scope_group"]), -1)[at]
-    asked, of_contract = asked[of_contract >= 0], of_contract[of_contract >= 0]
     wanted = of_contract * len(sessions) + _codes(contracts["session_id"], sessions)[asked]
     low = np.searchsorted(key, wanted)
     count = np.searchsorted(key, wanted, side="right") - low
@@ -92,6 +93,20 @@ def _latest(
     return request[order], row[order]
 
 
-def _codes(column: pa.ChunkedArray, among: pa.Array) -> Int:
+def _sessions_of(evidence: pa.Table, rows: Int, sessions: pa.Array) -> Int:
+    """Per frame row: the session of an event among these rows, -1 for any other row."""
+    among = np.zeros(evidence.num_rows, dtype=bool)
+    among[rows] = True
+    rows = np.flatnonzero(among)
+    of_row = np.full(evidence.num_rows, -1, dtype=np.int64)
+    session = evidence["session_id"]
+    of_row[rows] = _codes(session if len(rows) == len(session) else gathered(session, rows), sessions)
+    rows = rows[of_row[rows] >= 0]
+    observed = np.asarray(pc.is_in(gathered(evidence["evidence_kind"], rows), value_set=pa.array(OBSERVED)))
+    of_row[rows[~observed]] = -1
+    return of_row
+
+
+def _codes(column: pa.ChunkedArray | pa.Array, among: pa.Array) -> Int:
     """The place of each value among some distinct values, -1 for any other and for null."""
     return np.asarray(pc.index_in(flat(column), value_set=among).fill_null(-1)).astype(np.int64)

@@ -662,7 +662,10 @@ QUERY_TERMS = table(
         "text, definition, reference, path or id: the index field; the expansion lane alone asks for conflict"
     ),
     term=string("the term as indexed"),
-    weight=float64("term frequency in the query, times the anchor's weight"),
+    weight=float64(
+        "of a text term its count in the query, a quarter of it in what the role adds; of another, the anchor's weight, "
+        "less for vaguer keys"
+    ),
 )
 
 # --- boundary_gates -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .anchor_hits import anchor_term
-from .frames import OPEN_START, micros
+from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .keys import first_of_runs, flat, gathered, objects, pair_keys, positions, rank_within, take_or
 from .numbers import quantise
 from .role_terms import freshness, role_terms
@@ -41,7 +41,6 @@ from .tables import (
 from .vocabulary import AUTHORITY, ROLE_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
-_MICROS_PER_DAY = 86_400_000_000.0
 _LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
 _GENERATED_FACTOR = 0.5
 _UNSOURCED_FACTOR = 0.8
@@ -222,7 +221,7 @@ def _age(event: pa.ChunkedArray, recorded: pa.Array, as_of: pa.ChunkedArray) -> 
     """
     happened = micros(event, OPEN_START)
     happened = np.where(happened == OPEN_START, micros(recorded, OPEN_START), happened)
-    return np.maximum(micros(as_of, 0) - happened, 0) / _MICROS_PER_DAY, happened <= 0
+    return np.maximum(micros(as_of, 0) - happened, 0) / MICROS_PER_DAY, happened <= 0
 
 
 def _recency(age: Float, half_life: Float) -> Float:

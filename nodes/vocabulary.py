@@ -1,14 +1,19 @@
 """The closed lists of values, each written once: canonical value, in order, and the aliases documents use.
 
-Every parser of such a value goes through `canonical`, so an error lists the values and their aliases alike.
+Every parser of such a value goes through `canonical`, so an error lists the values and their aliases alike; words that a
+node chooses go through `column`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from .errors import InputError
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import InputError, SchemaError
 
 __all__ = [
     "AUTHORITY",
@@ -38,6 +43,18 @@ class Vocabulary:
                 return self.aliases[value]
         hint = f"aliases: {', '.join(f'{a} = {c}' for a, c in self.aliases.items())}" if self.aliases else ""
         raise InputError.one_of(self.values, value, at, hint=hint)
+
+    def column(self, words: Any) -> pa.Array:
+        """Words that a node chose, as a column of strings.
+
+        Raises:
+            SchemaError: one of them is not in this list.
+        """
+        column = pa.array(words, pa.string())
+        unknown = pc.unique(column.filter(pc.invert(pc.is_in(column, value_set=pa.array(self.values)))))
+        if len(unknown):
+            raise SchemaError.one_of(self.values, unknown[0].as_py(), self.name)
+        return column
 
     def __contains__(self, value: object) -> bool:
         return value in self.values

@@ -34,7 +34,7 @@ from ..nodes.list_columns import holds
 from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
 from .hooks import TableCheck, declared_table, failed_node
-from .lanes import semantic_reasons, vector_states
+from .lanes import Silent, lane_states
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -71,6 +71,9 @@ PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 
 VECTORS_KEPT = 1 << 15
 """Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
+
+PROBE = "a"
+"""What an encoder is asked that failed on the texts of a shard."""
 
 DIGESTS = "request_digests"
 """No run stores this table; the digests of its parts follow from it."""
@@ -117,6 +120,15 @@ class QueryVectors:
             del self.known[text]
         return np.stack([self.known[text] for text in texts])
 
+    def silent(self) -> bool:
+        """Whether the encoder gives no vector of any text: then its error is about no text of its own."""
+        assert self.encoder is not None
+        try:
+            self.encoder.encode([PROBE])
+        except Exception:  # an encoder may raise anything
+            return True
+        return False
+
     def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
         """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
         taken = tables["query_vectors"]
@@ -144,7 +156,7 @@ class Line:
     bm25: Bm25 = field(default_factory=Bm25)
     vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
     lanes_off: Mapping[str, str] = field(default_factory=dict)
-    """Lanes that are not available, and why: a function of contract and corpus, for it stands in digests."""
+    """Lanes that are not available, and why; it stands in digests, and `provenance` says with which encoder."""
     counters: Counters = field(default_factory=Counters)
 
 
@@ -270,11 +282,11 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
     inputs |= frame.inputs()
     planned |= driver.execute(list(WALL), inputs=inputs, overrides=planned)
-    inputs["lane_states"] = _lane_states(planned, line, broken, frame)
     planned |= driver.execute(list(PLANNED), inputs=inputs, overrides=planned)
-    inputs["vectors"], inputs["query_vectors"] = _query_vectors(
+    inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
         planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
     )
+    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
@@ -320,43 +332,23 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
     return CAPTURES.check(mine.sort_by("request_id"))
 
 
-def _lane_states(planned: Mapping[str, pa.Table], line: Line, broken: Mapping[str, str], frame: Any) -> pa.Table:
-    """One row per request and lane that did not run, or did not reach every row."""
-    ids = flat(planned["contracts"]["request_id"])
-    parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
-    off = {lane: why for lane, why in line.lanes_off.items() if lane not in broken and lane != "semantic"}
-    parts += [_one_state(ids, lane, "off", why) for lane, why in off.items()]
-    if "semantic" in line.lanes and "semantic" not in broken:
-        vectors = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
-        encoded = np.array([part is not None for part in vectors], dtype=bool)
-        wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
-        some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
-        told, why = semantic_reasons(some, lacking, line.lanes_off.get("semantic"))
-        parts.append(_one_state(ids.take(pa.array(told)), "semantic", "off", why))
-    states = pa.concat_tables([LANE_STATES.empty(), *parts])
-    return states.sort_by([(name, "ascending") for name in LANE_STATES.order]).combine_chunks()
-
-
-def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) -> pa.Table:
-    """LANE_STATES of one lane for some requests."""
-    words = pa.repeat(message, len(ids)) if isinstance(message, str) else message
-    return LANE_STATES.build(
-        {"request_id": ids, "lane": pa.repeat(lane, len(ids)), "state": pa.repeat(state, len(ids)), "message": words}
-    )
-
-
-def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table]:
-    """The frame's vectors with those of the shard's queries, and which row belongs to which sub-query."""
+def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, Silent | None]:
+    """The frame's vectors with those of the shard's queries, which row belongs to which sub-query, and whether the
+    encoder failed on all of them. An error about one text is raised: the shard is halved around it.
+    """
     uses = holds(sub_queries["lanes"], "semantic")
     if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
-        return None, QUERY_VECTORS.empty()
+        return None, QUERY_VECTORS.empty(), None
     asked = sub_queries.filter(pa.array(uses))
     texts = flat(asked["query_text"]).dictionary_encode()
     try:
         matrix = line.vectors.of(texts.dictionary.to_pylist())
     except Exception as error:
         error.add_note("node: semantic_hits")
-        raise
+        requests = pc.unique(flat(asked["request_id"]))
+        if len(requests) > 1 and not line.vectors.silent():
+            raise
+        return None, QUERY_VECTORS.empty(), Silent(requests, _reason(error))
     table = QUERY_VECTORS.build(
         {
             "request_id": asked["request_id"],
@@ -364,7 +356,8 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
             "vector_row": texts.indices.cast(pa.int32()),
         }
     )
-    return replace(vectors, queries=matrix), table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
+    ordered = table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
+    return replace(vectors, queries=matrix), ordered, None
 
 
 def _reason(error: Exception) -> str:

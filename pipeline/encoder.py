@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -49,11 +48,10 @@ def encoder_available() -> tuple[bool, str]:
     return True, ""
 
 
-@lru_cache(maxsize=1)
 def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
-    """The encoder, or None where the extra `semantic` is not installed. Loaded once per process.
+    """The encoder, or None where the extra `semantic` is not installed. The bundled one is loaded once per process.
 
-    `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one.
+    `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one, as the server has it now.
 
     Raises:
         InputError: no encoder has that name.
@@ -63,11 +61,12 @@ def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | O
         return OllamaEncoder(name.removeprefix(PREFIX), ollama_url or DEFAULT_URL)
     if name != NAME:
         raise InputError.one_of((NAME, f"{PREFIX}MODEL"), name, "encoder")
-    if not encoder_available()[0]:
-        return None
-    weights = _weights()
-    if weights is None:
-        return None
+    weights = _weights() if encoder_available()[0] else None
+    return _loaded(weights) if weights is not None else None
+
+
+@lru_cache(maxsize=1)
+def _loaded(weights: Path) -> Encoder:
     _check(weights)
     return Encoder(weights.parent)
 
@@ -108,11 +107,10 @@ class Encoder:
         """Another process loads the weights that it has: they are pinned."""
         return load_encoder, (NAME,)
 
-    def encode(self, texts: Sequence[str], progress: bool = False) -> NDArray[np.int16]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per text, components rounded to multiples of 2**-15 and multiplied by 2**15.
 
         A vector is a function of its text and the profile: not of the other texts, their order, or the thread count.
-        `progress` shows a bar on a terminal.
         """
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.int16)
         if not len(texts):
@@ -122,14 +120,12 @@ class Encoder:
         tokens = self._tokens(distinct.tolist())
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         bucket = np.asarray(BUCKETS)[np.searchsorted(BUCKETS, lengths)]
-        with self._bar(len(distinct), progress) as bar:
-            for length in BUCKETS:
-                members = np.flatnonzero(bucket == length)
-                rows = _BATCH_TOKENS // length
-                for start in range(0, len(members), rows):
-                    part = members[start : start + rows]
-                    found[part] = self._batch([tokens[i] for i in part], length)
-                    bar.update(len(part))
+        for length in BUCKETS:
+            members = np.flatnonzero(bucket == length)
+            rows = _BATCH_TOKENS // length
+            for start in range(0, len(members), rows):
+                part = members[start : start + rows]
+                found[part] = self._batch([tokens[i] for i in part], length)
         vectors[:] = found[place]
         return vectors
 
@@ -159,12 +155,6 @@ class Encoder:
             unit = self._model(features)["sentence_embedding"].numpy().astype(np.float64)
         unit = unit[: len(tokens)]
         return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)
-
-    @staticmethod
-    def _bar(total: int, progress: bool) -> Any:
-        from tqdm.auto import tqdm
-
-        return tqdm(total=total, unit="text", desc="encoding", disable=not (progress and sys.stderr.isatty()))
 
 
 def _weights() -> Path | None:

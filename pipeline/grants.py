@@ -42,7 +42,7 @@ from .durable import make_folders, write_atomic
 from .patterns import common_patterns
 from .yaml_files import Item, parse
 
-__all__ = ["GrantsFile", "load_grants", "write_starter_grants"]
+__all__ = ["GrantsFile", "grant_all", "load_grants", "write_starter_grants"]
 
 DEFAULT_ZONE = "internal"
 
@@ -94,6 +94,16 @@ def load_grants(path: str | Path) -> GrantsFile:
         hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you"
         raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
     return _read(data, path)
+
+
+def grant_all(principal: str, project: str) -> GrantsFile:
+    """A grant of one project to one principal, for corpora that have no grants file."""
+    row = {
+        "rule_id": f"principals.{principal}.projects[0]", "principal": principal, "project": project,
+        "own_project": True, "zone": DEFAULT_ZONE, "audit": False,
+    }  # fmt: skip
+    digest = hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
+    return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
 
 
 def write_starter_grants(path: str | Path, principal: str, project: str, *, audit: bool = False) -> bool:

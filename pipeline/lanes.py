@@ -1,22 +1,29 @@
 """Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
 
-Gives: `lanes_off`, messages that stand in conditions and therefore in digests: functions of contract and admissible rows alone;
-`advice`, which depends on what is installed here and goes to standard error, never into a snapshot.
+Gives: `lanes_off` and `lane_states`, messages that stand in conditions and therefore in digests; `advice`, which depends on
+what is installed here and goes to standard error, never into a snapshot.
+
+What one would otherwise get wrong: whether a request has rows with vectors follows from its contract and A(r) alone. Why
+no query is encoded (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) follows from this machine and its servers when the
+retriever was opened; the provenance then names no encoder, so digests of two such machines differ by what is recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..nodes.errors import ModelError
 from ..nodes.frames import RowIndex
-from ..nodes.keys import positions, take_or
+from ..nodes.keys import flat, positions, take_or
 from ..nodes.recall_scope import distinct_clocks, numbers
+from ..nodes.tables import LANE_STATES
 from .encoder import encoder_available
 
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
@@ -112,6 +119,58 @@ def semantic_reasons(
     reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
     told = np.flatnonzero(reason >= 0)
     return told, pa.array([NO_VECTORS, off, SOME_VECTORS], pa.string()).take(pa.array(reason[told]))
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An encoder that gives no vectors: the requests that asked it, and what it said."""
+
+    asked: pa.Array
+    message: str
+
+
+def lane_states(
+    planned: Mapping[str, pa.Table],
+    frame: Any,
+    lanes: Collection[str],
+    off: Mapping[str, str],
+    broken: Mapping[str, str],
+    silent: Silent | None,
+) -> pa.Table:
+    """LANE_STATES: one row per request and lane that did not run, or did not reach every row.
+
+    Args:
+        planned: tables of the line, the first wall's among them.
+        frame: the rows that the shard opened.
+        lanes: those that were asked for.
+        off: what `lanes_off` says of them.
+        broken: lanes that failed, with their errors, for every request of the shard.
+        silent: what the encoder said, if it gave no vector of any query.
+    """
+    ids = flat(planned["contracts"]["request_id"])
+    parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
+    parts += [_one_state(ids, lane, "off", why) for lane, why in off.items() if lane not in {*broken, "semantic"}]
+    if "semantic" in lanes and "semantic" not in broken:
+        vectors = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
+        encoded = np.array([part is not None for part in vectors], dtype=bool)
+        wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
+        some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
+        told, why = semantic_reasons(some, lacking, off.get("semantic"))
+        if silent is not None:  # of no consequence to a request without a row that has a vector
+            failed = some & np.asarray(pc.is_in(ids, value_set=silent.asked))
+            parts.append(_one_state(ids.filter(pa.array(failed)), "semantic", "failed", silent.message))
+            why, told = why.filter(pa.array(~failed[told])), told[~failed[told]]
+        parts.append(_one_state(ids.take(pa.array(told)), "semantic", "off", why))
+    states = pa.concat_tables([LANE_STATES.empty(), *parts])
+    return states.sort_by([(name, "ascending") for name in LANE_STATES.order]).combine_chunks()
+
+
+def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) -> pa.Table:
+    """LANE_STATES of one lane for some requests."""
+    words = pa.repeat(message, len(ids)) if isinstance(message, str) else message
+    return LANE_STATES.build(
+        {"request_id": ids, "lane": pa.repeat(lane, len(ids)), "state": pa.repeat(state, len(ids)), "message": words}
+    )
 
 
 def advice(message: str) -> str | None:

@@ -4,7 +4,8 @@ Gives: `OllamaEncoder`, which the corpus and the driver use like the bundled enc
 URL is named. Each text is sent alone, so its vector depends on no other.
 
 What one would otherwise get wrong: the profile holds the digest of the model's files. A model that was pulled again is
-another profile, and vectors of two profiles are never compared.
+another profile, and vectors of two profiles are never compared: an encoder keeps the profile that it began with, and
+gives no vector of any other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -48,34 +48,49 @@ class OllamaEncoder:
         self.model, self.url = model, url.rstrip("/")
         # A proxy must not see what is meant for this machine.
         handlers = [urllib.request.ProxyHandler({})] if is_loopback(parts.hostname) else []
+        self._profile: str | None = None
         self._open = urllib.request.build_opener(*handlers).open
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process asks the server itself."""
+        return OllamaEncoder, (self.model, self.url)
 
     @property
     def profile(self) -> str:
-        """Name of the model, and the start of its digest.
+        """Name of the model, and the start of the digest that it has when this is first asked.
 
         Raises:
-            ModelError: the server does not answer, or does not have the model.
+            ModelError: the server does not answer, does not have the model, or does not say its digest.
         """
+        self._profile = self._profile or self._served()
         return self._profile
 
-    @cached_property
-    def _profile(self) -> str:
-        for found in self._ask("/api/tags").get("models", ()):
-            if found.get("name", "").removesuffix(":latest") == self.model.removesuffix(":latest"):
-                return f"{PREFIX}{self.model}+{str(found.get('digest', '')).removeprefix('sha256:')[:16]}"
-        raise self._error("no such model")
-
-    def encode(self, texts: Sequence[str], progress: bool = False) -> NDArray[np.int16]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per text; equal texts are asked once.
 
         Raises:
-            ModelError: the server does not answer with one vector of the same length for each text.
+            ModelError: the server does not answer with one vector of the same length for each text, or the model is no
+                longer that of `profile`.
         """
+        if not len(texts):
+            return rounded(np.zeros((0, 0)))
+        own = self.profile
         known = {text: self._vector(text) for text in dict.fromkeys(texts)}
         if len({len(vector) for vector in known.values()}) > 1:
             raise self._error("vectors of several lengths")
+        if self._served() != own:  # asked afterwards: a model that was replaced half-way gives no vectors either
+            raise self._error("another version of the model than before")
         return rounded(np.array([known[text] for text in texts], dtype=np.float64))
+
+    def _served(self) -> str:
+        """The profile of the model as the server has it now."""
+        for found in self._ask("/api/tags").get("models", ()):
+            if found.get("name", "").removesuffix(":latest") == self.model.removesuffix(":latest"):
+                digest = found.get("digest")
+                if not isinstance(digest, str) or not (digest := digest.removeprefix("sha256:")):
+                    raise self._error("a model without a digest")
+                return f"{PREFIX}{self.model}+{digest[:16]}"
+        raise self._error("no such model")
 
     def _vector(self, text: str) -> list[float]:
         found = self._ask("/api/embed", {"model": self.model, "input": [text]}).get("embeddings")

@@ -237,7 +237,7 @@ def test_the_digest_covers_every_table(line_tables, judged, name: str):
     column = next(
         c for c, d in declared.columns.items() if d.digest and c != "evidence_id" and pa.types.is_string(d.type)
     )
-    set_where(tables, name, "", **{column: "another"})
+    set_where(tables, name, "", **{column: "duplicate"})
     assert judged(tables)["snapshots"]["snapshot_digest"][0].as_py() != before
 
 

@@ -1,122 +1,18 @@
-"""The first wall: every gate against a plain reference, and what may never change what a request sees."""
+"""The first wall, gate by gate: what one column changes, what shadows what, what is counted."""
 
 from __future__ import annotations
 
 import hashlib
-from types import SimpleNamespace
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from first_wall import stops, wall
 from scoped_retrieval.nodes import boundary_gates
-from scoped_retrieval.nodes.frames import RowIndex
 from scoped_retrieval.nodes.gates import GATES, NUMBER
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, scope_groups
-from scoped_retrieval.nodes.tables import (
-    ADMISSIBLE,
-    EVIDENCE,
-    FILTER_LADDER,
-    GATED_ROWS,
-    GRANTS,
-    GROUP_LADDER,
-    PLACEMENTS,
-    REACHABLE,
-    REQUESTS,
-    SCOPE_GROUPS,
-    SCOPE_TIMES,
-    SEGMENTS,
-)
 from wall_worlds import (
     DAY,
-    GLOBS,
-    GRANT,
-    MODES,
     NOON,
-    REQUEST,
-    ROW,
-    SELECTORS,
-    contracts_of,
-    grant_lists,
     modes_with,
-    outcomes,
-    place_stop,
-    request_changes,
-    row_changes,
 )
-
-RECORDED = ROW | {"recorded": NOON - DAY, "superseded_at": None}
-
-
-def id_of(name: str) -> str:
-    digits = "0123456789abcdefghijklmnopqrstuv"
-    return "".join(digits[byte % 32] for byte in hashlib.sha256(name.encode()).digest()[:26])
-
-
-def frame_of(rows: list[dict], chunks: int = 1) -> SimpleNamespace:
-    """A frame of rows; each row keeps its place in `rows` as `n`, segments are cut where the owner changes."""
-    placed = sorted(
-        ({**RECORDED, "evidence_id": id_of(f"e{n}"), **row, "n": n} for n, row in enumerate(rows)),
-        key=lambda row: (row["owner_project"], row.get("owner_user") or ""),
-    )
-    evidence = EVIDENCE.from_rows(placed)
-    if chunks > 1:
-        evidence = pa.concat_tables([evidence.slice(n, chunks) for n in range(0, len(placed), chunks)])
-    placements = PLACEMENTS.build(
-        {
-            "row": np.arange(len(placed)),
-            "evidence_id": [row["evidence_id"] for row in placed],
-            "recorded_time": [row["recorded"] for row in placed],
-            "superseded_at": [row["superseded_at"] for row in placed],
-        }
-    )
-    owners = [(row["owner_project"], row.get("owner_user")) for row in placed]
-    starts = [n for n, owner in enumerate(owners) if n == 0 or owner != owners[n - 1]]
-    segments = SEGMENTS.from_rows(
-        [
-            {"segment_id": f"s{owners[start]}", "owner_project": owners[start][0], "owner_user": owners[start][1],
-             "row_start": start, "row_end": end}
-            for start, end in zip(starts, [*starts[1:], len(placed)], strict=False)
-        ]
-    )  # fmt: skip
-    return SimpleNamespace(
-        evidence=evidence,
-        segments=segments,
-        row_index=RowIndex.of(evidence, placements),
-        n=[row["n"] for row in placed],
-    )
-
-
-def wall(
-    rows: list[dict], requests: list[dict], grants: list[dict], chunks: int = 1, modes: pa.Table = MODES
-) -> SimpleNamespace:
-    """Everything the first wall gives, checked against its declarations."""
-    frame = frame_of(rows, chunks)
-    asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
-    held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
-    resolved = contracts_of(asked, held, modes)
-    bounds = contract_bounds(asked, held, resolved)
-    groups = scope_groups(resolved, bounds)
-    gated = GATED_ROWS.check(
-        boundary_gates.gated_rows(resolved, bounds, groups, frame.evidence, frame.segments, frame.row_index)
-    )
-    alike = SCOPE_GROUPS.check(boundary_gates.row_groups(groups, gated))
-    reach = REACHABLE.check(boundary_gates.reachable(gated))
-    ladder = GROUP_LADDER.check(boundary_gates.group_ladder(gated))
-    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, alike, reach, frame.evidence, frame.row_index))
-    return SimpleNamespace(
-        frame=frame, contracts=resolved, bounds=bounds, groups=groups, alike=alike, gated=gated, reachable=reach, times=times,
-        admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, alike, times, reach, frame.segments)),
-        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, alike, times, ladder)),
-    )  # fmt: skip
-
-
-def stops(walled: SimpleNamespace, request: int = 0) -> dict[int, str | None]:
-    """Per opened row, by its place in the test's list: the gate that stops it for a request."""
-    group = walled.groups["scope_group"][request].as_py()
-    found = {row: code for (of, row), code in outcomes(walled.gated).items() if of == group}
-    return {walled.frame.n[row]: GATES[code - 1].name if code else None for row, code in found.items()}
 
 
 def stop(row: dict, request: dict | None = None, grant: dict | None = None) -> str | None:
@@ -322,125 +218,6 @@ def test_the_ladder_counts_gate_by_gate_and_time_by_instant():
     assert (cut["r0", "zone"], cut["r0", "safety"]) == ((5, 4), (4, 3))
     assert (cut["r0", "recorded"], cut["r0", "superseded"], cut["r0", "window_end"]) == ((3, 2), (2, 1), (1, 1))
     assert (cut["r1", "recorded"], cut["r1", "window_end"]) == ((3, 0), (0, 0))
-
-
-# --- properties -------------------------------------------------------------------------------------------------------
-
-recorded = st.sampled_from([NOON - 2 * DAY, NOON, NOON + DAY])
-recorded_rows = st.tuples(row_changes, recorded).map(lambda drawn: drawn[0] | {"recorded": drawn[1]})
-
-
-def reference(row: dict, contract: dict, bounds: list[dict]) -> int:
-    """The gate that stops a row, by the grant that takes it furthest; shadowing apart."""
-    full = dict.fromkeys(EVIDENCE.columns) | ROW | row
-    furthest = max((place_stop(full, contract, bound) or 99 for bound in bounds), default=NUMBER["project"])
-    return 0 if furthest == 99 else furthest
-
-
-def distinct_paths(rows: list[dict]) -> list[dict]:
-    """The rows, each with its own path, so that no work tree shadows another row."""
-    return [row | {"path": f"p{n}"} for n, row in enumerate(rows)]
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    st.lists(recorded_rows, min_size=1, max_size=8),
-    st.lists(request_changes, min_size=1, max_size=3),
-    grant_lists,
-    st.integers(1, 3),
-)
-def test_every_row_is_stopped_by_the_gate_the_reference_names(rows, requests, grants, chunks):
-    rows = distinct_paths(rows)
-    walled = wall(rows, requests, grants, chunks)
-    for n, contract in enumerate(walled.contracts.to_pylist()):
-        bounds = [bound for bound in walled.bounds.to_pylist() if bound["request_id"] == contract["request_id"]]
-        found = stops(walled, n) if not contract["denied"] else {}
-        for place, row in enumerate(rows):
-            number = reference(row, contract, bounds)
-            if number <= NUMBER["owner"] and number:
-                assert place not in found
-            else:
-                assert found[place] == (GATES[number - 1].name if number else None)
-
-
-def admitted(walled: SimpleNamespace, request: int = 0) -> set[int]:
-    """A(r), as places in the test's list, through the published tables alone."""
-    frame, group = walled.frame, walled.alike["scope_group"][request].as_py()
-    as_of = walled.contracts["as_of"][request].as_py()
-    table = walled.reachable.filter(pa.compute.equal(walled.reachable["scope_group"], group))
-    recorded = frame.row_index.recorded
-    return {
-        frame.n[row["row"]]
-        for row in table.to_pylist()
-        if not row["withheld_by"] and recorded[row["row"]] <= int(as_of.timestamp()) * 1_000_000
-    }
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(recorded_rows, min_size=1, max_size=8),
-    request_changes,
-    grant_lists,
-    st.sampled_from(SELECTORS),
-    st.sampled_from(GLOBS),
-    st.sampled_from(["public", "internal"]),
-    st.randoms(use_true_random=False),
-)
-def test_narrowing_never_adds_a_row(rows, request, grants, selector, glob, zone, random):
-    rows = distinct_paths(rows)
-    request = {name: value for name, value in request.items() if name != "workspace_root"}
-    before = admitted(wall(rows, [request], grants))
-    narrower = [
-        (request | {"denied_sources": [*request.get("denied_sources", []), selector]}, grants),
-        (request | {"allowed_sources": [s for s in request.get("allowed_sources", SELECTORS) if s != selector]}, grants),
-        (request | {"denied_paths": [*request.get("denied_paths", []), glob]}, grants),
-        (request | {"allowed_paths": [g for g in request.get("allowed_paths", GLOBS) if g != glob]}, grants),
-        (request, [grant | {"denied_paths": [*grant.get("denied_paths", []), glob]} for grant in grants]),
-        (request | {"max_unverified_items": 0}, grants),
-        (request | {"allow_stale_memory": False}, grants),
-        (request | {"min_authority": 3}, grants),
-        (request | {"accepted_authority": request.get("accepted_authority", [])[:1]}, grants),
-        (request | {"branch": "main"}, grants) if "branch" not in request else (request, grants),
-        (request, [grant | {"zone": min(zone, grant.get("zone", "internal"), key=["public", "internal", "private", "restricted"].index)} for grant in grants]),
-        (request, [grant | {"states": ["verified"] if "verified" in grant.get("states", ["verified"]) else []} for grant in grants]),
-        (request, [grant | {"sources": [s for s in grant.get("sources", SELECTORS) if s != selector]} for grant in grants]),
-        (request, grants[:-1]),
-    ]  # fmt: skip
-    for asked, held in random.sample(narrower, 3):
-        assert admitted(wall(rows, [asked], held)) <= before
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(recorded_rows, min_size=1, max_size=8),
-    st.lists(request_changes, min_size=2, max_size=4),
-    grant_lists,
-    st.integers(1, 4),
-)
-def test_company_and_chunks_change_nothing(rows, requests, grants, chunks):
-    batch = wall(rows, requests, grants, chunks)
-    for n, request in enumerate(requests):
-        alone = wall(rows, [request | {"request_id": f"r{n}"}], grants)
-        for table in ("admissible", "ladder"):
-            mine = getattr(batch, table)
-            mine = mine.filter(pa.compute.equal(mine["request_id"], f"r{n}"))
-            drop = [name for name in ("scope_group",) if name in mine.column_names]
-            assert mine.drop_columns(drop).equals(getattr(alone, table).drop_columns(drop))
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(recorded_rows, min_size=1, max_size=8), st.lists(recorded_rows, max_size=4), request_changes, grant_lists
-)
-def test_rows_that_are_not_admissible_change_nothing_for_a_request(rows, others, request, grants):
-    """Work trees included: every path is the same, so any row may shadow any other."""
-    before = wall(rows, [request], grants)
-    walled = wall(rows + others, [request], grants)
-    kept = [other for n, other in enumerate(others, start=len(rows)) if n not in admitted(walled)]
-    after = wall(rows + kept, [request], grants)
-    if not admitted(after) & set(range(len(rows), len(rows) + len(kept))):
-        for name in ("rows", "total_length", "row_digest"):
-            assert after.admissible[name].to_pylist() == before.admissible[name].to_pylist()
 
 
 def test_many_instants_are_judged_in_parts(monkeypatch):

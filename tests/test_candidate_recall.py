@@ -1,13 +1,12 @@
-"""Recall, lane by lane: what returns, what is counted, what is only recorded, and how hits merge."""
+"""Recall, lane by lane: what returns, what is counted, what is only recorded."""
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
-from recall_world import LANES, NOW, day, evidence_id, frame, line, names, rules, vectors
+from recall_world import LANES, day, evidence_id, frame, line, names, rules, vectors
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
@@ -309,183 +308,6 @@ def test_a_lane_that_is_off_gives_nothing(lane: str) -> None:
     question = "session create_user DEL-1"
     out = line(world, [{"question": question}], "hits", plan=rules({"lanes": list(LANES)}), lanes=left)["hits"]
     assert lane not in out["lane"].to_pylist()
-
-
-# --- expansion -------------------------------------------------------------------------------------------------------
-
-_PLAN = rules({"lanes": ["lexical", "expansion"]})
-
-
-def _expanded(rows: list[dict[str, Any]], **request: Any) -> dict[str, str]:
-    world = frame(rows)
-    out = line(world, [{"question": "session", **request}], "expansion_hits", plan=_PLAN)["expansion_hits"]
-    return dict(zip(names(world, out), out["via"].to_pylist(), strict=True))
-
-
-def test_neighbours_stand_beside_the_hit_in_the_document_as_it_was() -> None:
-    lines = [
-        {"name": f"line {n}", "text": "session" if n == 3 else f"word{n}", "path": "a.py", "line_start": n * 10}
-        for n in range(1, 6)
-    ]
-    replaced = {"name": "old line 4", "text": "before", "path": "a.py", "line_start": 40, "superseded_at": day(9)}
-    lines[3]["recorded_time"] = day(9)
-    elsewhere = {"name": "elsewhere", "text": "word", "path": "b.py", "line_start": 31}
-    rows = [*lines, replaced, elsewhere]
-    assert _expanded(rows) == {"line 2": "neighbour", "line 4": "neighbour"}
-    assert _expanded(rows, as_of=day(5)) == {"line 2": "neighbour", "old line 4": "neighbour"}
-
-
-def test_a_partner_in_a_conflict_and_a_parent_come_in_unless_a_gate_stops_them() -> None:
-    parent = {"name": "parent", "text": "whole", "path": "p.md"}
-    rows = [
-        parent,
-        {"name": "seed", "text": "session", "path": "a.md", "conflict_set": "c1", "parent_id": evidence_id(parent)},
-        {"name": "partner", "text": "other claim", "path": "b.md", "conflict_set": "c1"},
-        {"name": "blocked partner", "text": "third claim", "path": "c.md", "conflict_set": "c1", "withheld_by": 13},
-        {"name": "foreign partner", "text": "fourth claim", "path": "d.md", "conflict_set": "c1", "foreign": True},
-        {"name": "other project", "text": "fifth", "path": "e.md", "conflict_set": "c1", "project": "billing"},
-    ]
-    assert _expanded(rows) == {"partner": "conflict", "parent": "parent"}
-
-
-def test_children_come_in_with_their_parent_as_far_as_chunks_expand() -> None:
-    rows = [
-        {"name": "seed", "text": "session", "path": "a.md", "entity": "DEC-1"},
-        {"name": "child", "text": "part", "path": "b.md", "parent_id": "DEC-1"},
-        {"name": "withheld child", "text": "part two", "path": "c.md", "parent_id": "DEC-1", "withheld_by": 13},
-    ]
-    assert _expanded(rows) == {"child": "child"}
-    assert _expanded(rows, chunk_expansion=False) == {}
-
-
-def test_cited_documents_come_in_where_citations_are_chained_and_pass_every_gate() -> None:
-    links = ["../decisions/scope.md#why", "https://example.org/x"]
-    rows = [
-        {"name": "seed", "text": "session, see ADR-030 and ADR-031", "path": "a.md", "links": links},
-        {"name": "linked", "text": "scope", "path": "decisions/scope.md"},
-        {"name": "named", "text": "freeze", "path": "decisions/freeze.md", "entity": "ADR-030"},
-        {"name": "withheld", "text": "other", "path": "decisions/other.md", "entity": "ADR-031", "withheld_by": 13},
-        {"name": "foreign", "text": "third", "path": "x.md", "entity": "ADR-031", "foreign": True},
-    ]
-    assert _expanded(rows, citation_chaining=True) == {"linked": "citation", "named": "citation"}
-    assert _expanded(rows) == {}
-
-
-def test_named_records_come_in_with_exact_look_ups_alone() -> None:
-    record = {"origin_class": "structured-sot", "evidence_kind": "structured-fact"}
-    rows = [
-        {"name": "seed", "text": "session of DEL-1", "path": "engagements/eng-001/brief.md"},
-        {"name": "by id", "text": "one", "path": "sot/d.csv", "entity": "DEL-1", **record},
-        {"name": "by folder", "text": "two", "path": "sot/e.csv", "entity": "ENG-001", **record},
-        {"name": "no record", "text": "three", "path": "x.md", "entity": "DEL-1"},
-        {"name": "foreign", "text": "four", "path": "sot/f.csv", "entity": "DEL-1", "foreign": True, **record},
-    ]
-    assert _expanded(rows, exact_lookups=True) == {"by id": "record", "by folder": "record"}
-    assert _expanded(rows) == {}
-
-
-def test_what_replaces_a_hit_is_found_by_its_entity() -> None:
-    rows = [
-        {"name": "seed", "text": "session", "path": "a.md", "superseded_by": "DEC-2"},
-        {"name": "newer", "text": "later decision", "path": "b.md", "entity": "DEC-2"},
-    ]
-    assert _expanded(rows) == {"newer": "superseding"}
-
-
-def test_a_withheld_hit_is_not_expanded() -> None:
-    rows = [
-        {"name": "seed", "text": "session", "path": "a.md", "conflict_set": "c1", "withheld_by": 11},
-        {"name": "partner", "text": "other claim", "path": "b.md", "conflict_set": "c1"},
-    ]
-    assert _expanded(rows) == {}
-
-
-def test_a_neighbour_is_the_next_admissible_row_by_line_and_then_by_id() -> None:
-    path = {"path": "a.log", "recorded_time": day(1)}
-    rows = [
-        {"name": f"n{n}", "text": "session" if n == 4 else f"w{n}", "line_start": (9 - n) // 2, **path}
-        for n in range(9)
-    ]
-    rows[6]["withheld_by"] = 11
-    rows[2]["recorded_time"] = day(20)
-    ids = {row["name"]: evidence_id({"source_id": None, **row}) for row in rows}
-    for as_of, gone in ((day(10), {"n2", "n6"}), (NOW, {"n6"})):
-        order = sorted((row["line_start"], ids[row["name"]], row["name"]) for row in rows if row["name"] not in gone)
-        names_in_order = [name for _, _, name in order]
-        at = names_in_order.index("n4")
-        assert set(_expanded(rows, as_of=as_of)) == {names_in_order[at - 1], names_in_order[at + 1]}
-
-
-def _peak(world: dict[str, Any], node: str, plan: Any, requests: int) -> int:
-    """The most bytes of NumPy arrays that lived at once while a node ran for some requests with one clock."""
-    asked = [{"request_id": f"r{n:02d}", "question": "session", "lane_k": 3} for n in range(requests)]
-    tracemalloc.start()
-    try:
-        line(world, asked, node, plan=plan)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize(("node", "lanes"), [("expansion_hits", ["lexical", "expansion"]), ("recent_hits", ["recent"])])
-def test_requests_of_one_clock_share_the_look_at_a_document(node: str, lanes: list[str]) -> None:
-    rows = [{"text": "session" if n < 20 else f"w{n % 7}", "path": "a.log", "line_start": n} for n in range(2000)]
-    world, plan = frame(rows), rules({"lanes": lanes})
-    _peak(world, node, plan, 1)
-    assert _peak(world, node, plan, 30) < 2 * _peak(world, node, plan, 1)
-
-
-# --- merging ---------------------------------------------------------------------------------------------------------
-
-_MIXED = [
-    {"name": "code 1", "text": "session session session", "path": "a.py"},
-    {"name": "code 2", "text": "session session word", "path": "b.py"},
-    {"name": "rule", "text": "session word word word", "path": "r.md", "evidence_kind": "rule", "authority": 3},
-]
-
-
-@pytest.mark.parametrize(
-    ("policy", "order"),
-    [
-        ("interleave-by-relevance", ["code 1", "code 2", "rule"]),
-        ("authority-first", ["rule", "code 1", "code 2"]),
-        ("evidence-balanced", ["code 1", "rule", "code 2"]),
-    ],
-)
-def test_the_merge_policy_decides_the_order(policy: str, order: list[str]) -> None:
-    world = frame(_MIXED)
-    out = line(world, [{"question": "session", "merge_policy": policy}])["candidates"]
-    assert names(world, out) == order
-
-
-def test_fusion_adds_a_share_for_every_sub_query_and_lane() -> None:
-    world = frame([{"name": "a", "text": "create_user", "symbols": ["create_user"], "path": "a.py"}])
-    plan = rules({"lanes": ["lexical", "symbol"]}, {"lanes": ["lexical"], "intent": "find-rule"})
-    out = line(world, [{"question": "create_user"}], plan=plan)["candidates"].to_pylist()[0]
-    assert out["merge_score"] == 3 * round(2**30 / 61) / 2**30
-    assert out["lanes"] == ["lexical", "symbol"]
-    assert out["intents"] == ["find-code", "find-rule"]
-    assert out["bm25_raw"] > 0
-    assert out["symbol_raw"] > 0
-    assert out["semantic_raw"] == 0
-    assert out["via"] is None
-
-
-def test_the_placement_is_the_one_that_stood_at_as_of() -> None:
-    rows = [
-        {
-            "name": "a",
-            "text": "session",
-            "placements": [
-                {"recorded_time": day(1), "superseded_at": day(5)},
-                {"recorded_time": day(10), "superseded_at": day(15)},
-            ],
-        }
-    ]
-    world = frame(rows)
-    for as_of, placement, withheld in ((day(2), 0, False), (day(7), 0, True), (day(12), 1, False), (NOW, 1, True)):
-        out = line(world, [{"question": "session", "as_of": as_of}])["candidates"].to_pylist()[0]
-        assert (out["placement"], out["withheld"]) == (placement, withheld)
 
 
 def test_no_requests_and_no_rows_give_empty_tables() -> None:

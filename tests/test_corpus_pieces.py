@@ -63,6 +63,39 @@ def test_an_interrupted_publication_is_gone_on_with(tmp_path: Path):
     assert corpus.verify() == []
 
 
+def test_vectors_for_rows_that_stand_already_are_kept_as_well(tmp_path: Path):
+    corpus, told = Corpus.create(tmp_path), []
+    for row in ROWS:
+        row = row | {"owner_user": row["path"]}  # one segment each
+        corpus.publish(import_rows(row), now=day(1))
+    rows = import_rows(*(row | {"owner_user": row["path"]} for row in ROWS))
+    first, second = Stopping(2), HashEncoder()
+    with pytest.raises(KeyboardInterrupt):
+        corpus.publish(rows, now=day(1), encoder=first)
+    assert has_pieces(tmp_path)
+    corpus.publish(rows, now=day(1), encoder=second, told=lambda *counted: told.append(counted))
+    assert (len(first.asked), len(second.asked)) == (20, 5)
+    assert told == [(0, 5), (5, 5)]
+    assert corpus.verify() == []
+
+
+def test_a_text_that_stands_in_two_segments_is_encoded_once(tmp_path: Path):
+    corpus, encoder = Corpus.create(tmp_path), HashEncoder()
+    rows = import_rows({"text": "the same"}, {"text": "the same", "owner_user": "ana"})
+    corpus.publish(rows, now=day(1))
+    corpus.publish(rows, now=day(1), encoder=encoder)
+    assert encoder.asked == ["the same"]
+    vectors = corpus.frame().vectors
+    assert vectors is not None and np.array_equal(*vectors.parts)
+
+
+def test_rows_that_are_all_described_anew_are_encoded(tmp_path: Path):
+    corpus, encoder = Corpus.create(tmp_path), HashEncoder()
+    corpus.publish(import_rows({"text": "a text"}), now=day(1))
+    report = corpus.publish(import_rows({"text": "a text", "title": "A title"}), now=day(1), encoder=encoder)
+    assert (report.described_anew, len(encoder.asked)) == (1, 1)
+
+
 def test_a_damaged_piece_is_made_again(tmp_path: Path):
     corpus, again = interrupted(tmp_path, Stopping(2)), HashEncoder()
     first, _ = sorted(tmp_path.glob(f"{FOLDER}/*/*.arrow"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,18 @@ def test_a_chunk_inserted_again_is_found_by_its_new_words_only(store):
     assert "c2" not in ids(store.search_fts("ledger"))
 
 
+def test_a_chunk_that_cannot_be_replaced_keeps_its_vectors(tmp_path: Path):
+    with knowledge.CorpusStore(tmp_path / "store.db") as store:
+        knowledge.ingest(CORPUS, store)
+        store.insert_embedding("c1", [1.0, 0.0], "m")
+        with closing(sqlite3.connect(tmp_path / "store.db")) as other:
+            full = "CREATE TRIGGER full BEFORE INSERT ON chunks BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+            other.execute(full)
+        with pytest.raises(sqlite3.IntegrityError, match="the disk is full"):
+            store.insert_chunk({"chunk_id": "c1", "document_id": "adr-1", "content": "Another text."})
+        assert list(store.vectors("m")) == ["c1"]
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
@@ -197,6 +211,23 @@ def test_stored_vectors_are_compared_with_the_servers(store, server: OllamaServe
     server.asked.clear()
     ask(store, task_text="deciding payment", ollama_url=server.url, lexical_only=True)
     assert server.asked == []
+
+
+def test_one_index_serves_a_search_and_its_answers(store, server: OllamaServer):
+    knowledge.embed(store, url=server.url)
+    knowledge.semantic_search(store, "payment", url=server.url)
+    assert list(store._corpora) == [knowledge.DEFAULT_MODEL]
+    ids_before = store.chunk_ids()
+    assert store.chunk_ids() is ids_before
+    store.insert_chunk({"chunk_id": "c5", "document_id": "adr-1", "content": "A fifth text."})
+    assert set(store.chunk_ids().values()) - set(ids_before.values()) == {"c5"}
+
+
+def test_frames_of_one_scope_are_made_once(store):
+    corpus = store.corpus()
+    assert corpus.frame(["shared"], ["ana"]) is corpus.frame()
+    assert corpus.frame(["other"]) is not corpus.frame()
+    assert corpus.frame(["other"]).evidence.num_rows == 0
 
 
 def test_a_server_that_is_down_costs_a_lane_and_not_the_answer(store, server: OllamaServer):

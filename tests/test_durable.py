@@ -15,6 +15,7 @@ from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.contracts.out_of_scope import keep_captured
 from scoped_retrieval.pipeline.corpus import Corpus, manifest
+from scoped_retrieval.pipeline.corpus.pieces import Pieces
 from scoped_retrieval.pipeline.durable import TEMPORARY, make_folders, publish_folder, sync_up, write_atomic
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
@@ -114,6 +115,16 @@ def test_a_corpus_is_on_disk_before_its_pointer(
         corpus.publish(rows, now=NOON)
         assert disk.lost(tmp_path / "a") == []
     assert found == [[], []]
+
+
+def test_a_piece_of_vectors_is_on_disk_with_its_names(tmp_path: Path):
+    disk = Disk()
+    pieces = Pieces(tmp_path / "corpus", "hash/1")
+    with disk.watched():
+        make_folders(tmp_path / "corpus")
+        for _ in range(2):
+            pieces.keep(pa.table({"text_digest": [b"digest"]}))
+            assert disk.lost(tmp_path / "corpus") == []
 
 
 def test_grants_and_captures_are_on_disk_with_their_names(tmp_path: Path):

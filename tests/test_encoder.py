@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,14 +18,6 @@ TEXTS = (
     "A fixture declares the role that its test asserts on. " * 4,
     "one more sentence about roles and tests " * 20,
 )
-
-
-@pytest.fixture
-def unloaded() -> Iterator[None]:
-    """The loader as in a fresh process: it keeps the first encoder it gives."""
-    load_encoder.cache_clear()
-    yield
-    load_encoder.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +76,12 @@ def test_the_profile_names_model_weights_type_and_lengths(encoder: Encoder) -> N
     assert BUCKETS == (32, 64, 128, 256)
 
 
-def test_other_weights_are_refused(unloaded, tmp_path, monkeypatch) -> None:
+def test_the_bundled_encoder_stays_loaded_beside_others(encoder: Encoder) -> None:
+    assert load_encoder("ollama:nomic-embed-text") is not load_encoder("ollama:nomic-embed-text")
+    assert load_encoder() is encoder
+
+
+def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"other weights")
     monkeypatch.setattr(encoder_module, "_weights", lambda: weights)
@@ -100,7 +95,7 @@ def test_an_unknown_encoder_is_named() -> None:
         load_encoder("large/1")
 
 
-def test_a_missing_package_says_how_to_get_it(unloaded, monkeypatch) -> None:
+def test_a_missing_package_says_how_to_get_it(monkeypatch) -> None:
     monkeypatch.setattr(encoder_module, "_weights", lambda: None)
     available, why = encoder_available()
     assert not available

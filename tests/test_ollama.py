@@ -37,6 +37,30 @@ def test_the_profile_holds_the_digest_of_the_model(server: OllamaServer):
         _ = OllamaEncoder("other", server.url).profile
 
 
+@pytest.mark.parametrize("digest", [None, "", "sha256:"])
+def test_a_model_without_a_digest_has_no_profile(server: OllamaServer, digest: str | None):
+    server.digest = digest
+    with pytest.raises(ModelError, match="got a model without a digest"):
+        _ = OllamaEncoder(url=server.url).profile
+
+
+def test_a_model_that_was_pulled_again_gives_no_vector_under_the_profile_before(server: OllamaServer):
+    encoder = OllamaEncoder(url=server.url)
+    before = encoder.profile
+    encoder.encode(["login"])
+    server.digest = "sha256:" + "cd" * 32
+    with pytest.raises(ModelError, match="got another version of the model than before"):
+        encoder.encode(["payment queue"])
+    assert encoder.profile == before
+    assert OllamaEncoder(url=server.url).profile == f"ollama:nomic-embed-text+{'cd' * 8}"
+
+
+def test_a_model_that_is_pulled_while_it_encodes_gives_no_vector(server: OllamaServer):
+    server.pulled = "sha256:" + "cd" * 32
+    with pytest.raises(ModelError, match="got another version"):
+        OllamaEncoder(url=server.url).encode(["login", "payment queue"])
+
+
 @pytest.mark.parametrize(
     ("answer", "got"),
     [
@@ -81,6 +105,5 @@ def test_a_corpus_is_indexed_and_asked_through_the_server(server: OllamaServer, 
     assert main(["ask", "retrying of payment", "--project", "shop", "--lanes", "semantic"]) == 0
     assert "Payments are retried" in capsys.readouterr().out
     server.digest = "sha256:" + "cd" * 32
-    load_encoder.cache_clear()
     assert main(["ask", "retrying of payment", "--project", "shop", "--lanes", "semantic"]) == 0
     assert "index again" in capsys.readouterr().err

@@ -1,214 +1,39 @@
 """Document 004's `CorpusStore`: documents and chunks in one SQLite file or in memory, searched by this package's line.
 
-Reads: documents, chunks and vectors as they are inserted, or a JSON corpus. Gives: the store, and of it the corpus that
-the line reads. SQLite only keeps the records; every search goes through contracts, gates and lanes.
+Reads: records one by one, or a JSON corpus. Gives: the store. SQLite only keeps the records; every search goes through
+contracts, gates and lanes.
 
-What one would otherwise get wrong: a chunk inserted again replaces the one before, in the index too: the corpus is made
-anew from the records after each change.
+What one would otherwise get wrong: a record that is not what was expected is an error where it is inserted alone; in a
+JSON corpus it is counted among the errors, and the others go in.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-from pydantic import AwareDatetime, Field
-
-from ...nodes.errors import InputError, StoreError
-from ...nodes.tables import IMPORT_ROWS
-from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
-from ..corpus.memory import MemoryCorpus
-from ..corpus.postings import index_text
-from ..corpus.vectors import ENCODED_COLUMNS
+from ...nodes.errors import InputError
 from ..model_errors import Document, checked
-from ..ollama import rounded
-from ..overlays import Text, TrustTier
-from ..sources.importing import normalise
 from ..sources.jsonl import parse_json
 from .cases import either_case
+from .stages import lexical_search
+from .stored_records import StoredChunk, StoredDocument, StoredRecords, tuples
 
-__all__ = ["PROJECT", "CorpusStore", "ingest", "ingest_file"]
-
-PROJECT, PRINCIPAL = "shared", "retrieval"
-"""The one project of a store, and who asks in it."""
-UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
-"""What a document without a date says, see `score_terms`."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS documents (document_id TEXT PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS chunks (chunk_id TEXT PRIMARY KEY, document_id TEXT NOT NULL, record TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS embeddings (chunk_id TEXT, model TEXT, vector BLOB NOT NULL, PRIMARY KEY (chunk_id, model));
-"""
+__all__ = ["CorpusStore", "ingest", "ingest_file"]
 
 
-class StoredDocument(Document):
-    """A document; its chunks are records of their own, or stand inside it."""
-
-    document_id: Text
-    source_id: Text
-    source_type: Text = "project-doc"
-    title: Text | None = None
-    uri: Text | None = None
-    version: Text | None = None
-    trust_tier: TrustTier = "general"
-    document_type: Text | None = None
-    domain: Text | None = None
-    tags: tuple[Text, ...] = ()
-    applicable_roles: tuple[Text, ...] | None = None
-    excluded_roles: tuple[Text, ...] | None = None
-    conflict_set: Text | None = None
-    updated_at: Annotated[AwareDatetime, Field(strict=False)] | None = None
-
-
-class StoredChunk(Document):
-    """A part of a document that is found and shown whole."""
-
-    chunk_id: Text
-    document_id: Text
-    content: str
-    content_type: Literal["paragraph", "table", "list", "code", "excerpt"] = "paragraph"
-    locator: Text | None = None
-
-
-class CorpusStore:
+class CorpusStore(StoredRecords):
     """Documents and chunks of a shared corpus; `":memory:"` keeps them nowhere else."""
-
-    def __init__(self, path: str | Path = ":memory:") -> None:
-        """Open or create the store.
-
-        Raises:
-            StoreError: the file is no such store.
-        """
-        try:
-            self._db = sqlite3.connect(str(path), check_same_thread=False)
-            self._db.executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"Expected a corpus store, got {type(error).__name__} - at {path}") from error
-        self._corpora: dict[str | None, MemoryCorpus] = {}
-
-    def insert_document(self, document: Mapping[str, Any]) -> None:
-        """Add or replace a document."""
-        self._insert_document(_read(StoredDocument, document, "document"))
-
-    def insert_chunk(self, chunk: Mapping[str, Any]) -> None:
-        """Add or replace a chunk of a document that is there."""
-        self._insert_chunk(_read(StoredChunk, chunk, "chunk"))
-
-    def insert_embedding(self, chunk_id: str, vector: Any, model: str) -> None:
-        """Add or replace the vector of a chunk under a model; all vectors of a model have one length."""
-        values = np.asarray(vector, dtype=np.float64)
-        if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
-            raise InputError.expected("a list of finite numbers", f"shape {values.shape}", "vector")
-        if not self._db.execute("SELECT 1 FROM chunks WHERE chunk_id = ?", (chunk_id,)).fetchone():
-            raise InputError.expected("a chunk that is there", chunk_id, "chunk_id")
-        known = self._db.execute("SELECT vector FROM embeddings WHERE model = ? LIMIT 1", (model,)).fetchone()
-        if known and len(known[0]) != 8 * len(values):
-            raise InputError.expected(f"{len(known[0]) // 8} numbers", len(values), f"vector of {model}")
-        self._write("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (chunk_id, model, values.tobytes()))
 
     @either_case
     def search_fts(self, query: str, limit: int = 50) -> list[dict[str, Any]]:
         """The best chunks by BM25 over the query's words; any text is a query, there is no query syntax."""
-        from .stages import lexical_search
-
         return lexical_search(self, query, limit)
 
-    def close(self) -> None:
-        """Close the store; what was inserted is kept in its file."""
-        self._db.close()
-        self._corpora.clear()
-
-    insertDocument, insertChunk, insertEmbedding = insert_document, insert_chunk, insert_embedding  # noqa: N815
+    insertDocument, insertChunk = StoredRecords.insert_document, StoredRecords.insert_chunk  # noqa: N815
+    insertEmbedding = StoredRecords.insert_embedding  # noqa: N815
     searchFTS = search_fts  # noqa: N815
-
-    def __enter__(self) -> CorpusStore:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def corpus(self, model: str | None = None) -> MemoryCorpus:
-        """The store as a corpus, with the vectors of a model; made once per state of the store."""
-        if model not in self._corpora:
-            table = import_table([import_row(document, chunk) for document, chunk in self.chunks()])
-            normal, _ = normalise(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
-            vectors = self.vectors(model) if model else {}
-            encoder = _GivenVectors(model or "", normal, vectors) if vectors else None
-            self._corpora[model] = MemoryCorpus(normal, now=UNDATED, encoder=encoder)
-        return self._corpora[model]
-
-    def chunk_ids(self) -> dict[str, str]:
-        """The chunk of each evidence id."""
-        evidence = self.corpus().frame().evidence
-        return dict(zip(*(evidence[name].to_pylist() for name in ("evidence_id", "entity")), strict=True))
-
-    def chunks(self) -> Iterator[tuple[StoredDocument, StoredChunk]]:
-        """Every chunk with its document, by chunk id."""
-        query = "SELECT d.record, c.record FROM chunks c JOIN documents d ON d.document_id = c.document_id ORDER BY c.chunk_id"
-        for document, chunk in self._db.execute(query):
-            yield StoredDocument.model_validate_json(document), StoredChunk.model_validate_json(chunk)
-
-    def vectors(self, model: str) -> dict[str, NDArray[np.float64]]:
-        """The vectors of a model by chunk id."""
-        found = self._db.execute("SELECT chunk_id, vector FROM embeddings WHERE model = ? ORDER BY chunk_id", (model,))
-        return {chunk: np.frombuffer(vector, dtype=np.float64) for chunk, vector in found}
-
-    def _insert_document(self, document: StoredDocument) -> None:
-        record = (document.document_id, document.model_dump_json())
-        self._write("INSERT OR REPLACE INTO documents VALUES (?, ?)", record)
-
-    def _insert_chunk(self, chunk: StoredChunk) -> None:
-        if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (chunk.document_id,)).fetchone():
-            raise InputError.expected("a document that is there", chunk.document_id, "chunk: document_id")
-        with self._db:  # the vectors of the text before are no vectors of this one
-            self._db.execute("DELETE FROM embeddings WHERE chunk_id = ?", (chunk.chunk_id,))
-        record = (chunk.chunk_id, chunk.document_id, chunk.model_dump_json())
-        self._write("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record)
-
-    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
-        with self._db:
-            self._db.execute(statement, values)
-        self._corpora.clear()
-
-
-def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
-    """A chunk as a row that imports take."""
-    kind = ORIGIN_CLASSES.aliases.get(document.source_type, document.source_type)
-    return {
-        "source_id": document.source_id,
-        "evidence_kind": "code" if chunk.content_type == "code" else "doc",
-        "origin_class": kind if kind in ORIGIN_CLASSES else "project-doc",
-        "path": document.document_id,
-        "entity": chunk.chunk_id,
-        "section": chunk.locator or chunk.chunk_id,
-        "title": document.title,
-        "uri": document.uri,
-        "version": document.version,
-        "authority": AUTHORITY.values.index(document.trust_tier),
-        "document_type": document.document_type,
-        "content_type": chunk.content_type,
-        "domain": document.domain,
-        "tags": list(document.tags),
-        "applicable_roles": document.applicable_roles,
-        "excluded_roles": document.excluded_roles,
-        "conflict_set": document.conflict_set,
-        "lifecycle": "verified",
-        "declared_standing": "untrusted" if document.trust_tier == "untrusted" else "evidence",
-        "owner_user": "",
-        "event_time": document.updated_at,
-        "recorded_time": document.updated_at or UNDATED,
-        "text": chunk.content,
-    }
-
-
-def import_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of `import_row` as a table that imports take; only the columns that they name."""
-    return IMPORT_ROWS.from_rows(rows).select(list(rows[0]) if rows else ["source_id", "text"])
 
 
 def ingest_file(path: str | Path, store: CorpusStore) -> dict[str, Any]:
@@ -244,43 +69,14 @@ def ingest(value: Mapping[str, Any], store: CorpusStore, file: str = "corpus") -
 
 
 def _added(store: CorpusStore, model: type[Document], record: Mapping[str, Any], at: str, errors: list[str]) -> int:
-    found, wrong = checked(model, _tuples(record), at)
+    found, wrong = checked(model, tuples(record), at)
     errors += wrong
     try:
         if isinstance(found, StoredDocument):
-            store._insert_document(found)
+            store.add_document(found)
         elif isinstance(found, StoredChunk):
-            store._insert_chunk(found)
+            store.add_chunk(found)
     except InputError as error:
         errors.append(f"{error.message.rpartition(' - at ')[0]} - at {at}")
         return 0
     return int(found is not None)
-
-
-def _read(model: type[Any], value: Mapping[str, Any], at: str) -> Any:
-    found, errors = checked(model, _tuples(value), at)
-    if found is None:
-        raise InputError(errors[0])
-    return found
-
-
-def _tuples(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-
-
-class _GivenVectors:
-    """An encoder that knows the vectors that were inserted, and no others: a text without one is near nothing."""
-
-    def __init__(self, profile: str, rows: pa.Table, vectors: Mapping[str, NDArray[np.float64]]) -> None:
-        self.profile = profile
-        self._width = len(next(iter(vectors.values())))
-        texts = index_text(rows, ENCODED_COLUMNS).to_pylist()
-        self._known = {
-            text: vectors[chunk]
-            for text, chunk in zip(texts, rows["entity"].to_pylist(), strict=True)
-            if chunk in vectors
-        }
-
-    def encode(self, texts: Any) -> NDArray[np.int16]:
-        nothing = np.zeros(self._width)
-        return rounded(np.stack([self._known.get(text, nothing) for text in texts]))

@@ -22,7 +22,7 @@ from ..views.bundle import TABLES_READ as BUNDLE_TABLES
 from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge
 from ..views.bundle_models import validate_bundle
 from .cases import either_case
-from .corpus_store import PROJECT, CorpusStore, ingest, ingest_file
+from .corpus_store import CorpusStore, ingest, ingest_file
 from .stages import (
     PURPOSE,
     Overlay,
@@ -37,6 +37,7 @@ from .stages import (
     rerank,
     semantic_search,
 )
+from .stored_records import PROJECT
 
 __all__ = [
     "CorpusStore",

@@ -35,7 +35,7 @@ from ...nodes.tables import (
 from ...nodes.token_counting import Counters
 from ..corpus.memory import MemoryCorpus
 from ..driver import PLANNED, SCOPED, build_driver
-from ..evaluation.roles import grant_all
+from ..grants import grant_all
 from ..ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..overlays import RoleOverlay, overlay_of
 from ..policies import Policies, load_policies
@@ -45,13 +45,13 @@ from ..role_policies import NO_ROLES, roles_of
 from ..sources.importing import normalise
 from ..views.bundle import TABLES_READ, bundle, query_trace
 from .cases import either_case, snake
-from .corpus_store import (
+from .stored_records import (
     PRINCIPAL,
     PROJECT,
     UNDATED,
-    CorpusStore,
     StoredChunk,
     StoredDocument,
+    StoredRecords,
     import_row,
     import_table,
 )
@@ -78,14 +78,14 @@ def build_query(task_text: str, overlay: Overlay = None, context: str | None = N
 
 
 @either_case
-def lexical_search(store: CorpusStore, fts_query: str, limit: int = 50) -> list[Candidate]:
+def lexical_search(store: StoredRecords, fts_query: str, limit: int = 50) -> list[Candidate]:
     """The best chunks by BM25, with their scores."""
     return _searched(store, open_retriever(store, None, None, ("lexical",)), fts_query, limit, "lexical")
 
 
 @either_case
 def semantic_search(
-    store: CorpusStore, query_text: str, limit: int = 50, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
+    store: StoredRecords, query_text: str, limit: int = 50, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
 ) -> list[Candidate]:
     """The chunks whose stored vectors are nearest to the query's, with their cosines; none without stored vectors.
 
@@ -165,7 +165,7 @@ def policies_of(overlay: Overlay) -> Policies:
     return replace(loaded, roles=roles, digest=f"{loaded.digest}:{roles.digest}", any_role=True)
 
 
-def open_retriever(store: CorpusStore, overlay: Overlay, encoder: Any, lanes: Sequence[str]) -> Retriever:
+def open_retriever(store: StoredRecords, overlay: Overlay, encoder: Any, lanes: Sequence[str]) -> Retriever:
     """A retriever over a store; `encoder` encodes queries for the vectors of the model that it names as profile."""
     corpus = store.corpus(encoder.profile if encoder is not None else None)
     grants = grant_all(PRINCIPAL, PROJECT)
@@ -183,16 +183,15 @@ class QueryEncoder:
         return self._server.encode(texts)
 
 
-def _searched(store: CorpusStore, retriever: Retriever, text: str, limit: int, lane: str) -> list[Candidate]:
+def _searched(store: StoredRecords, retriever: Retriever, text: str, limit: int, lane: str) -> list[Candidate]:
     request = {"question": text, "project": PROJECT, "purpose": PURPOSE, "lane_k": limit, "pool_k": limit}
     rows = retriever.retrieve(request).tables["candidates"].to_pylist()
-    chunks, known = store.chunk_ids(), {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks()}
+    rows = [row for row in rows if row[SCORES[lane]] > 0]
     rows.sort(key=lambda row: (-row[SCORES[lane]], row["evidence_id"]))
-    return [
-        _candidate(*known[chunks[row["evidence_id"]]]) | {lane: row[SCORES[lane]]}
-        for row in rows[:limit]
-        if row[SCORES[lane]] > 0
-    ]
+    ids = store.chunk_ids()
+    scores = {ids[row["evidence_id"]]: row[SCORES[lane]] for row in rows[:limit]}
+    known = {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks(list(scores))}
+    return [_candidate(*known[chunk]) | {lane: score} for chunk, score in scores.items()]
 
 
 def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:

@@ -32,7 +32,7 @@ FOLDER = "audit"
 KEPT = 20
 """Matches kept per request."""
 _LANES = ("lexical", "symbol", "exact")
-_PLANNED = ("contracts", "contract_bounds", "sub_queries", "anchors")
+_TAKEN_OVER = ("contracts", "contract_bounds", "sub_queries", "anchors")
 
 
 def audited(grants: pa.Table, principal: str, at: datetime) -> frozenset[str]:
@@ -64,7 +64,7 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
         projects: those that the principal audits when the requests are asked.
     """
     frame = line.corpus.frame(sorted(projects), None)
-    planned = {name: _asked_in(tables[name], tables["contracts"], projects) for name in _PLANNED}
+    planned = {name: _asked_in(tables[name], tables["contracts"], projects) for name in _TAKEN_OVER}
     inputs = {
         **frame.inputs(),
         "lanes": tuple(lane for lane in _LANES if lane in line.lanes),

@@ -34,7 +34,7 @@ from .presets import plain_fields
 
 __all__ = ["Desk", "Scope", "desk_of"]
 
-_PLANNED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
+_RESOLVED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
 _GATED = ("reachable", "scope_times", "admissible", "filter_ladder")
 
 
@@ -111,7 +111,7 @@ class Desk:
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
         inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table}
-        planned = build_driver().execute(list(_PLANNED), inputs=inputs)
+        planned = build_driver().execute(list(_RESOLVED), inputs=inputs)
         bounds = planned["contract_bounds"]
         users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
         frame = self.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,9 @@ from .parts import Part, moved
 from .postings import posting_lists
 from .vectors import Encoder, vectors_of
 
+FRAMES_KEPT = 8
+"""Frames at hand, the latest used: each is a copy of its rows, and every request of one scope reads the same."""
+
 
 class MemoryCorpus:
     """One generation of rows in memory; it is never written to."""
@@ -33,14 +37,17 @@ class MemoryCorpus:
         """`rows` are IMPORT_ROWS with `redactions`; see `sources/importing.py`."""
         new = incoming(rows, now)
         vectors = vectors_of(new.evidence, (), encoder) if encoder is not None else None
-        self.encoder_profile = encoder.profile if encoder is not None and vectors is not None else None
+        self.encoder_profile = encoder.profile if encoder is not None else None
         placements = sorted_placements(new.placements)
         self._part = Part.of_new(new.evidence, placements, vectors, self.encoder_profile or "").sorted()
         self._bounds = self._part.segment_starts()
+        of = pa.array(self._bounds[:-1])
+        self._owners = self._part.evidence.select(["owner_project", "owner_user"]).take(of).to_pylist()
         self._lists, self._keys = posting_lists(self._part.postings, self._bounds)
         contents = self._part.contents(self._bounds.tolist())
         self._ids = [content.digest("segment/1")[:32] for content in contents]
         self.generation = sum(contents, MultisetHash.of()).digest("memory/1")[:32]
+        self._kept = lru_cache(FRAMES_KEPT)(self._frame)
 
     def view(self) -> MemoryCorpus:
         """Itself: it never changes."""
@@ -57,14 +64,16 @@ class MemoryCorpus:
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
-        part, bounds = self._part, self._bounds
-        owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
-        chosen = [
+        chosen = (
             at
-            for at, owner in enumerate(owners)
+            for at, owner in enumerate(self._owners)
             if (projects is None or owner["owner_project"] in projects)
             and (users is None or owner["owner_user"] in (None, *users))
-        ]
+        )
+        return self._kept(tuple(chosen))
+
+    def _frame(self, segments: tuple[int, ...]) -> CorpusFrame:
+        part, bounds, owners, chosen = self._part, self._bounds, self._owners, list(segments)
         keep = np.zeros(part.evidence.num_rows, dtype=bool)
         for at in chosen:
             keep[bounds[at] : bounds[at + 1]] = True

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..durable import TEMPORARY, sync_path, write_table
+from ..durable import TEMPORARY, make_folders, sync_path, write_table
 
 FOLDER = "encoding"
 PIECE = 128
@@ -53,7 +53,7 @@ class Pieces:
 
     def keep(self, table: pa.Table) -> None:
         """Add a piece."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self.folder, self.corpus)
         number = max((int(file.stem) for file in self.folder.glob("[0-9]*.arrow")), default=0) + 1
         temporary = self.folder / f"{TEMPORARY}{number}"
         write_table(temporary, table)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
+from ...nodes.recall_scope import slabs
 from .changes import CHANGES, applied
 from .commits import FILE, commit_hash
 from .difference import Difference, difference
@@ -259,23 +261,36 @@ class Next:
             yield Part.of_new(evidence, times, self._vectors(evidence), profile)
         keep = np.ones(self.old.evidence.num_rows, dtype=bool)
         keep[self.dropped] = False
-        for at in sorted(self.again):
-            start, end = self.old.starts[at], self.old.starts[at + 1]
-            part = self.old.part(at, after)
-            told = np.isin(np.arange(start, end), self.told)
-            if self.encoder is not None and told.any():
-                vectors = vectors_among(part.evidence, told, self._stored_vectors(), self.encoder)
-                part = replace(part, vectors=vectors, profile=profile)
-            yield part if keep[start:end].all() else part.kept(keep[start:end])
+        told_in = self.old.segments_of(self.told)
+        segments = np.array(sorted(self.again), dtype=np.int64)
+        counts = np.bincount(told_in, minlength=len(self.old.segments))[segments]
+        for low, high in slabs(counts, BLOCK) if len(segments) else ():
+            told = self.told[np.isin(told_in, segments[low:high])]
+            made = None
+            if self.encoder is not None and len(told):
+                made = self._encoded(self.old.evidence.take(pa.array(told)), self.encoder)
+            for at in segments[low:high].tolist():
+                start, end = int(self.old.starts[at]), int(self.old.starts[at + 1])
+                part = self.old.part(at, after)
+                first, last = np.searchsorted(told, (start, end))
+                if made is not None and first < last:
+                    chosen = np.isin(np.arange(start, end), told)
+                    vectors = vectors_among(part.evidence, chosen, made.slice(first, last - first))
+                    part = replace(part, vectors=vectors, profile=profile)
+                yield part if keep[start:end].all() else part.kept(keep[start:end])
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
         """The vectors of new rows: all of them with an encoder, those described anew keep theirs without."""
         if self.encoder is not None:
-            return vectors_of(evidence, self._stored_vectors(), self.encoder, self.pieces)
+            return self._encoded(evidence, self.encoder)
         none = self.old.placements.slice(0, 0)
         parts = (self.old.part(at, none) for at in sorted(self.mine) if self.old.segments[at].encoded)
         return vectors_kept(evidence, ((part.evidence, part.vectors) for part in parts if part.vectors is not None))
 
+    def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
+        return vectors_of(evidence, self._stored_vectors, encoder, self.pieces)
+
+    @cached_property
     def _stored_vectors(self) -> list[pa.Table]:
         """All vectors of the corpus: a text has the same one everywhere, so that nothing shows where it was found."""
         return [table for pack in self.base.packs.values() if (table := pack.vectors) is not None]

@@ -72,11 +72,8 @@ def vectors_kept(evidence: pa.Table, stored: Iterable[tuple[pa.Table, pa.Table]]
     return _looked_up(digests, _itself(evidence, digests), pa.chunked_array(ids), pa.concat_tables(known))
 
 
-def vectors_among(
-    evidence: pa.Table, chosen: NDArray[np.bool_], stored: Iterable[pa.Table], encoder: Encoder
-) -> pa.Table:
-    """`vectors_of` the chosen rows, at least one; the others have none."""
-    found = vectors_of(evidence.filter(pa.array(chosen)), stored, encoder)
+def vectors_among(evidence: pa.Table, chosen: NDArray[np.bool_], found: pa.Table) -> pa.Table:
+    """`text_digest` and `vector` per row: of the chosen rows, at least one, those `found`, in order; the others have none."""
     at = pa.array(np.cumsum(chosen) - 1, mask=~chosen)
     return pa.table({"text_digest": _texts(evidence)[1], "vector": found["vector"].combine_chunks().take(at)})
 

@@ -6,7 +6,6 @@ file. Gives: `RoleScores`, the mean of a measure per golden set and role, and th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,9 +16,8 @@ from typing import Any
 import pandas as pd
 
 from ...nodes.errors import InputError
-from ...nodes.tables import GRANTS
 from ..corpus.memory import MemoryCorpus
-from ..grants import GrantsFile
+from ..grants import grant_all
 from ..policies import Policies
 from ..retriever import Retriever
 from ..sources.evidence_file import read_evidence
@@ -85,16 +83,6 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
         if other in ranked and scores[own][other] >= scores[own][p["role"]]
     ]
     return RoleScores(metric, pd.DataFrame.from_dict(scores, orient="index"), tuple(failed))
-
-
-def grant_all(principal: str, project: str, zone: str = "internal") -> GrantsFile:
-    """A grant of one project to one principal, for corpora that have no grants file."""
-    row = {
-        "rule_id": f"principals.{principal}.projects[0]", "principal": principal, "project": project,
-        "own_project": True, "zone": zone, "audit": False,
-    }  # fmt: skip
-    digest = hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
-    return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
 
 
 def _rankings(

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,10 @@ class _Record:
     line_end: int | None = None
 
 
+_RowsOf = Callable[[Path, Sequence[_Record]], Iterator[Mapping[str, Any]]]
+"""What a kind of file makes of its records."""
+
+
 def read_sot(
     path: str | PathLike[str],
     *,
@@ -64,39 +69,7 @@ def read_sot(
     Raises:
         InputError: naming file, row and column.
     """
-    source, rows = f"structured-sot:{_name(path, name)}", []
-    for file in files_named(path, _SOT):
-        place, data = _place(file, Path(path), roots), _bytes(file)
-        records, schema = _records(file, data), schema_beside(file)
-        modified = min(datetime.fromtimestamp(file.stat().st_mtime, UTC), now)
-        seen: dict[str, str] = {}
-        for record in records:
-            schema.check(record.fields, record.at)
-            key = schema.key_of(list(record.fields), record.at)
-            identifier = record.fields[key]
-            if not identifier:
-                raise InputError(f"Expected a key, got none - at {record.at}.{key}")
-            if identifier in seen:
-                raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
-            seen[identifier] = record.at
-            recorded = _instant(record, _RECORDED)
-            rows.append(
-                {
-                    **_common(record, place, data, source, project),
-                    "origin_class": "structured-sot",
-                    "evidence_kind": "structured-fact",
-                    "document_type": "record",
-                    "authority": _AUTHORITATIVE,
-                    "entity": identifier,
-                    "section": identifier,
-                    "level": record.fields.get("level") or None,
-                    "event_time": recorded or modified,
-                    "recorded_time": min(recorded or modified, now),
-                }
-            )
-    report.read += len(rows)
-    yield from tables(rows)
-    report.complete_sources.add(source)
+    return _read(path, _SOT, f"structured-sot:{_name(path, name)}", project, roots, report, partial(_facts, now=now))
 
 
 def read_logs(
@@ -116,28 +89,8 @@ def read_logs(
     Raises:
         InputError: naming file, row and column.
     """
-    source, rows = f"session-event:{_name(path, name)}", []
-    for file in files_named(path, (".csv",)):
-        place, data = _place(file, Path(path), roots), _bytes(file)
-        for number, record in enumerate(_records(file, data), start=1):
-            happened = _instant(record, _HAPPENED)
-            if happened is None:
-                raise InputError(f"Expected a time in one of {', '.join(_HAPPENED)}, got none - at {record.at}")
-            rows.append(
-                {
-                    **_common(record, place, data, source, project),
-                    "origin_class": "session-event",
-                    "evidence_kind": "session-event",
-                    "document_type": "log",
-                    "section": f"row {number}",
-                    "owner_user": next((record.fields[c] for c in _ACTOR if record.fields.get(c)), None),
-                    "event_time": happened,
-                    "recorded_time": min(happened, now),
-                }
-            )
-    report.read += len(rows)
-    yield from tables(rows)
-    report.complete_sources.add(source)
+    source = f"session-event:{_name(path, name)}"
+    return _read(path, (".csv",), source, project, roots, report, partial(_events, now=now))
 
 
 def files_named(path: str | PathLike[str], suffixes: tuple[str, ...] = _SOT) -> list[Path]:
@@ -155,6 +108,70 @@ def files_named(path: str | PathLike[str], suffixes: tuple[str, ...] = _SOT) -> 
 def with_schemas(files: Iterable[Path]) -> set[Path]:
     """The files and their schemas, resolved: what no other source reads."""
     return {each.resolve() for file in files for each in (file, file.with_name(f"{file.stem}{SCHEMA_SUFFIX}"))}
+
+
+def _read(
+    path: str | PathLike[str],
+    suffixes: tuple[str, ...],
+    source: str,
+    project: str,
+    roots: Sequence[Path],
+    report: SourceReport,
+    rows_of: _RowsOf,
+) -> Iterator[pa.Table]:
+    """The records of every file: what all rows have, and what `rows_of` says of each record of a file, in order."""
+    rows = []
+    for file in files_named(path, suffixes):
+        place, data = _place(file, Path(path), roots), _bytes(file)
+        records = _records(file, data)
+        for record, own in zip(records, rows_of(file, records), strict=True):
+            rows.append({**_common(record, place, data, source, project), **own})
+    report.read += len(rows)
+    yield from tables(rows)
+    report.complete_sources.add(source)
+
+
+def _facts(file: Path, records: Sequence[_Record], now: datetime) -> Iterator[Mapping[str, Any]]:
+    schema = schema_beside(file)
+    modified = min(datetime.fromtimestamp(file.stat().st_mtime, UTC), now)
+    seen: dict[str, str] = {}
+    for record in records:
+        schema.check(record.fields, record.at)
+        key = schema.key_of(list(record.fields), record.at)
+        identifier = record.fields[key]
+        if not identifier:
+            raise InputError(f"Expected a key, got none - at {record.at}.{key}")
+        if identifier in seen:
+            raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
+        seen[identifier] = record.at
+        recorded = _instant(record, _RECORDED)
+        yield {
+            "origin_class": "structured-sot",
+            "evidence_kind": "structured-fact",
+            "document_type": "record",
+            "authority": _AUTHORITATIVE,
+            "entity": identifier,
+            "section": identifier,
+            "level": record.fields.get("level") or None,
+            "event_time": recorded or modified,
+            "recorded_time": min(recorded or modified, now),
+        }
+
+
+def _events(_: Path, records: Sequence[_Record], now: datetime) -> Iterator[Mapping[str, Any]]:
+    for number, record in enumerate(records, start=1):
+        happened = _instant(record, _HAPPENED)
+        if happened is None:
+            raise InputError(f"Expected a time in one of {', '.join(_HAPPENED)}, got none - at {record.at}")
+        yield {
+            "origin_class": "session-event",
+            "evidence_kind": "session-event",
+            "document_type": "log",
+            "section": f"row {number}",
+            "owner_user": next((record.fields[c] for c in _ACTOR if record.fields.get(c)), None),
+            "event_time": happened,
+            "recorded_time": min(happened, now),
+        }
 
 
 def _common(record: _Record, place: str, data: bytes, source: str, project: str) -> Mapping[str, Any]:

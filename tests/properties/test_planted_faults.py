@@ -37,7 +37,7 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.keys import flat
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import publishing, vectors
 from worlds import World, foreign_rows, worlds
 
@@ -141,7 +141,7 @@ def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:
         found = [bool((opened & state).any()) for state in (encoded, ~encoded)]
         return tuple(np.full(contracts.num_rows, one) for one in found)
 
-    monkeypatch.setattr(driver, "vector_states", wrong)
+    monkeypatch.setattr(lanes, "vector_states", wrong)
 
 
 def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:

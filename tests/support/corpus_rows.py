@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scoped_retrieval.nodes.tables import EVIDENCE, IMPORT_ROWS
+from scoped_retrieval.pipeline.corpus import CorpusFrame
 
 JANUARY = datetime(2025, 1, 1, tzinfo=UTC)
 SOURCE = "workspace:shop"
@@ -46,6 +47,13 @@ def history(*days: int) -> pa.Table:
             "recorded_time": pa.array([day(number) for number in days], pa.timestamp("us", "UTC")),
         }
     )
+
+
+def content(frame: CorpusFrame) -> tuple[list[dict], list[dict]]:
+    """Evidence and placements without what only says where they stand, in order of id."""
+    evidence = frame.evidence.drop(["captured_time"]).sort_by("evidence_id").to_pylist()
+    by = [("evidence_id", "ascending"), ("recorded_time", "ascending"), ("line_start", "ascending")]
+    return evidence, frame.placements.drop(["row"]).sort_by(by).to_pylist()
 
 
 class HashEncoder:

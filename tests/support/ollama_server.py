@@ -12,13 +12,14 @@ from stand_in_encoder import WordsByTheirStart
 
 
 class OllamaServer(ThreadingHTTPServer):
-    """`broken` is sent in place of an answer; `asked` holds the texts."""
+    """`broken` is sent in place of vectors; `asked` holds the texts; `pulled` is the digest after the next."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []
         self.broken: tuple[int, bytes] | None = None
-        self.digest = "sha256:" + "ab" * 32
+        self.digest: str | None = "sha256:" + "ab" * 32
+        self.pulled: str | None = None
 
     @property
     def url(self) -> str:
@@ -42,16 +43,18 @@ class _Handler(BaseHTTPRequestHandler):
     server: OllamaServer
 
     def do_GET(self) -> None:
-        self._answer({"models": [{"name": "nomic-embed-text:latest", "digest": self.server.digest}]})
+        models = [{"name": "nomic-embed-text:latest", "digest": self.server.digest}]
+        self._answer(200, json.dumps({"models": models}).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked += body["input"]
         vectors = WordsByTheirStart().encode(body["input"]) / 2**15
-        self._answer({"model": body["model"], "embeddings": vectors.tolist()})
+        made = json.dumps({"model": body["model"], "embeddings": vectors.tolist()}).encode()
+        self.server.digest = self.server.pulled or self.server.digest
+        self._answer(*(self.server.broken or (200, made)))
 
-    def _answer(self, value: object) -> None:
-        status, data = self.server.broken or (200, json.dumps(value).encode())
+    def _answer(self, status: int, data: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

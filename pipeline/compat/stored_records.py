@@ -1,0 +1,251 @@
+"""The records of a `CorpusStore`: documents, chunks and vectors in SQLite, and the corpus that is made of them.
+
+Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of document 004 search, and the rows that
+imports take of a chunk.
+
+What one would otherwise get wrong: a chunk inserted again replaces the one before, in the index too: the corpus is made
+anew from the records after each change.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import AwareDatetime, Field
+
+from ...nodes.errors import InputError, StoreError
+from ...nodes.tables import IMPORT_ROWS
+from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
+from ..corpus.memory import MemoryCorpus
+from ..corpus.postings import index_text
+from ..corpus.vectors import ENCODED_COLUMNS
+from ..model_errors import Document, checked
+from ..ollama import rounded
+from ..overlays import Text, TrustTier
+from ..sources.importing import normalise
+
+__all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table",
+           "tuples"]  # fmt: skip
+
+PROJECT, PRINCIPAL = "shared", "retrieval"
+"""The one project of a store, and who asks in it."""
+UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
+"""What a document without a date says, see `score_terms`."""
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (document_id TEXT PRIMARY KEY, record TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS chunks (chunk_id TEXT PRIMARY KEY, document_id TEXT NOT NULL, record TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS embeddings (chunk_id TEXT, model TEXT, vector BLOB NOT NULL, PRIMARY KEY (chunk_id, model));
+"""
+
+
+class StoredDocument(Document):
+    """A document; its chunks are records of their own, or stand inside it."""
+
+    document_id: Text
+    source_id: Text
+    source_type: Text = "project-doc"
+    title: Text | None = None
+    uri: Text | None = None
+    version: Text | None = None
+    trust_tier: TrustTier = "general"
+    document_type: Text | None = None
+    domain: Text | None = None
+    tags: tuple[Text, ...] = ()
+    applicable_roles: tuple[Text, ...] | None = None
+    excluded_roles: tuple[Text, ...] | None = None
+    conflict_set: Text | None = None
+    updated_at: Annotated[AwareDatetime, Field(strict=False)] | None = None
+
+
+class StoredChunk(Document):
+    """A part of a document that is found and shown whole."""
+
+    chunk_id: Text
+    document_id: Text
+    content: str
+    content_type: Literal["paragraph", "table", "list", "code", "excerpt"] = "paragraph"
+    locator: Text | None = None
+
+
+class StoredRecords:
+    """Documents, chunks and vectors; `":memory:"` keeps them nowhere else."""
+
+    def __init__(self, path: str | Path = ":memory:") -> None:
+        """Open or create the store.
+
+        Raises:
+            StoreError: the file is no such store.
+        """
+        try:
+            self._db = sqlite3.connect(str(path), check_same_thread=False)
+            self._db.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"Expected a corpus store, got {type(error).__name__} - at {path}") from error
+        self._corpora: dict[str | None, MemoryCorpus] = {}
+        self._chunk_ids: dict[str, str] | None = None
+
+    def insert_document(self, document: Mapping[str, Any]) -> None:
+        """Add or replace a document."""
+        self.add_document(_read(StoredDocument, document, "document"))
+
+    def insert_chunk(self, chunk: Mapping[str, Any]) -> None:
+        """Add or replace a chunk of a document that is there."""
+        self.add_chunk(_read(StoredChunk, chunk, "chunk"))
+
+    def insert_embedding(self, chunk_id: str, vector: Any, model: str) -> None:
+        """Add or replace the vector of a chunk under a model; all vectors of a model have one length."""
+        values = np.asarray(vector, dtype=np.float64)
+        if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
+            raise InputError.expected("a list of finite numbers", f"shape {values.shape}", "vector")
+        if not self._db.execute("SELECT 1 FROM chunks WHERE chunk_id = ?", (chunk_id,)).fetchone():
+            raise InputError.expected("a chunk that is there", chunk_id, "chunk_id")
+        known = self._db.execute("SELECT vector FROM embeddings WHERE model = ? LIMIT 1", (model,)).fetchone()
+        if known and len(known[0]) != 8 * len(values):
+            raise InputError.expected(f"{len(known[0]) // 8} numbers", len(values), f"vector of {model}")
+        self._write(("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (chunk_id, model, values.tobytes())))
+
+    def close(self) -> None:
+        """Close the store; what was inserted is kept in its file."""
+        self._db.close()
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def corpus(self, model: str | None = None) -> MemoryCorpus:
+        """The store as a corpus, with the vectors of a model; made once per state of the store."""
+        if model not in self._corpora:
+            table = import_table([import_row(document, chunk) for document, chunk in self.chunks()])
+            normal, _ = normalise(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
+            vectors = self.vectors(model) if model else {}
+            encoder = _GivenVectors(model or "", normal, vectors) if vectors else None
+            self._corpora[model] = MemoryCorpus(normal, now=UNDATED, encoder=encoder)
+        return self._corpora[model]
+
+    def chunk_ids(self) -> dict[str, str]:
+        """The chunk of each evidence id, which is the same whatever the model."""
+        if self._chunk_ids is None:
+            made = next(iter(self._corpora.values()), None)
+            evidence = (made if made is not None else self.corpus()).frame().evidence
+            self._chunk_ids = dict(
+                zip(*(evidence[name].to_pylist() for name in ("evidence_id", "entity")), strict=True)
+            )
+        return self._chunk_ids
+
+    def chunks(self, ids: Collection[str] | None = None) -> Iterator[tuple[StoredDocument, StoredChunk]]:
+        """Every chunk with its document, or those of these ids, by chunk id."""
+        query = "SELECT d.record, c.record FROM chunks c JOIN documents d ON d.document_id = c.document_id"
+        asked = [("", ())] if ids is None else [("WHERE c.chunk_id = ?", (one,)) for one in sorted(set(ids))]
+        found = (
+            row for which, given in asked for row in self._db.execute(f"{query} {which} ORDER BY c.chunk_id", given)
+        )
+        for document, chunk in found:
+            yield StoredDocument.model_validate_json(document), StoredChunk.model_validate_json(chunk)
+
+    def vectors(self, model: str) -> dict[str, NDArray[np.float64]]:
+        """The vectors of a model by chunk id."""
+        found = self._db.execute("SELECT chunk_id, vector FROM embeddings WHERE model = ? ORDER BY chunk_id", (model,))
+        return {chunk: np.frombuffer(vector, dtype=np.float64) for chunk, vector in found}
+
+    def add_document(self, document: StoredDocument) -> None:
+        """Add or replace a document that was read."""
+        record = (document.document_id, document.model_dump_json())
+        self._write(("INSERT OR REPLACE INTO documents VALUES (?, ?)", record))
+
+    def add_chunk(self, chunk: StoredChunk) -> None:
+        """Add or replace a chunk that was read, of a document that is there."""
+        if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (chunk.document_id,)).fetchone():
+            raise InputError.expected("a document that is there", chunk.document_id, "chunk: document_id")
+        record = (chunk.chunk_id, chunk.document_id, chunk.model_dump_json())
+        self._write(
+            # The vectors of the text before are no vectors of this one.
+            ("DELETE FROM embeddings WHERE chunk_id = ?", (chunk.chunk_id,)),
+            ("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record),
+        )
+
+    def _write(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        """All of these or none."""
+        with self._db:
+            for statement, values in statements:
+                self._db.execute(statement, values)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was made of the state before."""
+        self._corpora.clear()
+        self._chunk_ids = None
+
+
+def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
+    """A chunk as a row that imports take."""
+    kind = ORIGIN_CLASSES.aliases.get(document.source_type, document.source_type)
+    return {
+        "source_id": document.source_id,
+        "evidence_kind": "code" if chunk.content_type == "code" else "doc",
+        "origin_class": kind if kind in ORIGIN_CLASSES else "project-doc",
+        "path": document.document_id,
+        "entity": chunk.chunk_id,
+        "section": chunk.locator or chunk.chunk_id,
+        "title": document.title,
+        "uri": document.uri,
+        "version": document.version,
+        "authority": AUTHORITY.values.index(document.trust_tier),
+        "document_type": document.document_type,
+        "content_type": chunk.content_type,
+        "domain": document.domain,
+        "tags": list(document.tags),
+        "applicable_roles": document.applicable_roles,
+        "excluded_roles": document.excluded_roles,
+        "conflict_set": document.conflict_set,
+        "lifecycle": "verified",
+        "declared_standing": "untrusted" if document.trust_tier == "untrusted" else "evidence",
+        "owner_user": "",
+        "event_time": document.updated_at,
+        "recorded_time": document.updated_at or UNDATED,
+        "text": chunk.content,
+    }
+
+
+def import_table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows of `import_row` as a table that imports take; only the columns that they name."""
+    return IMPORT_ROWS.from_rows(rows).select(list(rows[0]) if rows else ["source_id", "text"])
+
+
+def _read(model: type[Any], value: Mapping[str, Any], at: str) -> Any:
+    found, errors = checked(model, tuples(value), at)
+    if found is None:
+        raise InputError(errors[0])
+    return found
+
+
+def tuples(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with its lists as tuples, as the models of records take them."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+
+
+class _GivenVectors:
+    """An encoder that knows the vectors that were inserted, and no others: a text without one is near nothing."""
+
+    def __init__(self, profile: str, rows: pa.Table, vectors: Mapping[str, NDArray[np.float64]]) -> None:
+        self.profile = profile
+        self._width = len(next(iter(vectors.values())))
+        texts = index_text(rows, ENCODED_COLUMNS).to_pylist()
+        self._known = {
+            text: vectors[chunk]
+            for text, chunk in zip(texts, rows["entity"].to_pylist(), strict=True)
+            if chunk in vectors
+        }
+
+    def encode(self, texts: Any) -> NDArray[np.int16]:
+        nothing = np.zeros(self._width)
+        return rounded(np.stack([self._known.get(text, nothing) for text in texts]))

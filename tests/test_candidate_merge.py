@@ -1,0 +1,56 @@
+"""How the hits of all lanes become candidates: their order, their scores, the placement they stand for."""
+
+from __future__ import annotations
+
+import pytest
+from recall_world import NOW, day, frame, line, names, rules
+
+_MIXED = [
+    {"name": "code 1", "text": "session session session", "path": "a.py"},
+    {"name": "code 2", "text": "session session word", "path": "b.py"},
+    {"name": "rule", "text": "session word word word", "path": "r.md", "evidence_kind": "rule", "authority": 3},
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [
+        ("interleave-by-relevance", ["code 1", "code 2", "rule"]),
+        ("authority-first", ["rule", "code 1", "code 2"]),
+        ("evidence-balanced", ["code 1", "rule", "code 2"]),
+    ],
+)
+def test_the_merge_policy_decides_the_order(policy: str, order: list[str]) -> None:
+    world = frame(_MIXED)
+    out = line(world, [{"question": "session", "merge_policy": policy}])["candidates"]
+    assert names(world, out) == order
+
+
+def test_fusion_adds_a_share_for_every_sub_query_and_lane() -> None:
+    world = frame([{"name": "a", "text": "create_user", "symbols": ["create_user"], "path": "a.py"}])
+    plan = rules({"lanes": ["lexical", "symbol"]}, {"lanes": ["lexical"], "intent": "find-rule"})
+    out = line(world, [{"question": "create_user"}], plan=plan)["candidates"].to_pylist()[0]
+    assert out["merge_score"] == 3 * round(2**30 / 61) / 2**30
+    assert out["lanes"] == ["lexical", "symbol"]
+    assert out["intents"] == ["find-code", "find-rule"]
+    assert out["bm25_raw"] > 0
+    assert out["symbol_raw"] > 0
+    assert out["semantic_raw"] == 0
+    assert out["via"] is None
+
+
+def test_the_placement_is_the_one_that_stood_at_as_of() -> None:
+    rows = [
+        {
+            "name": "a",
+            "text": "session",
+            "placements": [
+                {"recorded_time": day(1), "superseded_at": day(5)},
+                {"recorded_time": day(10), "superseded_at": day(15)},
+            ],
+        }
+    ]
+    world = frame(rows)
+    for as_of, placement, withheld in ((day(2), 0, False), (day(7), 0, True), (day(12), 1, False), (NOW, 1, True)):
+        out = line(world, [{"question": "session", "as_of": as_of}])["candidates"].to_pylist()[0]
+        assert (out["placement"], out["withheld"]) == (placement, withheld)

@@ -1,0 +1,171 @@
+"""A writer that ends at any step: the corpus is what it was or what it was to be, and nothing stands in the way."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from corpus_rows import SOURCE, content, day, history, import_rows
+from scoped_retrieval.pipeline.corpus import Corpus, manifest
+
+
+class _Crash(BaseException):
+    """Stands for the end of the process: no handler of the code under test expects it."""
+
+
+class _Fault:
+    """Lets the n-th change to the file system fail, like a process that ends there."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        sys.addaudithook(self.watch)
+
+    def watch(self, event: str, args: tuple) -> None:
+        writes = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
+        if self.left is None or not (writes or event in ("os.rename", "os.mkdir", "os.remove", "os.rmdir")):
+            return
+        self.left -= 1
+        if self.left < 0:
+            raise _Crash
+
+
+@pytest.fixture(scope="module")
+def fault() -> Iterator[_Fault]:
+    hook = _Fault()
+    yield hook
+    hook.left = None
+
+
+def stands(corpus: Corpus) -> tuple[object, list[dict]]:
+    """Rows and commits."""
+    return content(corpus.frame()), corpus.commits("shop").to_pylist()
+
+
+@pytest.mark.parametrize("action", ["publish", "merge", "gc"])
+def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
+    tmp_path: Path, fault: _Fault, action: str
+) -> None:
+    start = Corpus.create(tmp_path / "start")
+    rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
+    start.publish(rows, commits={SOURCE: history(1)}, project="shop", now=day(1))
+    start.append(import_rows({"text": "more"}), now=day(1))
+    update = import_rows({"text": "one, changed", "recorded_time": day(2)}, {"text": "two", "path": "b.md"})
+
+    def act(corpus: Corpus) -> None:
+        if action == "publish":
+            after = {SOURCE: history(1, 2)}
+            corpus.publish(update, complete_sources={SOURCE}, commits=after, project="shop", now=day(2))
+        elif action == "merge":
+            corpus.merge(now=day(2))
+        else:
+            corpus.gc(keep=1)
+
+    shutil.copytree(tmp_path / "start", tmp_path / "done")
+    act(Corpus.open(tmp_path / "done"))
+    allowed = [stands(Corpus.open(tmp_path / name)) for name in ("start", "done")]
+    for step in range(200):
+        path = tmp_path / f"crash-{step}"
+        shutil.copytree(tmp_path / "start", path)
+        corpus, fault.left = Corpus.open(path), step
+        try:
+            act(corpus)
+        except _Crash:
+            crashed = True
+        else:
+            crashed = False
+        finally:
+            fault.left = None
+        survivor = Corpus.open(path)
+        assert stands(survivor) in allowed
+        assert survivor.verify() == []
+        act(survivor)  # nothing a crash leaves behind stands in the way
+        assert stands(Corpus.open(path)) == allowed[1]
+        survivor.gc(keep=1)
+        assert not list(path.rglob(".tmp-*"))
+        shutil.rmtree(path)
+        if not crashed:
+            break
+    assert step >= 3
+
+
+def crashed_before_current(corpus: Corpus, monkeypatch: pytest.MonkeyPatch, act: Callable[[Corpus], object]) -> None:
+    """Let a writer end between its manifest and the pointer."""
+    real = manifest.write_atomic
+
+    def write(path: Path, data: bytes) -> None:
+        if path.name == "CURRENT":
+            raise _Crash
+        real(path, data)
+
+    with monkeypatch.context() as patched, pytest.raises(_Crash):
+        patched.setattr(manifest, "write_atomic", write)
+        act(corpus)
+
+
+@pytest.mark.parametrize("next_", ["publish", "gc"])
+def test_a_generation_whose_writer_died_never_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, next_: str
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    kept = manifest.generations(tmp_path)
+    crashed_before_current(corpus, monkeypatch, lambda c: c.append(import_rows({"text": "ghost"}), now=day(2)))
+    assert len(list((tmp_path / "generations").glob("*.json"))) == len(kept) + 1
+    again = Corpus.open(tmp_path)
+    if next_ == "publish":
+        again.append(import_rows({"text": "two"}), now=day(2))
+        kept = [*kept, again.generation]
+    else:
+        again.gc(keep=9)
+    assert manifest.generations(tmp_path) == kept
+    assert sorted(path.stem for path in (tmp_path / "generations").glob("*.json")) == sorted(kept)
+
+
+def test_a_merge_that_died_before_its_pointer_leaves_a_corpus_that_can_be_cleaned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    corpus.append(import_rows({"text": "two"}), now=day(1))
+    crashed_before_current(corpus, monkeypatch, lambda c: c.merge(now=day(2)))
+    survivor = Corpus.open(tmp_path)
+    survivor.gc(keep=1)
+    assert manifest.generations(tmp_path) == [survivor.generation]
+    assert sorted(Corpus.open(tmp_path).frame().evidence["text"].to_pylist()) == ["one", "two"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+left = int(sys.argv[2])
+def watch(event, args):
+    global left
+    if event == "open" or event.startswith("os."):
+        left -= 1
+        if left < 0:
+            os._exit(9)
+sys.path.insert(0, sys.argv[3])
+from corpus_rows import SOURCE, day, import_rows
+from scoped_retrieval.pipeline.corpus import Corpus
+corpus = Corpus.open(Path(sys.argv[1]))
+rows = import_rows({"text": "new"})
+sys.addaudithook(watch)
+corpus.publish(rows, complete_sources={SOURCE}, now=day(2))
+"""
+
+
+@pytest.mark.parametrize("step", [4, 10, 14, 20, 26])
+def test_a_killed_writer_leaves_no_lock_and_no_half_generation(tmp_path: Path, step: int) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "old"}), now=day(1))
+    support = str(Path(__file__).parent / "support")
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(step), support]
+    assert subprocess.run(command, check=False).returncode == 9
+    survivor = Corpus.open(tmp_path)
+    assert survivor.verify() == []
+    survivor.publish(import_rows({"text": "new"}), complete_sources={SOURCE}, now=day(2))
+    assert sorted(survivor.frame().evidence["text"].to_pylist()) == ["new", "old"]

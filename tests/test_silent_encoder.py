@@ -1,0 +1,83 @@
+"""An encoder that fails on questions: what it costs, and whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from scoped_retrieval.nodes.errors import ModelError
+from scoped_retrieval.pipeline.lanes import NO_VECTORS
+from scoped_retrieval.pipeline.runs import RunStore
+from small_corpus import Story, row
+from stand_in_encoder import WordsByTheirStart
+
+VECTORS, PLAIN = "why does the default role fail?", "why is the queue slow?"
+
+
+class Failing(WordsByTheirStart):
+    """Gives no vector of a text with `word`; with "", of none."""
+
+    def __init__(self, word: str = "") -> None:
+        self.word = word
+        self.calls = 0
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.calls += 1
+        if any(self.word in text for text in texts):
+            raise ModelError("Expected vectors, got none - at server")
+        return super().encode(texts)
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    """`shop` was indexed with vectors, `pay` without."""
+    story = Story(tmp_path, row("doc", "docs/roles.md", "the default role is guest\n"), encoder=WordsByTheirStart())
+    story.encoder = None
+    story.tell(row("doc", "docs/queue.md", "the queue is slow at noon\n"), project="pay")
+    story.grant("ana", "pay")
+    return story
+
+
+def said(story: Story, encoder: Failing, *requests: dict[str, Any], **how: Any) -> dict[str, list[tuple[str, str]]]:
+    """Condition and message of the semantic lane, by request."""
+    with story.open(encoder=encoder, lanes=("lexical", "semantic"), runs=story.folder / "runs", **how) as retriever:
+        summary = retriever.run(requests)
+    table = RunStore(story.folder / "runs").open(summary.run_id).table("conditions", texts=True)
+    rows = table.filter(pc.equal(table["subject"], "semantic")).to_pylist()
+    found: dict[str, list[tuple[str, str]]] = {request["request_id"]: [] for request in requests}
+    for each in rows:
+        found[each["request_id"]].append((each["condition"], each["message"]))
+    return found
+
+
+def asked(number: int, project: str = "shop", question: str = VECTORS) -> dict[str, Any]:
+    purpose = "answer-question"
+    return {"request_id": f"r{number:02d}", "project": project, "purpose": purpose, "question": f"{question} {number}"}
+
+
+def test_an_encoder_that_is_gone_is_asked_twice_for_a_shard(story: Story):
+    encoder = Failing()
+    found = said(story, encoder, *map(asked, range(16)))
+    assert encoder.calls == 2
+    assert {row for rows in found.values() for row in rows} == {
+        ("lane_failed", "Expected vectors, got none - at server - in semantic_hits")
+    }
+    assert all(found.values())
+
+
+def test_an_encoder_that_is_gone_fails_only_those_that_have_vectors_to_compare_with(story: Story):
+    requests = [asked(1), asked(2, "pay", PLAIN), asked(3)]
+    together = said(story, Failing(), *requests)
+    assert together["r02"] == [("lane_off", NO_VECTORS)]
+    for request in requests:
+        assert said(story, Failing(), request) == {request["request_id"]: together[request["request_id"]]}
+
+
+def test_a_text_that_has_no_vector_costs_the_others_nothing(story: Story):
+    found = said(story, Failing("r 5"), *(asked(n, question="a role for") for n in range(8)))
+    assert [request for request, rows in found.items() if rows] == ["r05"]
+    assert found["r05"][0][0] == "lane_failed"
