@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
-from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
+from scoped_retrieval.nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
 from scoped_retrieval.pipeline.policies import load_policies
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Row, Story, days_ago, decided, places, row, shown
@@ -141,12 +141,12 @@ def test_each_signal_of_code_decides_between_two_equal_files(story: Story, signa
 
 @pytest.mark.parametrize("policy", load_policies().purpose_policies.to_pylist(), ids=lambda policy: policy["purpose"])
 def test_the_default_weights_are_those_of_the_documents_formula(policy: dict[str, Any]):
-    """S0.95: its lexical match with anchors is two terms here; scope is there to be raised, a role's terms for roles."""
-    weights = {name: policy[f"weight_{name}"] for name in SCORE_TERMS}
+    """S0.95: its lexical match with anchors is two terms here; scope is there to be raised, and roles weigh theirs."""
+    weights = {name.removeprefix("weight_"): value for name, value in policy.items() if name.startswith("weight_")}
+    assert weights.keys() == set(SCORE_TERMS) - set(ROLE_TERMS)
     assert weights.pop("lexical") + weights.pop("anchor") == 0.20
     assert weights == {
         "semantic": 0.20, "authority": 0.20, "recency": 0.15, "actionability": 0.15, "diversity": 0.10, "scope": 0.0,
-        "metadata": 0.0, "vocabulary": 0.0,
     }  # fmt: skip
 
 
