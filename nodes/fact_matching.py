@@ -10,6 +10,7 @@ that the line itself names comes first. Nothing is corrected here: a finding pro
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .fact_values import KINDS, Values, canonical, same_value, values_in
+from .fact_values import KINDS, NO_CURRENCY, Values, canonical_codes, values_in
 from .frames import expand_ranges
 from .keys import flat, positions
 from .ragged import starts_of
@@ -135,33 +136,49 @@ def _compared(
     """Whether each (value, field) pair agrees, whether it is to be compared (of one kind, and named by the line), and
     whether the field itself holds the value.
 
-    Of an id it is the record's own key that is compared. Each distinct question is asked once.
+    Of an id it is the record's own key that is compared.
     """
+    stated, entity = (flat(facts[name]).cast(pa.large_string()) for name in ("value", "entity"))
+    count, of_id = facts.num_rows, KINDS.index("id")
+    kinds = np.concatenate([values.kind, np.repeat(np.arange(len(KINDS)), count), np.full(count, of_id)])
+    texts = [
+        values.value.cast(pa.large_string()),
+        *(entity if k == of_id else stated for k in range(len(KINDS))),
+        stated,
+    ]
+    number, currency = canonical_codes(kinds, pa.concat_arrays(texts))
+    at = len(values.kind) + values.kind[value] * count + fact
+    known = (number[value] >= 0) & (number[at] >= 0)
+    free = (currency[value] == NO_CURRENCY) | (currency[at] == NO_CURRENCY)
+    same = known & (number[value] == number[at]) & (free | (currency[value] == currency[at]))
+    own = values.kind[value] == of_id
+    holds = np.where(own, known & (number[len(values.kind) + len(KINDS) * count + fact] == number[value]), same)
+    named = own & same
+    asked = np.flatnonzero(known & ~own)
     heading = pc.fill_null(sections.take(pa.array(values.text)), "").cast(pa.large_string())
+    line, which = np.unique(values.line[value[asked]], return_inverse=True)
     context = pc.binary_join_element_wise(heading, values.lines, pa.scalar(" ", pa.large_string()))
-    columns = [context.take(pa.array(values.line[value])), values.value.take(pa.array(value))]
-    columns += [flat(facts[name]).take(pa.array(fact)) for name in ("field", "value", "entity")]
-    encoded = [column.dictionary_encode() for column in columns]
-    words = [column.dictionary.to_pylist() for column in encoded]
-    codes = np.stack([*(column.indices.to_numpy() for column in encoded), values.kind[value]], axis=1)
-    questions, which = np.unique(codes, axis=0, return_inverse=True)
-    said = [_words(line) for line in words[0]]
-    answers = np.zeros((len(questions), 3), dtype=bool)
-    for number, (line, found, field, stated, entity, kind) in enumerate(questions.tolist()):
-        own = KINDS[kind] == "id"
-        one = canonical(KINDS[kind], words[1][found])
-        other = canonical(KINDS[kind], words[4][entity] if own else words[3][stated])
-        if one is not None and other is not None:
-            same = same_value(one, other)
-            holds = canonical("id", words[3][stated]) == one if own else same
-            answers[number] = same, same if own else names_field(said[line], words[2][field]), holds
-    return tuple(answers[which.ravel()].T)
+    fields = flat(facts["field"]).dictionary_encode()
+    naming = names_fields(context.take(pa.array(line)), fields.dictionary.to_pylist())
+    named[asked] = naming[which, np.asarray(fields.indices)[fact[asked]]]
+    return same, named, holds
 
 
-def names_field(said: frozenset[str], field: str) -> bool:
-    """Whether the words of a line name a field: all of its words that tell it from others, or synonyms of them."""
-    wanted = [word for word in _words(field) if word not in _COMMON] or list(_words(field))
-    return bool(wanted) and all(said.intersection((word, *_SYNONYMS.get(word, ()))) for word in wanted)
+def names_fields(lines: pa.Array, fields: Sequence[str]) -> NDArray[np.bool_]:
+    """Whether the words of each line name each field, bool[lines, fields]: all of the words that tell the field from others,
+    or synonyms of them."""
+    wanted = [[word for word in _words(field) if word not in _COMMON] or list(_words(field)) for field in fields]
+    ways = [[{word, *_SYNONYMS.get(word, ())} for word in words] for words in wanted]
+    vocabulary = sorted({word for words in ways for way in words for word in way})
+    encoded = lines.dictionary_encode()
+    said = [_words(line) for line in encoded.dictionary.to_pylist()]
+    holds = np.array([[word in words for word in vocabulary] for words in said], dtype=bool)
+    holds = holds.reshape(len(said), len(vocabulary))
+    named = np.zeros((len(said), len(fields)), dtype=bool)
+    for field, words in enumerate(ways):
+        columns = [[vocabulary.index(word) for word in sorted(way)] for way in words]
+        named[:, field] = bool(words) & np.logical_and.reduce([holds[:, way].any(axis=1) for way in columns], axis=0)
+    return named[np.asarray(encoded.indices)]
 
 
 def _words(line: str) -> frozenset[str]:

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 
 from .anchor_patterns import find_all, unmarked
 
-__all__ = ["KINDS", "Values", "canonical", "same_value", "values_in"]
+__all__ = ["KINDS", "NO_CURRENCY", "Values", "canonical", "canonical_codes", "values_in"]
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
 _MONTH = "(?:" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + r")\.?"
 _CODES = "USD|EUR|GBP|CHF|JPY"
 _SYMBOLS = {"$": "USD", "\u20ac": "EUR", "\u00a3": "GBP"}
+_CURRENCIES = ("", *_CODES.split("|"))
+NO_CURRENCY = 0
 _AMOUNT = r"\d[\d,]*(?:\.\d+)?"
 
 _SIGN = r"[$\x{20ac}\x{a3}]"
@@ -98,9 +100,20 @@ def canonical(kind: str, value: str) -> tuple[str, str] | None:
     return _amount(value.strip())
 
 
-def same_value(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether two canonical values agree; a currency that one of them leaves out agrees with any."""
-    return one[0] == other[0] and (one[1] == other[1] or not one[1] or not other[1])
+def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
+    """Of values of these kinds (positions in KINDS) a number, equal where the canonical forms are, and one per currency.
+
+    -1 where a text is no value of its kind. A currency that is not named is NO_CURRENCY, and agrees with any.
+    """
+    encoded = values.dictionary_encode()
+    width = max(len(encoded.dictionary), 1)
+    asked, which = np.unique(kinds * width + np.asarray(encoded.indices), return_inverse=True)
+    words = encoded.dictionary.to_pylist()
+    forms = [canonical(KINDS[each // width], words[each % width]) for each in asked.tolist()]
+    numbers: dict[str, int] = {}
+    number = [-1 if form is None else numbers.setdefault(form[0], len(numbers)) for form in forms]
+    currency = [_CURRENCIES.index(form[1]) if form else NO_CURRENCY for form in forms]
+    return np.array(number, np.int64)[which], np.array(currency, np.int64)[which]
 
 
 def _date(value: str) -> date | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.fact_matching import FINDINGS, Subjects, findings, names_field
+from scoped_retrieval.nodes.fact_matching import FINDINGS, Subjects, findings, names_fields
 from scoped_retrieval.nodes.fact_values import KINDS, canonical, values_in
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
 from scoped_retrieval.pipeline.verify_facts import verify_facts
@@ -177,10 +177,13 @@ def test_a_negative_amount_is_another_than_its_positive() -> None:
 
 
 def test_a_field_is_named_by_the_words_that_tell_it_from_others() -> None:
-    assert names_field(frozenset({"due", "on"}), "due_date")
-    assert names_field(frozenset({"deadline"}), "due_date")
-    assert not names_field(frozenset({"date"}), "due_date")
-    assert names_field(frozenset({"date"}), "date")
+    lines = pa.array(["due on", "the deadline", "a date", "Date of the fee"])
+    assert names_fields(lines, ["due_date", "date", "fee"]).tolist() == [
+        [True, False, False],
+        [True, False, False],
+        [False, True, False],
+        [False, True, True],
+    ]
 
 
 def tables_of(*facts: dict[str, Any]) -> dict[str, pa.Table]:
