@@ -150,8 +150,14 @@ def _facts(
             yield "contradicted_fact", True, subject, label, expected, start, end
     for subject, expected in mismatches:
         if subject not in said:
-            start = answer.find(subject)
+            start = _place_of(subject, answer)
             yield "contradicted_fact", True, subject, None, expected, start, start + len(subject)
+
+
+def _place_of(value: str, answer: str) -> int:
+    """Where a value first stands on its own, not inside another: 15 is not where 2015 is."""
+    alone = re.search(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", answer)
+    return alone.start() if alone else answer.find(value)
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:

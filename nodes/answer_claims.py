@@ -154,10 +154,11 @@ def _actions(text: str, sentence: Span) -> Iterator[Span]:
     verb = _VERB.search(text)
     if not verb:
         return
-    named = [(m.start("code"), m.end("code"), m["code"].strip()) for m in _INLINE.finditer(text)]
-    inside = [(start, end) for start, end, _ in named]
-    named += [(*m.span(), m[0]) for m in PATH.finditer(text) if not any(a <= m.start() < b for a, b in inside)]
-    for start, end, name in sorted(named):
+    inside = [m.span("code") for m in _INLINE.finditer(text)]
+    named = [_stripped(text, place) for place in inside if text[slice(*place)].strip()]
+    named += [m.span() for m in PATH.finditer(text) if not any(a <= m.start() < b for a, b in inside)]
+    for start, end in sorted(named):
+        name = sentence.text[start:end]  # a citation between code marks is blank in `text`
         doing = list(_VERB.finditer(text, 0, start))
         if not doing:
             continue
@@ -167,6 +168,12 @@ def _actions(text: str, sentence: Span) -> Iterator[Span]:
             yield Span(sentence.start + start, sentence.start + end, name, sentence.labels)
         elif doing[-1]["run"]:
             yield Span(sentence.start + start, sentence.start + end, name, sentence.labels, True)
+
+
+def _stripped(text: str, place: Place) -> Place:
+    start, end = place
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
 
 
 def _unquoted(block: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.answer_checks import Shown, answer_findings
 from scoped_retrieval.nodes.answer_claims import claims_of
@@ -106,6 +106,13 @@ def test_a_finding_names_line_and_bytes_of_the_answer() -> None:
     assert answer.encode()[row["byte_start"] : row["byte_end"]] == b"77"
 
 
+def test_a_value_that_a_record_contradicts_is_found_where_it_stands_alone() -> None:
+    answer = "In 2015 the fee was 1.15, now it is 15."
+    found = answer_findings([], answer, mismatches=[("15", "16")]).to_pylist()
+    (place,) = [(r["byte_start"], r["byte_end"]) for r in found if r["finding"] == "contradicted_fact"]
+    assert place == (answer.rindex("15"), answer.rindex("15") + 2)
+
+
 def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
     assert found("It is 5 [doc#1].", []) == [("unsupported_value", "5"), ("unknown_citation", "doc#1")]
     assert answer_findings([], "").num_rows == 0
@@ -130,6 +137,8 @@ PIECES = [*'ab1.,[]#"`>\n -/', "```", "doc#1", "[rule#1]", "\u201c", "run ", "\u
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+@example("run `doc#1`")
+@example("run ` a doc#1 b ` b/a.py")
 def test_every_claim_lies_where_it_says(answer: str) -> None:
     claims = claims_of(answer)
     for span in [*claims.citations, *claims.actions]:
