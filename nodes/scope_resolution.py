@@ -43,7 +43,7 @@ from .tables import (
     RolePolicies,
     ScopeGroups,
 )
-from .vocabulary import CITATION_STYLES, LIFECYCLES
+from .vocabulary import CITATION_STYLES, LIFECYCLES, WEIGHED_TERMS
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"
@@ -68,6 +68,7 @@ _GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "tes
 _BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
 _BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
+_WEIGHTS = tuple(f"weight_{name}" for name in WEIGHED_TERMS)
 _INSTANT = ("as_of", "window_start", "window_end")
 
 _GROUP_COLUMNS = Table(
@@ -133,7 +134,7 @@ def contracts(
         "citation_style": role["citation_style"].fill_null(CITATION_STYLES.values[0]),
     }
     columns |= {name: preset[name] for name in _PRESET}
-    columns |= {name: requests[name] for name in _COPIED}
+    columns |= {name: requests[name] for name in (*_COPIED, *_WEIGHTS)}
     columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
     columns |= {name: _capped(name, requests, preset, policy) for name in _CAPPED}
     columns |= {name: pc.min_element_wise(columns[name], role[cap]) for name, cap in _ROLE_CAPS.items()}
@@ -176,6 +177,7 @@ def contract_layers(
     )
     given = {name: requests[name].is_valid() for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
     given["allow_stale_memory"] = requests["allow_stale_memory"]
+    given["weights"] = pc.coalesce(*(requests[name] for name in _WEIGHTS)).is_valid()
     by_role = {"role_sources": role["allowed_sources"].is_valid()}
     by_role |= {name: role[cap].is_valid() for name, cap in _ROLE_CAPS.items()}
     count = requests.num_rows

@@ -26,6 +26,7 @@ from .schema import (
     texts,
     timestamp,
 )
+from .vocabulary import WEIGHED_TERMS
 
 # --- the corpus -----------------------------------------------------------------------------------------------------
 
@@ -148,6 +149,11 @@ SEGMENTS = table(
 
 # --- what comes in at the door --------------------------------------------------------------------------------------
 
+_OWN_WEIGHTS = {
+    f"weight_{name}": caller(float64(f"the request's own weight of the {name} term", nullable=True))
+    for name in WEIGHED_TERMS
+}
+
 REQUESTS = table(
     "requests",
     key=("request_id",),
@@ -218,6 +224,7 @@ REQUESTS = table(
     tokenizer=caller(string("counter by name, e.g. approx-bpe/1")),
     merge_policy=caller(string("overrides the purpose's", nullable=True)),
     output_shape=caller(string("overrides the purpose's", nullable=True)),
+    **_OWN_WEIGHTS,
 )
 
 GRANTS = table(
@@ -544,6 +551,7 @@ CONTRACTS = table(
     forbidden_sources=caller(strings("source selectors the role forbids; any match is withheld")),
     source_diversity=caller(boolean("no source stands twice before every source stands once")),
     citation_style=caller(string("inline, footnote or bundle_only")),
+    **_OWN_WEIGHTS,
 )
 
 CONTRACT_BOUNDS = table(

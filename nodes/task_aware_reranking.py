@@ -38,7 +38,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import AUTHORITY, ROLE_TERMS
+from .vocabulary import AUTHORITY, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
 _LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
@@ -116,7 +116,7 @@ def score_terms(
 def rerank_weights(
     contracts: Contracts, purpose_policies: PurposePolicies, role_policies: RolePolicies
 ) -> RerankWeights:
-    """The weight of each score class per request, by request id: from its role where one applies, else its purpose."""
+    """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's."""
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
     weights = {}
@@ -125,6 +125,9 @@ def rerank_weights(
         own = share * _floats(take_or(role_policies[f"weight_{of}"], role, 0.0))
         of_purpose = 0.0 if name in ROLE_TERMS else _floats(take_or(purpose_policies[f"weight_{name}"], policy, 0.0))
         weights[name] = np.where(role >= 0, own, of_purpose)
+        if name in WEIGHED_TERMS:
+            said = flat(contracts[f"weight_{name}"])
+            weights[name] = np.where(said.is_valid(), _floats(said.fill_null(0.0)), weights[name])
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 

@@ -271,4 +271,6 @@ SCORE_TERMS = (
     "scope",
     *ROLE_TERMS,
 )
+WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
+"""Score classes that a purpose weighs, and a request: the others are a role's alone."""
 """The eight score classes of S0.94 and the two of a role, in the order they are added."""

@@ -163,6 +163,13 @@ def days(value: Any, at: str) -> float:
     return float(length)
 
 
+def weight(value: Any, at: str) -> float:
+    """The weight of a score class, 0 to 100 as in a purpose."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 100:
+        raise InputError.expected("a number from 0 to 100", value, at)
+    return float(value)
+
+
 FIELDS: dict[str, Converter] = {
     "request_id": name,
     "intent_id": name,
@@ -217,6 +224,7 @@ FIELDS: dict[str, Converter] = {
     "tokenizer": name,
     "merge_policy": one_of(v.MERGE_POLICIES),
     "output_shape": one_of(v.OUTPUT_SHAPES),
+    **{f"weight_{term}": weight for term in v.WEIGHED_TERMS},
 }
 """Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: the door stamps them."""
 
@@ -266,6 +274,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "tokenizer",
         ]
     ),
+    "weights": frozenset(f"weight_{term}" for term in v.WEIGHED_TERMS),
     "scope": frozenset(FIELDS),
 }
 """Objects that group fields; every field may stand flat as well."""
@@ -277,7 +286,7 @@ GROUP_ALIASES = {"time_boundary": "time"}
 def column_of(path: str) -> str | None:
     """The REQUESTS column that a dotted path names; None if it names none."""
     *groups, leaf = (_snake(part) for part in path.split("."))
-    column = ALIASES.get(leaf, leaf)
+    column = f"weight_{leaf}" if groups and groups[-1] == "weights" else ALIASES.get(leaf, leaf)
     if column not in FIELDS:
         return None
     for group in groups:

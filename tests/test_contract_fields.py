@@ -13,6 +13,7 @@ import pytest
 import role_world
 from policy_world import MODE, NOW, ROWS, answer, asked
 from scoped_retrieval.nodes.tables import CONTRACTS
+from scoped_retrieval.nodes.vocabulary import WEIGHED_TERMS
 from selection_line import line
 
 Parts = Mapping[str, Mapping[str, Any]]
@@ -36,6 +37,12 @@ def purpose(key: str, value: Any, **fields: Any) -> Parts:
 ONLY_LONG = {"allowed_paths": ["docs/long.md"]}
 ONLY_DELIVERY = {"allowed_paths": ["docs/del*", "sot/"]}
 ONLY_ADR = {"allowed_paths": ["adr/", "docs/linked.md"]}
+NAMED = {
+    "question": "What of the queue in DEL-1, `drain_queue`?",
+    "branch": "main",
+    "test_suite": "unit",
+    "session_id": "s1",
+}
 NEAR = {"weights.scope": 5.0}
 CASES: dict[str, tuple[Parts, Parts]] = {
     "denied": ({}, {"grants": {"principals.ana.projects": []}}),
@@ -100,6 +107,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "include_deleted": (mode(), mode({"retrieval_params__include_deleted": True})),
     "newest_first": (mode(), mode({"strategies": [*MODE["strategies"], "Temporal search"]})),
     "role": ({}, ask(role="architect")),
+    **{f"weight_{term}": (ask(**NAMED), ask(**NAMED, weights={term: 50})) for term in WEIGHED_TERMS},
 }
 OF_ROLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "role_sources": ({}, {"source_policy.allowed_sources": ["docs:*"]}),

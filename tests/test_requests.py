@@ -177,6 +177,16 @@ def test_an_anchor_makes_a_question_unnecessary():
     assert the_only(question="", failing_test="tests/a.py::t")["question"] == ""
 
 
+def test_weights_are_numbers_by_score_class():
+    assert the_only(weights={"semantic": 0.5, "recency": 0})["weight_semantic"] == 0.5
+    assert the_only(**{"weights.lexical": 2})["weight_lexical"] == 2.0
+    assert (
+        refusal(ROW | {"weights": {"semantic": -1}})
+        == "Expected a number from 0 to 100, got -1 - at requests[0].weights.semantic"
+    )
+    assert "Expected a field of a request, got 'weights.vocabulary'" in refusal(ROW | {"weights": {"vocabulary": 1}})
+
+
 def test_secrets_are_masked_before_anything_else_reads_them():
     secret = "AKIA" + "Q3EGRIF5WX7YNPKS"
     request = the_only(question=f"is {secret} valid?", current_files=[f"{secret}.py"])

@@ -292,6 +292,11 @@ def test_results_do_not_depend_on_chunking_or_on_other_requests() -> None:
         assert mine.to_pylist() == alone[name].to_pylist()
 
 
+def test_a_weight_of_the_request_stands_over_the_purposes() -> None:
+    made = line([{"text": "x"}], requests={"r1": {"weight_lexical": 0.7}}).run()["rerank_weights"].to_pylist()
+    assert {name: made[0][name] for name in WEIGHTS} == WEIGHTS | {"lexical": 0.7}
+
+
 def test_weights_come_from_the_purpose() -> None:
     made = line([{"text": "x"}]).run()["rerank_weights"].to_pylist()
     assert made == [{"request_id": "r1"} | WEIGHTS]

@@ -102,7 +102,7 @@ def asked(
 ) -> Retrieval:
     """One answer in the role of the first overlay."""
     retriever = Retriever.open(
-        sample(vectors) if rows is ROWS else corpus(rows, vectors=vectors), principal="ana", grants=grant_all("ana", "shop", "restricted"),
+        sample(vectors) if rows is ROWS else corpus(rows, vectors=vectors), principal="ana", grants=grant_all("ana", "shop"),
         policies=policies(*overlays), lanes=("lexical", "semantic", "exact", "expansion"),
         encoder=WordsByTheirStart() if vectors else None, clock=lambda: NOW,
     )  # fmt: skip
