@@ -217,25 +217,27 @@ class Retriever:
         self,
         requests: Iterable[Row] | None = None,
         *,
+        project: str | None = None,
         resume: str | None = None,
         progress: bool = False,
         engine: Engine = in_this_process,
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one.
 
-        The `engine` says where shards are run; the result is the same.
+        A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
+        shards are run; the result is the same.
 
         A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
 
         Raises:
-            InputError: there are no requests, or no folder of runs.
+            InputError: there are no requests, or no folder of runs, or the preset settles another project.
             StoreError: the run to resume does not exist, or rests on another generation, policy or code.
             ModelError: the file of a tokenizer is not the one that the run began with.
         """
         if self.runs is None:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
-        staged, line = self._resumed(resume) if resume else (self._staged(requests), self._line)
+        staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock():
             done = engine(ShardJob(staged, line, self._auditor), staged.pending(), self._clock)
             for _ in with_progress(done, len(staged.pending()), progress):
@@ -258,10 +260,14 @@ class Retriever:
     ) -> None:
         self.close()
 
-    def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
+    def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
         now = self._clock()
+        defaults = {"project": project} if project else self._defaults()
+        settled = self.preset.fields.given.get("project") if self.preset else None
+        if project and settled not in (None, project):
+            raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
             preset=self.preset, **self._known(),
         )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .flag_names import ASK_FLAGS, named_by_flags
+from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
 from .options import (
     CaptureFlag,
     CorpusFlag,
@@ -83,10 +83,12 @@ def run(
         with (
             open_retriever(settings, preset=preset, capture_withheld=capture_withheld) as retriever,
             redirect_stdout(sys.stderr),
+            named_by_flags(RUN_FLAGS, settings),
         ):
             summary = retriever.run(
-                rows, resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings)
-            )
+                rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
+                resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings),
+            )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
         hint = f"`run --resume {begun[-1]}` finishes the rest." if begun else ""
