@@ -11,7 +11,9 @@ may is judged by the contract, and whoever may not is denied. `asked_at` judges 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,6 +69,9 @@ def resolve_requests(
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
+    A row without an id gets the digest of what it asks, and if that is asked again, the digest and `-2`, `-3` in the
+    order of the rows. An id that is written twice fails the second row.
+
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
     that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
@@ -84,7 +89,7 @@ def resolve_requests(
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
-    def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> dict[str, Any]:
+    def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> tuple[dict[str, Any], bool]:
         given = preset.bound(given, at) if preset else given
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
@@ -92,11 +97,13 @@ def resolve_requests(
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
-        request = _resolve(given, common, principal, asked_at, corpus, texts, at)
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, at)
         if request.get("mode") and policies:
             chosen(request["mode"], request.get("variables"), policies, at)
-        return request
+        return request, named
 
+    written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
+    repeats: Counter[str] = Counter()
     resolved: dict[str, dict[str, Any]] = {}
     failed: dict[str, _Failed] = {}
     nameless: list[_Failed] = []
@@ -104,8 +111,12 @@ def resolve_requests(
         try:
             if row.error:
                 raise row.error
-            request = resolve(row.given, masked, row.at)
-            if request["request_id"] in resolved or request["request_id"] in failed:
+            request, named = resolve(row.given, masked, row.at)
+            if not named:
+                digest = request["request_id"]
+                repeats[digest] += 1
+                request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
+            elif request["request_id"] in resolved or request["request_id"] in failed:
                 raise InputError(
                     f"Expected a request_id of its own, got one that stands before - at {row.at}.request_id"
                 )
@@ -251,7 +262,8 @@ def _resolve(
     corpus: object | None,
     masked: Mapping[str, str],
     at: str,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], bool]:
+    """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
         if masked.get(request["principal"], request["principal"]) != request["principal"]:
@@ -268,6 +280,7 @@ def _resolve(
             request[column] = [masked.get(item, item) for item in request[column]]
     if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
         raise InputError.expected("a question or an anchor", "neither", f"{at}.question")
+    named = "request_id" in request
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
     request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, f"{at}.as_of")
@@ -275,7 +288,7 @@ def _resolve(
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
         raise InputError.expected("a window that ends after it starts", "an empty one", f"{at}.exclude_after")
-    return request
+    return request, named
 
 
 def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | None, at: str) -> datetime:
@@ -298,8 +311,7 @@ def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _free_id(wanted: str, *taken: Mapping[str, object]) -> str:
-    number, request_id = 1, wanted
-    while any(request_id in ids for ids in taken):
-        number, request_id = number + 1, f"{wanted}-{number + 1}"
-    return request_id
+def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
+    """The name, else with the first number from 2 on (or from `first`) that nobody has."""
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
+    return next(name for name in names if not any(name in ids for ids in taken))

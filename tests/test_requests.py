@@ -142,11 +142,23 @@ def test_ids_are_the_digest_of_what_is_asked():
 
 
 def test_the_second_of_two_equal_ids_fails_under_another():
-    requests, failures = resolved(ROW, ROW, {"request_id": "row-2", **ROW})
+    requests, failures = resolved(ROW | {"request_id": "a"}, ROW | {"request_id": "a"}, {"request_id": "row-2", **ROW})
     assert len(requests) == 2
     assert failures == {
         "row-2-2": "Expected a request_id of its own, got one that stands before - at requests[1].request_id"
     }
+
+
+def test_rows_that_ask_the_same_get_numbers_that_nobody_wrote():
+    (only,), _ = resolved(ROW)
+    digest = only["request_id"]
+    requests, failures = resolved(ROW, ROW, ROW | {"request_id": f"{digest}-2", "question": "else"}, ROW)
+    assert not failures
+    assert [request["request_id"] for request in requests] == [digest, f"{digest}-2", f"{digest}-3", f"{digest}-4"]
+    assert requests[1]["question"] == "else"
+    requests, failures = resolved(ROW, ROW | {"request_id": digest})
+    assert not failures
+    assert [request["request_id"] for request in requests] == [digest, f"{digest}-2"]
 
 
 def test_nobody_asks_without_a_name():
