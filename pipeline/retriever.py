@@ -40,7 +40,7 @@ from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
-from .runs import LiveRun, RunStore, StagedRun, compact
+from .runs import LiveRun, RunStore, StagedRun, compact, starter_of
 from .runs.ids import new_run_id, snapshot_id
 from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
 
@@ -231,7 +231,8 @@ class Retriever:
 
         Raises:
             InputError: there are no requests, or no folder of runs, or the preset settles another project.
-            StoreError: the run to resume does not exist, or rests on another generation, policy or code.
+            AccessError: the run to resume is another's, or there is none.
+            StoreError: it is finished, or rests on another generation, policy or code.
             ModelError: the file of a tokenizer is not the one that the run began with.
         """
         if self.runs is None:
@@ -282,10 +283,10 @@ class Retriever:
     def _resumed(self, run_id: str) -> tuple[StagedRun, Line]:
         """An interrupted run, and the line at the generation that it pinned; this retriever stays at its own."""
         assert self.runs is not None
+        if run_id not in self.runs.folders() or starter_of(self.runs.folder(run_id)) != self.principal:
+            raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint="`runs` lists yours")
         staged = self.runs.resume(run_id)
         settings = staged.plan["settings"]
-        if settings["principal"] != self.principal:
-            raise AccessError(f"Expected a run that you started, got none - at {run_id}")
         line = self._line
         if settings["generation"] != self.corpus.generation:
             pinned = _generation(self.corpus, settings["generation"])

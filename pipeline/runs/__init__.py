@@ -15,7 +15,7 @@ from __future__ import annotations
 from .erasure import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, compact
 from .replay import Replay, replay
-from .run import FORMAT, Run
+from .run import FORMAT, Run, starter_of
 from .store import RunStore, StagedRun
 from .verify import Problem, VerifyReport, verify
 
@@ -33,5 +33,6 @@ __all__ = [
     "erase_evidence",
     "erase_texts",
     "replay",
+    "starter_of",
     "verify",
 ]
