@@ -25,7 +25,7 @@ from ..nodes.errors import InputError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
 from .encoder import encoder_available, load_encoder
-from .grants import write_starter_grants
+from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA
 from .redaction import REDACTOR
 from .settings import Settings
@@ -90,6 +90,7 @@ class IndexReport:
     """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
 
     `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
+    `granted` is the grants file that has let the principal ask in the project since, if it did not before.
     """
 
     project: str
@@ -100,6 +101,7 @@ class IndexReport:
     sources: SourceReport = field(default_factory=SourceReport)
     masked: int = 0
     published: dict[str, Any] = field(default_factory=dict)
+    granted: str = ""
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -131,6 +133,8 @@ class IndexReport:
         lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
+        if self.granted:
+            lines.append(f"granted: you may ask in {self.project} from now on, by {self.granted}")
         lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
         return "\n".join(lines) + "\n"
 
@@ -169,7 +173,7 @@ def index_into(
         now: when the sources count as read; default: the present.
         progress: show bars on standard error.
         say: is given a line when a phase begins that takes long.
-        grant: let the principal ask in the project, unless it may already.
+        grant: let the principal ask in the project, if nobody may yet.
 
     Raises:
         InputError: no project, nothing to read, or malformed input; the corpus is as it was.
@@ -206,11 +210,22 @@ def index_into(
             told=embedding,
         )
     if grant:
-        write_starter_grants(settings.grants_path, settings.principal, project, audit=True)
+        _grant(settings, report)
     report.published = asdict(published)
     report.generation = published.generation
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _grant(settings: Settings, report: IndexReport) -> None:
+    """Let whoever brings the first rows of a project ask in it; one that others hold is theirs to grant."""
+    path, principal, project = settings.grants_path, settings.principal, report.project
+    if write_starter_grants(path, principal, project, audit=True, first=True):
+        report.granted = str(path)
+    elif project not in load_grants(path).projects(principal):
+        report.notes.append(
+            f"no grant was written: others may ask in {project}, you ({principal}) may not; a grant goes into {path}"
+        )
 
 
 def _read(settings: Settings, request: IndexRequest, now: datetime, report: IndexReport, progress: bool) -> pa.Table:
