@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 
 ROW = {"question": "default role", "purpose": "answer-question"}
@@ -39,3 +40,15 @@ def test_a_preset_settles_the_project_of_a_run(shop, capsys, monkeypatch):
     monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "x" * 600)
     code, _, err = asked(capsys=capsys)
     assert (code, "- at project, from the environment SCOPED_RETRIEVAL_PROJECT" in err) == (2, True)
+
+
+def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys):
+    (file,) = (shop / ".scoped-retrieval/corpus/packs").glob("*/placements.arrow")
+    data = file.read_bytes()
+    rows = pa.ipc.open_file(pa.py_buffer(data)).read_all()["row"].chunk(0).buffers()[1].to_pybytes()
+    file.write_bytes(data.replace(rows, b"\x7f" * len(rows)))
+    todo = "; `doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
+    for code, _, err in (run("ask", "default role", capsys=capsys), asked(capsys=capsys)):
+        (said,) = [line for line in err.splitlines() if "Expected no error, got " in line]
+        assert (code, said.endswith(todo)) == (4, True)
+    assert run("doctor", capsys=capsys)[0] == 7

@@ -101,7 +101,7 @@ def run(
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
     for row in failed[:FAILURES_SHOWN]:
-        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {row['error']}")
+        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
@@ -182,7 +182,6 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
-    from ..lanes import advice
     from ..service import open_retriever
 
     if format_ not in FORMATS:
@@ -231,10 +230,18 @@ def ask(
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":
             subject = f" {condition['subject']}" if condition["subject"] else ""
-            todo = advice(condition["message"]) if condition["condition"] == "lane_off" else None
-            more = f"; {todo}" if todo else ""
-            note(f"{condition['action']}: {condition['condition']}{subject}: {condition['message']}{more}")
+            advised = condition["condition"] in ("lane_off", "request_failed")
+            said = _advised(condition["message"]) if advised else condition["message"]
+            note(f"{condition['action']}: {condition['condition']}{subject}: {said}")
     return exit_code_of({found.status: 1})
+
+
+def _advised(message: str) -> str:
+    """A message, and what to do about it where something can be done."""
+    from ..lanes import advice
+
+    todo = advice(message)
+    return f"{message}; {todo}" if todo else message
 
 
 def _given(settings: Any, name: str) -> bool:
