@@ -360,7 +360,15 @@ def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:
     """A pinned generation of the same corpus."""
     if corpus.path is None:
         raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
-    return Corpus.open(corpus.path, generation)
+    try:
+        return Corpus.open(corpus.path, generation)
+    except StoreError as error:
+        if (corpus.path / "generations" / f"{generation}.json").exists():
+            raise
+        raise StoreError(
+            f"Expected generation {generation}, which the run began with, got none - at {corpus.path}",
+            hint="`corpus gc` or `erase` removed it; start a new run",
+        ) from error
 
 
 def _now() -> datetime:

@@ -159,6 +159,22 @@ def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
     assert verify(store, staged.run_id).ok
 
 
+def test_a_run_whose_generation_is_gone_says_what_to_do(
+    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
+):
+    store = RunStore(tmp_path / "runs")
+    with opened(corpus, runs=store) as retriever:
+        staged = retriever._staged(batch(2))
+    pinned = corpus.generation
+    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+    corpus.gc(1)
+    expected = (
+        rf"Expected generation {pinned}, which .*, got none - at .*corpus\n\nHint: .* removed it; start a new run"
+    )
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match=expected):
+        retriever.run(resume=staged.run_id)
+
+
 def test_a_run_is_not_resumed_under_other_grants_or_by_another(corpus: Corpus, tmp_path: Path):
     store = RunStore(tmp_path / "runs")
     with opened(corpus, runs=store) as retriever:
