@@ -232,43 +232,6 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     }
 
 
-def test_a_line_in_another_encoding_fails_alone(tmp_path: Path):
-    good, bad = b'{"project": "shop", "purpose": "fix-test", "question": "x"}\n', b'{"question": "\xff"}\n'
-    (tmp_path / "r.jsonl").write_bytes(bad + good + bad)
-    (tmp_path / "r.csv").write_bytes(b"question,project,purpose\n\xff,shop,fix-test\nx,shop,fix-test\n\xe4,,\n")
-    for name, lines in (("r.jsonl", (1, 3)), ("r.csv", (2, 4))):
-        requests, failures = resolved(*read_requests(tmp_path / name))
-        assert [request["question"] for request in requests] == ["x"]
-        said = "Expected UTF-8 text, got another encoding - at"
-        assert failures == {f"line-{n}": f"{said} {name}:{n}" for n in lines}
-
-
-def test_a_cell_of_parquet_that_has_no_value_fails_alone(tmp_path: Path):
-    pq.write_table(
-        pa.table(
-            {"project": ["shop"] * 2, "purpose": ["fix-test"] * 2, "question": pa.array([b"x", b"\xff"]).view("string")}
-        ),
-        tmp_path / "r.parquet",
-    )
-    requests, failures = resolved(*read_requests(tmp_path / "r.parquet"))
-    assert [request["question"] for request in requests] == ["x"]
-    assert failures["row-2"].endswith("got a value that is neither - at r.parquet:row 2")
-
-
-def test_a_row_of_csv_that_does_not_parse_fails_alone(tmp_path: Path):
-    (tmp_path / "r.csv").write_text(
-        'project,purpose,question\nshop,fix-test,one\nshop,fix-test,"two\nshop,fix-test,"three\nand four"\n'
-        'shop,fix-test,"five" or so\nshop,fix-test,six\nshop,fix-test,"seven'
-    )
-    requests, failures = resolved(*read_requests(tmp_path / "r.csv"))
-    assert {request["question"] for request in requests} == {"one", "three\nand four", "six"}
-    reason = "Expected CSV, got text that is not"
-    assert {name: error.partition(" (")[0] for name, error in failures.items()} == dict.fromkeys(
-        ("line-3", "line-6", "line-8"), reason
-    )
-    assert failures["line-8"] == f"{reason} (unexpected end of data) - at r.csv:8"
-
-
 def test_a_failed_row_keeps_what_of_it_can_be_read():
     secret = "AKIA" + "Q3EGRIF5WX7YNPKS"
     _, failures = resolve_requests(
