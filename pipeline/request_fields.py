@@ -341,6 +341,15 @@ def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def place_of(row: object, column: str, at: str) -> str:
+    """Where a row says a column, by the name it says it with."""
+    if isinstance(row, Mapping):
+        for said, _, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
+            if said == column:
+                return where
+    return f"{at}.{column}"
+
+
 def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterator[tuple[str | InputError, Any, str]]:
     """Column, value and place of each field of a row, nested ones included; the error in place of an unknown column."""
     for key, value in row.items():

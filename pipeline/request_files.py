@@ -73,10 +73,12 @@ def read_requests(path: str | Path) -> list[Row]:
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if path.is_dir():
+        raise InputError.expected("a file of requests", "a folder", str(path))
     if suffix not in SUFFIXES:
         raise InputError.one_of(SUFFIXES, suffix or "no suffix", path.name)
     if not path.is_file():
-        raise InputError.expected("a file of requests", "a folder" if path.is_dir() else "no such file", str(path))
+        raise InputError.expected("a file of requests", "no such file", str(path))
     if suffix == ".parquet":
         rows = _parquet(path)
     elif suffix == ".json":

@@ -27,7 +27,7 @@ from ..nodes.tables import FAILURES, REQUESTS
 from .contracts.presets import Preset
 from .handoff import handoff
 from .redaction import redact_column
-from .request_fields import TEXTS, columns_of, instant, readable_columns
+from .request_fields import TEXTS, columns_of, instant, place_of, readable_columns
 from .request_files import FileRow, Row, Unreadable, read_requests
 from .tokenizers import resolved_name
 
@@ -89,7 +89,8 @@ def resolve_requests(
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
-    def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> tuple[dict[str, Any], bool]:
+    def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
+        at = row.at
         given = preset.bound(given, at) if preset else given
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
@@ -97,7 +98,7 @@ def resolve_requests(
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
-        request, named = _resolve(given, common, principal, asked_at, corpus, texts, at)
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
         if request.get("mode") and policies:
             chosen(request["mode"], request.get("variables"), policies, at)
         return request, named
@@ -111,7 +112,7 @@ def resolve_requests(
         try:
             if row.error:
                 raise row.error
-            request, named = resolve(row.given, masked, row.at)
+            request, named = resolve(row.given, masked, row)
             if not named:
                 digest = request["request_id"]
                 repeats[digest] += 1
@@ -146,6 +147,10 @@ class _Parsed:
     given: dict[str, Any]
     error: ScopedRetrievalError | None = None
 
+    def place_of(self, column: str) -> str:
+        """Where it says a column."""
+        return place_of(self.raw, column, self.at)
+
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
@@ -173,7 +178,7 @@ def _failures(
     common: Mapping[str, Any],
     masked: Mapping[str, str],
     redact: Callable[[str], str] | None,
-    resolve: Callable[[dict[str, Any], Mapping[str, str], str], object],
+    resolve: Callable[[dict[str, Any], Mapping[str, str], _Parsed], object],
 ) -> pa.Table:
     """FAILURES: what could be read of each row, and its message.
 
@@ -185,7 +190,7 @@ def _failures(
     for row, error in ((failure.row, failure.error) for failure in failed.values()):
         try:
             if isinstance(row.raw, Mapping):
-                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row.at)
+                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row)
         except RecursionError:
             pass
         except ScopedRetrievalError as again:
@@ -261,17 +266,17 @@ def _resolve(
     asked_at: datetime,
     corpus: object | None,
     masked: Mapping[str, str],
-    at: str,
+    row: _Parsed,
 ) -> tuple[dict[str, Any], bool]:
     """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
         if masked.get(request["principal"], request["principal"]) != request["principal"]:
-            raise InputError(f"Expected the name of a principal, got a secret - at {at}.principal")
+            raise InputError(f"Expected the name of a principal, got a secret - at {row.place_of('principal')}")
         request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):
-            raise InputError.expected(f"a {required}", "none", f"{at}.{required}")
+            raise InputError.expected(f"a {required}", "none", row.place_of(required))
     for column in TEXTS:
         if request.get(column):
             request[column] = masked.get(request[column], request[column])
@@ -279,15 +284,15 @@ def _resolve(
         if request.get(column):
             request[column] = [masked.get(item, item) for item in request[column]]
     if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
-        raise InputError.expected("a question or an anchor", "neither", f"{at}.question")
+        raise InputError.expected("a question or an anchor", "neither", row.place_of("question"))
     named = "request_id" in request
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
-    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, f"{at}.as_of")
+    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
     request["tokenizer"] = resolved_name(request["tokenizer"])
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
-        raise InputError.expected("a window that ends after it starts", "an empty one", f"{at}.exclude_after")
+        raise InputError.expected("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
     return request, named
 
 

@@ -176,6 +176,13 @@ def test_a_commit_resolves_in_its_own_project_only():
     assert "abc1234" in refusal(ROW | {"project": "pay", "as_of": "commit:abc1234"}, corpus=Commits())
 
 
+def test_a_field_is_named_as_the_row_says_it():
+    unknown = {"project": "shop", "purpose": "fix-test", "question": "x", "time": {"asOf": "commit:abcdef0"}}
+    assert "got 'commit:abcdef0' - at requests[0].time.asOf" in refusal(unknown)
+    window = {"time.include_after": "2025-01-01T00:00:00Z", "time.exclude_after": "2024-01-01T00:00:00Z"}
+    assert refusal(ROW | window).endswith(" - at requests[0].time.exclude_after")
+
+
 def test_windows_are_lengths_in_days():
     assert [the_only(window=w)["window_days"] for w in ("30d", "12h", "2w", "P7D", 1.5)] == [30.0, 0.5, 14.0, 7.0, 1.5]
 

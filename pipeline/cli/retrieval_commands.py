@@ -129,7 +129,7 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question or task.")],
+    question: Annotated[str, typer.Argument(help="The question or task; an anchor will do without.")] = "",
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,

@@ -176,10 +176,12 @@ def verify(
     from ..service import verified
 
     report = verified(settings_of(runs=runs, corpus=corpus), run, anchor=anchor, witness=witness)
-    lines = []
+    told = Counter(problem for one in report["runs"] for problem in _problems(one))
+    of_all = [problem for problem, runs_of in told.items() if runs_of == len(report["runs"]) > 1]
+    lines = [f"every run: {problem}" for problem in of_all]
     for one in report["runs"]:
         lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
-        lines += [f"  {p['kind']}: {p['part']}: {p['detail']}" for p in one["problems"]]
+        lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
     lines += [
         f"witness: {w['run_id']}: {w['scores']} lexical scores, {w['differing']} differ" for w in report["witness"]
     ]
@@ -305,6 +307,10 @@ def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> Iterator[tup
             damaged += 1
     if damaged:
         note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
+
+
+def _problems(of_run: dict[str, Any]) -> list[str]:
+    return [f"{p['kind']}: {p['part']}: {p['detail']}" for p in of_run["problems"]]
 
 
 def _shortened(question: str | None) -> str | None:
