@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,12 +120,8 @@ class IndexReport:
         lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
         for reason, count in sorted(sources.skipped.items()):
             lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
-        for column, count in sorted(sources.defaulted.items()):
-            values = sources.defaulted_to.get(column, {})
-            alone = len(values) == 1
-            became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
-            more = ", ..." if len(values) > SHOWN else ""
-            lines.append(f"defaulted: {column} in {_counted(count, 'row')}" + (f": {became}{more}" if became else ""))
+        if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
+            lines.append(f"assumed where a source does not say; act only if one is wrong: {'; '.join(assumed)}")
         if self.masked:
             lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
         if erased := self.published.get("erased_rows"):
@@ -148,6 +144,14 @@ def _found(kind: str, rows: int, places: int) -> str:
     if not rows and kind != "uncommitted":
         return "0 rows, nothing was read"
     return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")
+
+
+def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
+    """`zone internal in 2 rows`: what a column was taken to be, the most frequent values first."""
+    alone = len(values) == 1
+    became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
+    more = ", ..." if len(values) > SHOWN else ""
+    return " ".join(part for part in (column, f"{became}{more}", f"in {_counted(rows, 'row')}") if part)
 
 
 def _first(named: Sequence[str] | None) -> str:

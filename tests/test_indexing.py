@@ -55,7 +55,8 @@ def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Pat
     assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
     (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
     assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md:3.status)")
-    assert "defaulted: lifecycle in 2 rows: candidate" in lines
+    (assumed,) = [line for line in lines if line.startswith("assumed ")]
+    assert "lifecycle candidate in 2 rows" in assumed
 
 
 def test_a_project_that_others_hold_is_not_granted_by_indexing_into_it(shop, capsys, monkeypatch):
@@ -78,10 +79,13 @@ def test_what_was_assumed_is_said(tmp_path: Path):
         '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'
     )
     lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
-    assert "defaulted: zone in 1 row: internal" in lines
-    assert "defaulted: recorded_time in 2 rows: the time of this import" in lines
-    (authority,) = [line for line in lines if line.startswith("defaulted: authority ")]
-    assert authority.startswith("defaulted: authority in 2 rows: ")
+    (assumed,) = [line for line in lines if line.startswith("assumed ")]
+    said, _, values = assumed.partition(": ")
+    assert said == "assumed where a source does not say; act only if one is wrong"
+    columns = {part.partition(" ")[0]: part.partition(" ")[2] for part in values.split("; ")}
+    assert columns["zone"] == "internal in 1 row"
+    assert columns["recorded_time"] == "the time of this import in 2 rows"
+    assert columns["authority"].endswith(" in 2 rows")
 
 
 def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):
