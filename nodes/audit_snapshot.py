@@ -109,11 +109,12 @@ def conditions(
     evidence: Evidence,
     structured_facts: StructuredFacts,
     fact_checks: FactChecks,
+    admissible: Admissible,
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to say."""
     return condition_rows(
         requests, failures, contracts, lane_states, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions,
-        evidence, structured_facts, fact_checks,
+        evidence, structured_facts, fact_checks, admissible,
     )  # fmt: skip
 
 

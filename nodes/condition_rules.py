@@ -54,6 +54,7 @@ def condition_rows(
     evidence: pa.Table,
     structured_facts: pa.Table,
     fact_checks: pa.Table,
+    admissible: pa.Table,
 ) -> pa.Table:
     """CONDITIONS of every request and failure."""
     ids = _ids(requests, failures)
@@ -70,8 +71,20 @@ def condition_rows(
         *_overlay_rules(ids, requests, contracts),
     ]  # fmt: skip
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
+    nothing = _nothing(ids, requests, admissible)
     shown = _shown_rules(
-        ids, contracts, contract, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions, evidence
+        ids,
+        contracts,
+        contract,
+        nothing,
+        verdicts,
+        score_terms,
+        candidates,
+        packs,
+        trimmed,
+        blocks,
+        decisions,
+        evidence,
     )
     rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
     rules += [
@@ -124,6 +137,7 @@ def _shown_rules(
     ids: pa.Array,
     contracts: pa.Table,
     contract: NDArray[np.int64],
+    nothing: NDArray[np.object_],
     verdicts: pa.Table,
     score_terms: pa.Table,
     candidates: pa.Table,
@@ -150,7 +164,7 @@ def _shown_rules(
     packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
     over = packed & (items == 0)
     strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
-    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(items)
+    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(items, nothing)
 
     stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
     yield (
@@ -192,9 +206,23 @@ def _shown_rules(
     yield from _missing(ids, contracts, contract, owner, kinds, lifecycle)
 
 
-def _weakness(items: NDArray[np.int64]) -> NDArray[np.object_]:
-    said = ("nothing that may be shown matches the question", "nothing shown matches the question strongly")
-    return np.asarray(said, dtype=object)[(items > 0).astype(np.int64)]
+def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
+    """What to say of a request with nothing shown: that nothing matches, or, where A(r) is empty, that there is no row.
+
+    It names `as_of` where that is not the present, whether or not there are rows at another time.
+    """
+    at = positions(ids, requests["request_id"])
+    rows = np.asarray(take_or(admissible["rows"], positions(ids, admissible["request_id"]), 1))
+    past = np.asarray(take_or(pc.not_equal(requests["as_of"], requests["asked_at"]), at, False)).astype(bool)
+    seconds = take_or(requests["as_of"], at).cast(pa.timestamp("s", "UTC"), safe=False)
+    time = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%SZ")
+    then = objects(pc.binary_join_element_wise("there is no row that may be shown as of", time, " "))
+    matches = "nothing that may be shown matches the question"
+    return np.where(rows > 0, matches, np.where(past, then, "there is no row that may be shown")).astype(object)
+
+
+def _weakness(items: NDArray[np.int64], nothing: NDArray[np.object_]) -> NDArray[np.object_]:
+    return np.where(items > 0, "nothing shown matches the question strongly", nothing).astype(object)
 
 
 def _missing(

@@ -1,7 +1,7 @@
 """Who may look at what was written: the snapshots of others, the facts of a corpus.
 
-Reads: settings, grants in force, the requests of a run. Gives: `audience_of`, `audited_projects`, `readable_snapshots`,
-`corpus_facts`, `grants_in_force`. Whoever asked sees their part; an auditor of every project that a request reached sees all of it; anybody
+Reads: settings, grants in force, the requests of a run. Gives: `open_run`, `audience_of`, `expect_reader`,
+`audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever asked sees their part; an auditor of every project that a request reached sees all of it; anybody
 else gets the answer that an unknown id gets.
 """
 
@@ -23,8 +23,11 @@ __all__ = [
     "audience_of",
     "audited_projects",
     "audits",
+    "audits_corpus",
     "corpus_facts",
+    "expect_reader",
     "grants_in_force",
+    "open_run",
     "pinned_corpus",
     "readable_snapshots",
 ]
@@ -34,18 +37,60 @@ _ASKED = ("request_id", "principal", "asked_by", "project", "purpose", "as_of", 
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
+def open_run(settings: Settings, id_: str) -> Any:
+    """The run of this id, or the run that holds this snapshot. Who may read which part of it is asked apart.
+
+    Raises:
+        AccessError: there is none, or an unfinished one of somebody else's; the message is the one for foreign runs.
+        InputError: it is no id.
+        StoreError: there is no folder of runs, the run is damaged, or it is the principal's and unfinished.
+    """
+    from .runs import RunStore, starter_of
+    from .runs.ids import run_of
+
+    store = RunStore(settings["runs"], create=False)
+    run_id = run_of(id_) if id_.startswith("retr-snap-") else id_
+    try:
+        folder = store.folder(run_id)
+    except StoreError as error:
+        raise _unknown(id_) from error
+    if run_id not in store.run_ids() and starter_of(folder) != settings.principal:
+        raise _unknown(id_)
+    return store.open(run_id)
+
+
+def expect_reader(settings: Settings, run: Any) -> None:
+    """Stop a principal who neither started a run nor may read one of its snapshots.
+
+    Raises:
+        AccessError: there is nothing in it for them; absent and foreign read alike.
+    """
+    try:
+        if _starter(run) == settings.principal or readable_snapshots(settings, run, questions=False):
+            return
+    except StoreError:
+        if _hears_of_damage(settings, run):
+            raise
+    raise _unknown(run.run_id)
+
+
 def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
     """How much of a snapshot the principal may see: all of it, or what its caller may.
 
     Raises:
         AccessError: the principal neither asked for the snapshot nor audits its project; absent and foreign read alike.
+        StoreError: the run is damaged, and the principal started it or audits a project.
     """
     try:
+        if not pc.any(pc.equal(run.snapshots["snapshot_id"], snapshot_id)).as_py():
+            raise _unknown(snapshot_id)
         asked, failed, bounds = (
             run.table(table.name, snapshot_id=snapshot_id).to_pylist()
             for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
         )
     except StoreError as error:
+        if _hears_of_damage(settings, run):
+            raise
         raise _unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
     audience = _audience(settings.principal, audited_projects(settings, run), asked_by, {b["project"] for b in bounds})
@@ -103,16 +148,27 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
     Not even the generation is everybody's: it moves with rows that a caller may not know of.
     """
     from .corpus import Corpus
-    from .grants import load_grants
 
     found = Corpus.open(settings["corpus"]).info()
-    table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
-    mine = grants_in_force(table, settings.principal)
-    if set(found["projects"]) <= set(mine.filter(mine["audit"])["project"].to_pylist()):
+    if audits_corpus(settings, found["projects"]):
         return found
+    mine = _grants_of(settings)
     granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
     shown = {name: found[name] for name in ("path", "analyzers")}
     return shown | {"projects": [project for project in found["projects"] if project in granted]}
+
+
+def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
+    """Whether the principal audits every project of a corpus; without a grants file nobody does but of an empty one."""
+    mine = _grants_of(settings)
+    return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def _grants_of(settings: Settings) -> pa.Table:
+    from .grants import load_grants
+
+    table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
+    return grants_in_force(table, settings.principal)
 
 
 def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) -> list[dict[str, Any]]:
@@ -151,11 +207,24 @@ def _audience(
 
 def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
     """Stands for a request that never became one: it belongs to whoever started the run."""
-    return {**failure, "principal": run.manifest.get("settings", {}).get("principal")}
+    return {**failure, "principal": _starter(run)}
 
 
-def _unknown(snapshot_id: str) -> AccessError:
+def _starter(run: Any) -> str | None:
+    return run.manifest.get("settings", {}).get("principal")
+
+
+def _hears_of_damage(settings: Settings, run: Any) -> bool:
+    """Whether damage may be told: to whoever started the run, to auditors, and to all where nobody can tell whose it is."""
+    try:
+        return _starter(run) == settings.principal or bool(audited_projects(settings, run))
+    except StoreError:
+        return True
+
+
+def _unknown(id_: str) -> AccessError:
+    kind, lists = ("snapshot", "snapshots") if id_.startswith("retr-snap-") else ("run", "runs")
     return AccessError(
-        f"Expected a snapshot that you may read, got none - at {snapshot_id}",
-        hint="`scoped-retrieval snapshots` lists yours; auditors need a grant with `audit: true`.",
+        f"Expected a {kind} that you may read, got none - at {id_}",
+        hint=f"`scoped-retrieval {lists}` lists yours; auditors need a grant with `audit: true`.",
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ..nodes.errors import StoreError, VerificationError
+from ..nodes.errors import InputError, StoreError, VerificationError
 from .settings import Settings
 
 __all__ = ["verified"]
@@ -28,10 +28,14 @@ def verified(
     under the BM25 settings that they were made with.
 
     Raises:
+        InputError: the anchor is no hash.
         VerificationError: there is an anchor and no run at all.
     """
     from .runs import RunStore, verify
 
+    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
+        hint = "`verify` prints the head of the log; the anchor is one that you kept"
+        raise InputError.expected("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
     store = RunStore(settings["runs"], create=False)
     ids = [run_id] if run_id else sorted({*_logged(store), *store.run_ids()})
     if anchor is not None and not ids:

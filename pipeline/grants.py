@@ -48,7 +48,7 @@ DEFAULT_ZONE = "internal"
 
 HEADER = """\
 # Who may read what. Nothing granted means nothing seen.
-# `index --project P` adds P for the local user and rewrites this file: entries stay, comments do not.
+# `index --project P` adds P for the local user, if nobody has it, and rewrites this file: entries stay, comments do not.
 """
 
 _FORM = (
@@ -80,6 +80,11 @@ class GrantsFile:
             {row["project"] for row in rows if row["own_project"] and row["principal"] == principal and row["project"]}
         )
 
+    def holders(self, project: str) -> list[str]:
+        """Who may ask in a project, by grants of their own, expired ones included."""
+        rows = self.table.select(["principal", "project", "own_project"]).to_pylist()
+        return sorted({row["principal"] for row in rows if row["own_project"] and row["project"] == project})
+
 
 def load_grants(path: str | Path) -> GrantsFile:
     """The grants of a file.
@@ -106,10 +111,13 @@ def grant_all(principal: str, project: str) -> GrantsFile:
     return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
 
 
-def write_starter_grants(path: str | Path, principal: str, project: str, *, audit: bool = False) -> bool:
+def write_starter_grants(
+    path: str | Path, principal: str, project: str, *, audit: bool = False, first: bool = False
+) -> bool:
     """Let a principal ask in a project, in a new file or in the one that stands; True if the file was written.
 
-    `audit` counts in a new file only: whoever starts a corpus may audit it, and nobody gains that right later on.
+    `audit` counts in a new file only: whoever starts a corpus may audit it, and nobody gains that right later on. `first`
+    leaves a project alone that somebody else may ask in.
 
     Where the project is granted already, the file stays as it is, byte for byte. Else it is replaced in one step and
     keeps every entry and its mode, though not its comments; a new one is its owner's alone. Writers wait for each other.
@@ -121,7 +129,8 @@ def write_starter_grants(path: str | Path, principal: str, project: str, *, audi
     make_folders(path.parent)
     with FileLock(path.with_name(f".{path.name}.lock")):
         data = path.read_bytes() if path.exists() else b""
-        if data and project in _read(data, path).projects(principal):
+        standing = _read(data, path) if data else None
+        if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
             return False
         content = parse(data, str(path)).value or {}
         principals = content["principals"] = content.get("principals") or {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from ..nodes.errors import InputError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
 from .encoder import encoder_available, load_encoder
-from .grants import write_starter_grants
+from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA
 from .redaction import REDACTOR
 from .settings import Settings
@@ -90,6 +90,7 @@ class IndexReport:
     """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
 
     `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
+    `granted` is the grants file that has let the principal ask in the project since, if it did not before.
     """
 
     project: str
@@ -100,6 +101,7 @@ class IndexReport:
     sources: SourceReport = field(default_factory=SourceReport)
     masked: int = 0
     published: dict[str, Any] = field(default_factory=dict)
+    granted: str = ""
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -118,12 +120,8 @@ class IndexReport:
         lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
         for reason, count in sorted(sources.skipped.items()):
             lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
-        for column, count in sorted(sources.defaulted.items()):
-            values = sources.defaulted_to.get(column, {})
-            alone = len(values) == 1
-            became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
-            more = ", ..." if len(values) > SHOWN else ""
-            lines.append(f"defaulted: {column} in {_counted(count, 'row')}" + (f": {became}{more}" if became else ""))
+        if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
+            lines.append(f"assumed where a source does not say; act only if one is wrong: {'; '.join(assumed)}")
         if self.masked:
             lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
         if erased := self.published.get("erased_rows"):
@@ -131,6 +129,8 @@ class IndexReport:
         lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
+        if self.granted:
+            lines.append(f"granted: you may ask in {self.project} from now on, by {self.granted}")
         lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
         return "\n".join(lines) + "\n"
 
@@ -144,6 +144,14 @@ def _found(kind: str, rows: int, places: int) -> str:
     if not rows and kind != "uncommitted":
         return "0 rows, nothing was read"
     return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")
+
+
+def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
+    """`zone internal in 2 rows`: what a column was taken to be, the most frequent values first."""
+    alone = len(values) == 1
+    became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
+    more = ", ..." if len(values) > SHOWN else ""
+    return " ".join(part for part in (column, f"{became}{more}", f"in {_counted(rows, 'row')}") if part)
 
 
 def _first(named: Sequence[str] | None) -> str:
@@ -169,7 +177,7 @@ def index_into(
         now: when the sources count as read; default: the present.
         progress: show bars on standard error.
         say: is given a line when a phase begins that takes long.
-        grant: let the principal ask in the project, unless it may already.
+        grant: let the principal ask in the project, if nobody may yet.
 
     Raises:
         InputError: no project, nothing to read, or malformed input; the corpus is as it was.
@@ -206,11 +214,22 @@ def index_into(
             told=embedding,
         )
     if grant:
-        write_starter_grants(settings.grants_path, settings.principal, project, audit=True)
+        _grant(settings, report)
     report.published = asdict(published)
     report.generation = published.generation
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _grant(settings: Settings, report: IndexReport) -> None:
+    """Let whoever brings the first rows of a project ask in it; one that others hold is theirs to grant."""
+    path, principal, project = settings.grants_path, settings.principal, report.project
+    if write_starter_grants(path, principal, project, audit=True, first=True):
+        report.granted = str(path)
+    elif project not in load_grants(path).projects(principal):
+        report.notes.append(
+            f"no grant was written: others may ask in {project}, you ({principal}) may not; a grant goes into {path}"
+        )
 
 
 def _read(settings: Settings, request: IndexRequest, now: datetime, report: IndexReport, progress: bool) -> pa.Table:

@@ -173,8 +173,14 @@ def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) ->
     )
 
 
+_UNFORESEEN = "Expected no error, got "
+"""How the record of an error begins that is none of this package's own: damage, or a defect."""
+
+
 def advice(message: str) -> str | None:
-    """How to turn on a lane that is off for this reason, on this machine; None if there is no way."""
+    """What to do about a lane that is off, or a request that failed, for this reason, on this machine; None if nothing."""
+    if message.startswith(_UNFORESEEN):
+        return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
     installed, _ = encoder_available()
     return {
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",

@@ -104,7 +104,7 @@ def load_event(path: Path) -> ModelRequestEvent:
         InputError: the file cannot be read, is no JSON object, or a field is not what was expected.
     """
     at = str(path)
-    record = Record(at, 1, 0, 0, "", parse_json(_bytes(path), at))
+    record = Record(at, 1, 0, 0, "", parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
     snapshots = record.strings("retrievalSnapshotIds", "retrieval_snapshot_ids")
     if not snapshots:
         raise InputError.expected("snapshot ids", None, record.place("retrievalSnapshotIds"))
@@ -138,7 +138,8 @@ def replay_turn(
         AccessError, StoreError, VerificationError: as `replayed` raises them.
     """
     at = model_input or event.model_input
-    data = _bytes(at) if at else None
+    hint = "--model-input FILE names the model's input where it stands elsewhere"
+    data = _bytes(at, hint) if at else None
     snapshots = []
     for name in event.snapshot_ids:
         one = replayed(name)
@@ -147,9 +148,8 @@ def replay_turn(
     return ModelTurn(event, tuple(snapshots), hashlib.sha256(data).hexdigest() if data is not None else None)
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, hint: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        hint = "--model-input FILE names the model's input where it stands elsewhere"
         raise InputError(f"Expected a readable file, got {error.strerror} - at {path}", hint=hint) from error

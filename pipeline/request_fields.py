@@ -40,6 +40,11 @@ def name(value: Any, at: str) -> str:
     return value
 
 
+def identifier(value: Any, at: str) -> str:
+    """A name, or a whole number as one: `1` is what a table of integers holds where CSV has text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else name(value, at)
+
+
 def text(value: Any, at: str) -> str:
     """Free text of any length; messages give its type, never its words."""
     if not isinstance(value, str):
@@ -171,11 +176,11 @@ def weight(value: Any, at: str) -> float:
 
 
 FIELDS: dict[str, Converter] = {
-    "request_id": name,
-    "intent_id": name,
+    "request_id": identifier,
+    "intent_id": identifier,
     "intent_source": one_of(v.INTENT_SOURCES),
-    "model_request_id": name,
-    "trace_id": name,
+    "model_request_id": identifier,
+    "trace_id": identifier,
     "question": text,
     "context_summary": text,
     "principal": name,
@@ -184,9 +189,9 @@ FIELDS: dict[str, Converter] = {
     "workspace_root": name,
     "branch": name,
     "test_suite": name,
-    "session_id": name,
-    "turn_id": name,
-    "task_id": name,
+    "session_id": identifier,
+    "turn_id": identifier,
+    "task_id": identifier,
     "purpose": one_of(v.PURPOSES),
     "mode": one_of(v.MODES),
     "role": name,
@@ -343,6 +348,15 @@ def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
             except InputError:
                 found[column] = None
     return found
+
+
+def place_of(row: object, column: str, at: str) -> str:
+    """Where a row says a column, by the name it says it with."""
+    if isinstance(row, Mapping):
+        for said, _, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
+            if said == column:
+                return where
+    return f"{at}.{column}"
 
 
 def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterator[tuple[str | InputError, Any, str]]:

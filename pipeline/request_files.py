@@ -1,12 +1,16 @@
 """Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
 
 Reads: a path. Gives: rows as dictionaries, in file order, each of which knows its place: `file:n` by its line in JSONL and
-CSV, `file:row n` by its row in Parquet and JSON, from 1. A line of JSON that cannot be read becomes an `Unreadable` row, so
-that the others go on; a file that cannot be read as a whole is an error.
+CSV, `file:row n` by its row in Parquet and JSON, from 1. A row that cannot be read becomes an `Unreadable` one, so that the
+others go on; a file that cannot be read as a whole is an error.
+
+What one would otherwise get wrong: a quote that nobody closed takes all of a CSV file after it for one cell. The row where
+it stands is the one that fails, and reading goes on at the next line.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -53,6 +57,11 @@ class Unreadable:
     unit: Unit
 
 
+class Undecoded(Unreadable):
+    """A row that is not UTF-8."""
+
+
+_OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Row = Mapping[str, Any] | Unreadable
 
 
@@ -60,39 +69,63 @@ def read_requests(path: str | Path) -> list[Row]:
     """The rows of a file, by its suffix.
 
     Raises:
-        InputError: the file is missing, empty, truncated, not UTF-8, or of another kind.
+        InputError: the file is missing, empty, truncated, not UTF-8 in any row, or of another kind.
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if path.is_dir():
+        raise InputError.expected("a file of requests", "a folder", str(path))
     if suffix not in SUFFIXES:
         raise InputError.one_of(SUFFIXES, suffix or "no suffix", path.name)
     if not path.is_file():
-        raise InputError.expected("a file of requests", "a folder" if path.is_dir() else "no such file", str(path))
+        raise InputError.expected("a file of requests", "no such file", str(path))
     if suffix == ".parquet":
-        rows: list[Row] = [FileRow(row, path.name, n, "row") for n, row in enumerate(_parquet(path), start=1)]
+        rows = _parquet(path)
+    elif suffix == ".json":
+        rows = _json(_text(path), path.name)
     else:
-        text = _text(path)
-        rows = {".json": _json, ".csv": _csv}.get(suffix, _json_lines)(text, path.name)
+        data = _bytes(path).removeprefix(codecs.BOM_UTF8)
+        rows = (_csv if suffix == ".csv" else _json_lines)(data, path.name)
+        if data.startswith(_OTHER_BOMS) or (rows and all(isinstance(row, Undecoded) for row in rows)):
+            raise _other_encoding(f"{path.name}:{rows[0].number if isinstance(rows[0], Undecoded) else 1}")
     if not rows:
         raise InputError.expected("at least one request", "none", path.name)
     return rows
 
 
-def _text(path: Path) -> str:
+def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return _bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(f"Expected UTF-8 text, got another encoding - at {path.name}:{line}") from None
+        raise _other_encoding(f"{path.name}:{line}") from None
 
 
-def _json_lines(text: str, file: str) -> list[Row]:
+def _other_encoding(at: str) -> InputError:
+    return InputError(f"Expected UTF-8 text, got another encoding - at {at}")
+
+
+def _undecoded(file: str, number: int) -> Undecoded:
+    return Undecoded(_other_encoding(f"{file}:{number}").message, number, "line")
+
+
+def _json_lines(data: bytes, file: str) -> list[Row]:
     rows: list[Row] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            rows.append(_object(line, file, number))
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            rows.append(_undecoded(file, number))
+            continue
+        if text.strip():
+            rows.append(_object(text, file, number))
     return rows
 
 
@@ -131,7 +164,7 @@ def _json(text: str, file: str) -> list[Row]:
     ]
 
 
-def _parquet(path: Path) -> list[dict[str, Any]]:
+def _parquet(path: Path) -> list[Row]:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(use_threads=False)
@@ -141,16 +174,28 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
             hint="write the file again",
         ) from None
     try:
-        return table.to_pylist()
-    except (ValueError, OverflowError, pa.ArrowException):
-        raise InputError(
-            "Expected texts in UTF-8 and times from year 1 to 9999 in microseconds, got a value that is neither "
-            f"- at {path.name}"
-        ) from None
+        return [FileRow(row, path.name, n, "row") for n, row in enumerate(table.to_pylist(), start=1)]
+    except _NO_VALUES:
+        rows = [_parquet_row(table, path.name, number) for number in range(1, table.num_rows + 1)]
+    if all(isinstance(row, Unreadable) for row in rows):
+        raise InputError(f"{_NEITHER} - at {path.name}")
+    return rows
 
 
-def _csv(text: str, file: str) -> list[Row]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+_NO_VALUES = (ValueError, OverflowError, pa.ArrowException)
+_NEITHER = "Expected texts in UTF-8 and times from year 1 to 9999 in microseconds, got a value that is neither"
+
+
+def _parquet_row(table: pa.Table, file: str, number: int) -> Row:
+    try:
+        return FileRow(table.slice(number - 1, 1).to_pylist()[0], file, number, "row")
+    except _NO_VALUES:
+        return Unreadable(f"{_NEITHER} - at {file}:row {number}", number, "row")
+
+
+def _csv(data: bytes, file: str) -> list[Row]:
+    text = data.decode("utf-8", "surrogateescape")  # what is no UTF-8 stays apart until its row is known
+    lines = list(io.StringIO(text, newline=""))
     limit = csv.field_size_limit(
         max(len(text), 1)
     )  # a question may be long; the module's limit is for all of the process
@@ -158,14 +203,21 @@ def _csv(text: str, file: str) -> list[Row]:
     header: list[str] = []
     number = 1
     try:
-        for cells in reader:
-            if not header:
-                header = _header(cells, file)
-            elif any(cells):
-                rows.append(_csv_row(header, cells, file, number))
-            number = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"Expected CSV, got text that is not ({error}) - at {file}:{reader.line_num}") from None
+        while number <= len(lines):
+            first, reader = number, csv.reader(lines[number - 1 :], strict=True)
+            try:
+                for cells in reader:
+                    if not header:
+                        header = _header(cells, file)
+                    elif any(cells):
+                        rows.append(_csv_row(header, cells, file, number))
+                    number = first + reader.line_num
+            except csv.Error as error:
+                reason = f"Expected CSV, got text that is not ({error}) - at {file}:{number}"
+                if not header:
+                    raise InputError(reason) from None
+                rows.append(Unreadable(reason, number, "line"))
+                number += 1
     finally:
         csv.field_size_limit(limit)
     return rows
@@ -173,12 +225,25 @@ def _csv(text: str, file: str) -> list[Row]:
 
 def _header(cells: list[str], file: str) -> list[str]:
     names = [cell.strip() for cell in cells]
+    if not _decoded(names):
+        raise _other_encoding(f"{file}:1")
     if repeated := sorted({n for n in names if names.count(n) > 1}):
         raise InputError(f"Expected each column once, got {', '.join(map(repr, repeated))} twice - at {file}:1")
     return names
 
 
+def _decoded(cells: list[str]) -> bool:
+    """Whether cells of a file that was read with surrogates are UTF-8."""
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row:
+    if not _decoded(cells):
+        return _undecoded(file, number)
     if len(cells) != len(header):
         return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {file}:{number}", number, "line")
     given = {name: cell(name, text) for name, text in zip(header, cells, strict=True) if text != ""}

@@ -12,7 +12,9 @@ work tree's `SHO.json` says, too.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +29,7 @@ from ..nodes.tables import FAILURES, REQUESTS
 from .contracts.presets import Preset
 from .handoff import handoff
 from .redaction import redact_column
-from .request_fields import TEXTS, columns_of, instant, readable_columns
+from .request_fields import TEXTS, columns_of, instant, place_of, readable_columns
 from .request_files import FileRow, Row, Unreadable, read_requests
 from .tokenizers import resolved_name
 
@@ -70,6 +72,9 @@ def resolve_requests(
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
+    A row without an id gets the digest of what it asks, and if that is asked again, the digest and `-2`, `-3` in the
+    order of the rows. An id that is written twice fails the second row.
+
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
     that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
@@ -87,7 +92,8 @@ def resolve_requests(
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
-    def resolve(given: dict[str, Any], texts: Mapping[str, str], at: str) -> dict[str, Any]:
+    def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
+        at = row.at
         given = preset.bound(given, at) if preset else given
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
@@ -97,11 +103,13 @@ def resolve_requests(
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
-        request = _resolve(given, common, principal, asked_at, corpus, texts, at)
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
         if request.get("mode") and policies:
             chosen(request["mode"], request.get("variables"), policies, at)
-        return request
+        return request, named
 
+    written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
+    repeats: Counter[str] = Counter()
     resolved: dict[str, dict[str, Any]] = {}
     failed: dict[str, _Failed] = {}
     nameless: list[_Failed] = []
@@ -109,8 +117,12 @@ def resolve_requests(
         try:
             if row.error:
                 raise row.error
-            request = resolve(row.given, masked, row.at)
-            if request["request_id"] in resolved or request["request_id"] in failed:
+            request, named = resolve(row.given, masked, row)
+            if not named:
+                digest = request["request_id"]
+                repeats[digest] += 1
+                request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
+            elif request["request_id"] in resolved or request["request_id"] in failed:
                 raise InputError(
                     f"Expected a request_id of its own, got one that stands before - at {row.at}.request_id"
                 )
@@ -140,6 +152,10 @@ class _Parsed:
     given: dict[str, Any]
     error: ScopedRetrievalError | None = None
 
+    def place_of(self, column: str) -> str:
+        """Where it says a column."""
+        return place_of(self.raw, column, self.at)
+
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
@@ -167,7 +183,7 @@ def _failures(
     common: Mapping[str, Any],
     masked: Mapping[str, str],
     redact: Callable[[str], str] | None,
-    resolve: Callable[[dict[str, Any], Mapping[str, str], str], object],
+    resolve: Callable[[dict[str, Any], Mapping[str, str], _Parsed], object],
 ) -> pa.Table:
     """FAILURES: what could be read of each row, and its message.
 
@@ -179,7 +195,7 @@ def _failures(
     for row, error in ((failure.row, failure.error) for failure in failed.values()):
         try:
             if isinstance(row.raw, Mapping):
-                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row.at)
+                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row)
         except RecursionError:
             pass
         except ScopedRetrievalError as again:
@@ -255,16 +271,17 @@ def _resolve(
     asked_at: datetime,
     corpus: object | None,
     masked: Mapping[str, str],
-    at: str,
-) -> dict[str, Any]:
+    row: _Parsed,
+) -> tuple[dict[str, Any], bool]:
+    """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
         if masked.get(request["principal"], request["principal"]) != request["principal"]:
-            raise InputError(f"Expected the name of a principal, got a secret - at {at}.principal")
+            raise InputError(f"Expected the name of a principal, got a secret - at {row.place_of('principal')}")
         request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):
-            raise InputError.expected(f"a {required}", "none", f"{at}.{required}")
+            raise InputError.expected(f"a {required}", "none", row.place_of(required))
     for column in TEXTS:
         if request.get(column):
             request[column] = masked.get(request[column], request[column])
@@ -272,15 +289,16 @@ def _resolve(
         if request.get(column):
             request[column] = [masked.get(item, item) for item in request[column]]
     if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
-        raise InputError.expected("a question or an anchor", "neither", f"{at}.question")
+        raise InputError.expected("a question or an anchor", "neither", row.place_of("question"))
+    named = "request_id" in request
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
-    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, f"{at}.as_of")
+    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
     request["tokenizer"] = resolved_name(request["tokenizer"])
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
-        raise InputError.expected("a window that ends after it starts", "an empty one", f"{at}.exclude_after")
-    return request
+        raise InputError.expected("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
+    return request, named
 
 
 def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | None, at: str) -> datetime:
@@ -303,8 +321,7 @@ def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _free_id(wanted: str, *taken: Mapping[str, object]) -> str:
-    number, request_id = 1, wanted
-    while any(request_id in ids for ids in taken):
-        number, request_id = number + 1, f"{wanted}-{number + 1}"
-    return request_id
+def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
+    """The name, else with the first number from 2 on (or from `first`) that nobody has."""
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
+    return next(name for name in names if not any(name in ids for ids in taken))

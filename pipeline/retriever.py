@@ -40,7 +40,7 @@ from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
-from .runs import LiveRun, RunStore, StagedRun, compact
+from .runs import LiveRun, RunStore, StagedRun, compact, starter_of
 from .runs.ids import new_run_id, snapshot_id
 from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
 
@@ -222,25 +222,28 @@ class Retriever:
         self,
         requests: Iterable[Row] | None = None,
         *,
+        project: str | None = None,
         resume: str | None = None,
         progress: bool = False,
         engine: Engine = in_this_process,
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one.
 
-        The `engine` says where shards are run; the result is the same.
+        A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
+        shards are run; the result is the same.
 
         A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
 
         Raises:
-            InputError: there are no requests, or no folder of runs.
-            StoreError: the run to resume does not exist, or rests on another generation, policy or code.
+            InputError: there are no requests, or no folder of runs, or the preset settles another project.
+            AccessError: the run to resume is another's, or there is none.
+            StoreError: it is finished, or rests on another generation, policy or code.
             ModelError: the file of a tokenizer is not the one that the run began with.
         """
         if self.runs is None:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
-        staged, line = self._resumed(resume) if resume else (self._staged(requests), self._line)
+        staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock():
             done = engine(ShardJob(staged, line, self._auditor), staged.pending(), self._clock)
             for _ in with_progress(done, len(staged.pending()), progress):
@@ -263,10 +266,14 @@ class Retriever:
     ) -> None:
         self.close()
 
-    def _staged(self, rows: Iterable[Row] | None) -> StagedRun:
+    def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
         now = self._clock()
+        defaults = {"project": project} if project else self._defaults()
+        settled = self.preset.fields.given.get("project") if self.preset else None
+        if project and settled not in (None, project):
+            raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
         requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=self._defaults(),
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
             preset=self.preset, **self._known(),
         )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
@@ -281,10 +288,10 @@ class Retriever:
     def _resumed(self, run_id: str) -> tuple[StagedRun, Line]:
         """An interrupted run, and the line at the generation that it pinned; this retriever stays at its own."""
         assert self.runs is not None
+        if run_id not in self.runs.folders() or starter_of(self.runs.folder(run_id)) != self.principal:
+            raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint="`runs` lists yours")
         staged = self.runs.resume(run_id)
         settings = staged.plan["settings"]
-        if settings["principal"] != self.principal:
-            raise AccessError(f"Expected a run that you started, got none - at {run_id}")
         line = self._line
         if settings["generation"] != self.corpus.generation:
             pinned = _generation(self.corpus, settings["generation"])
@@ -358,7 +365,15 @@ def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:
     """A pinned generation of the same corpus."""
     if corpus.path is None:
         raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
-    return Corpus.open(corpus.path, generation)
+    try:
+        return Corpus.open(corpus.path, generation)
+    except StoreError as error:
+        if (corpus.path / "generations" / f"{generation}.json").exists():
+            raise
+        raise StoreError(
+            f"Expected generation {generation}, which the run began with, got none - at {corpus.path}",
+            hint="`corpus gc` or `erase` removed it; start a new run",
+        ) from error
 
 
 def _now() -> datetime:

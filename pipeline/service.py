@@ -1,6 +1,6 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
-Reads: settings, a folder of runs. Gives: `open_retriever`, `open_run`, `replayed`, `answer_report`, `answers_of`, `snapshot_rows`, `events_of`, and by
+Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `snapshot_rows`, `events_of`, and by
 their names here `access` (who may look) and `checks` (`verified`). Every door (command line, and later others) goes
 through these, so that the same request gives the same bytes everywhere.
 """
@@ -19,7 +19,10 @@ from .access import (
     audience_of,
     audited_projects,
     audits,
+    audits_corpus,
     corpus_facts,
+    expect_reader,
+    open_run,
     pinned_corpus,
     readable_snapshots,
 )
@@ -35,9 +38,12 @@ __all__ = [
     "audience_of",
     "audited_projects",
     "audits",
+    "audits_corpus",
     "bundle_of",
     "corpus_facts",
+    "engine_of",
     "events_of",
+    "expect_reader",
     "open_retriever",
     "open_run",
     "pinned_corpus",
@@ -99,17 +105,6 @@ def engine_of(settings: Settings) -> Any:
     return in_this_process
 
 
-def open_run(settings: Settings, id_: str) -> Any:
-    """The run of this id, or the run that holds this snapshot.
-
-    Raises:
-        StoreError: there is no such run or snapshot.
-    """
-    from .runs import RunStore
-
-    return RunStore(settings["runs"], create=False).open(id_)
-
-
 def events_of(run: Any, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The events of S0.83 of some snapshots of a run, in their order."""
     intents = _by_request(run, REQUESTS.name, "intent_id")
@@ -126,8 +121,8 @@ def replayed(settings: Settings, snapshot_id: str) -> Any:
     """The replay of a snapshot that the principal may read, reduced to a caller's part unless they audit it.
 
     Raises:
-        AccessError: the snapshot is another's.
-        StoreError: no run holds it.
+        AccessError: the snapshot is another's, or there is none.
+        StoreError: its run is damaged.
         VerificationError: what is stored does not match its hashes.
     """
     from .runs import RunStore, replay
@@ -186,8 +181,8 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     """The `RetrievalBundle` of a stored snapshot, as far as the principal may see it.
 
     Raises:
-        AccessError: the snapshot is another's.
-        StoreError: no run holds it.
+        AccessError: the snapshot is another's, or there is none.
+        StoreError: its run is damaged.
     """
     from .role_policies import max_age_days
     from .views.bundle import TABLES_READ as BUNDLE_TABLES

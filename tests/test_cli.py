@@ -87,7 +87,7 @@ def test_every_setting_is_in_the_readme():
     ("args", "message"),
     [
         (["asj"], "No such command"),
-        (["ask"], "Missing argument"),
+        (["replay"], "Missing argument"),
         (["ask", "q", "--max-tokens", "0"], "--max-tokens"),
         (["index", "--no-such-flag"], "No such option"),
         (["corpus", "gc", "--keep", "x"], "--keep"),

@@ -164,7 +164,15 @@ def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, caps
         ),
         (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
         (["xray", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
-        (["run", "shop", "--project", "shop"], 2, "no suffix"),
+        (["run", "."], 2, "Expected a file of requests, got 'a folder' - at .\n"),
+        (["run", "shop/README", "--project", "shop"], 2, "got 'no suffix' - at README"),
+        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got 'neither' - at QUESTION"),
+        (
+            ["ask", "q", "--lanes", ""],
+            2,
+            "Expected lexical, semantic, symbol, recent, exact, expansion or several, got 'none' - at --lanes",
+        ),
+        (["verify", "--anchor", "abc"], 2, "Expected 64 hex digits, got '3 characters' - at --anchor"),
         (["run"], 2, "Expected a file of requests, got 'none' - at REQUESTS"),
         (["index", "shop", "--project", "\udcff"], 2, "Expected names and paths in UTF-8"),
         (["demo", "--folder", "shop/README.md"], 2, "Expected a folder, got 'a file'"),
@@ -220,3 +228,34 @@ def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypa
     monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
     _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
     assert err == ""
+
+
+def test_what_is_wrong_with_the_log_is_said_once_for_all_runs(shop, capsys):
+    for _ in range(3):
+        ask(capsys=capsys)
+    code, out, _ = run("verify", "--anchor", "0" * 64, capsys=capsys)
+    assert (code, out.count("the anchor is the hash of none of its lines")) == (5, 1)
+    assert out.startswith("every run: changed: LOG: ")
+    log = shop / ".scoped-retrieval" / "runs" / "LOG"
+    log.write_bytes(log.read_bytes().replace(b"live", b"life", 1))
+    code, out, _ = run("verify", capsys=capsys)
+    assert (code, out.count(" LOG: "), len(re.findall("^run-", out, re.MULTILINE))) == (5, 1, 3)
+
+
+def test_an_anchor_asks_without_a_question(shop, capsys):
+    code, out, _ = run("ask", "--symbol", "createSession", "--project", "shop", capsys=capsys)
+    assert (code, "createSession" in out) == (0, True)
+
+
+def test_an_event_that_cannot_be_read_is_not_taken_for_the_models_input(shop, capsys):
+    code, _, err = run("replay-turn", ".", capsys=capsys)
+    assert (code, "--model-input" in err, "EVENT_FILE" in err) == (2, False, True)
+
+
+def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
+    command = [sys.executable, "-c", "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main())"]
+    asked = [*command, "ask", "default role", "--project", "shop"]
+    mixed = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+    assert "\nsnapshot: retr-snap-" in mixed
+    apart = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert (apart.stdout.endswith("\n"), apart.stderr.startswith("snapshot: ")) == (False, True)

@@ -119,6 +119,14 @@ def test_the_text_shows_all_there_is_to_see(demo):
     assert json.loads(json.dumps(demo.as_dict(), default=str))["replayed"] is True
 
 
+def test_its_tables_fit_a_terminal_without_breaking_a_word(demo):
+    tables = demo.text().partition("\nThe block of ")[0].splitlines()
+    assert max(map(len, tables)) <= 80
+    rows = [line.split() for line in tables if line.strip()[:1].isdigit()]
+    shown = [["-" if value is None else str(value) for value in row] for row in demo.results()]
+    assert rows == [row[:5] for row in shown] + [[row[0], *row[5:]] for row in shown]
+
+
 def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
     from scoped_retrieval.pipeline.cli import main
 

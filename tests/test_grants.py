@@ -142,7 +142,9 @@ def test_a_starter_entry_keeps_everything_that_stands(tmp_path):
     before = load_grants(path)
     assert not write_starter_grants(path, "ana", "pay")
     assert path.read_text() == WHOLE
-    assert write_starter_grants(path, "bob", "new")
+    assert not write_starter_grants(path, "cyd", "shop", first=True)
+    assert path.read_text() == WHOLE
+    assert write_starter_grants(path, "bob", "new", first=True)
     assert write_starter_grants(path, "cyd", "shop")
     after = load_grants(path)
     kept = [row for row in after.table.to_pylist() if row["rule_id"] in set(before.table["rule_id"].to_pylist())]

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline import indexing
@@ -54,7 +55,23 @@ def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Pat
     assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
     (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
     assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md:3.status)")
-    assert "defaulted: lifecycle in 2 rows: candidate" in lines
+    (assumed,) = [line for line in lines if line.startswith("assumed ")]
+    assert "lifecycle candidate in 2 rows" in assumed
+
+
+def test_a_project_that_others_hold_is_not_granted_by_indexing_into_it(shop, capsys, monkeypatch):
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    before = grants.read_bytes()
+    code, out, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
+    assert (code, "granted:" in out, "grant" in err, grants.read_bytes()) == (0, False, False, before)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    code, out, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
+    assert (code, "granted:" in out, grants.read_bytes()) == (0, False, before)
+    assert f"no grant was written: others may ask in shop, you (eve) may not; a grant goes into {grants}\n" in err
+    assert run("ask", "default role", "--project", "shop", capsys=capsys)[0] == 3
+    code, out, err = run("index", "shop", "--project", "new", "--no-semantic", capsys=capsys)
+    assert (code, f"granted: you may ask in new from now on, by {grants}\n" in out, "grant" in err) == (0, True, False)
+    assert run("ask", "default role", "--project", "new", capsys=capsys)[0] == 0
 
 
 def test_what_was_assumed_is_said(tmp_path: Path):
@@ -62,10 +79,13 @@ def test_what_was_assumed_is_said(tmp_path: Path):
         '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'
     )
     lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
-    assert "defaulted: zone in 1 row: internal" in lines
-    assert "defaulted: recorded_time in 2 rows: the time of this import" in lines
-    (authority,) = [line for line in lines if line.startswith("defaulted: authority ")]
-    assert authority.startswith("defaulted: authority in 2 rows: ")
+    (assumed,) = [line for line in lines if line.startswith("assumed ")]
+    said, _, values = assumed.partition(": ")
+    assert said == "assumed where a source does not say; act only if one is wrong"
+    columns = {part.partition(" ")[0]: part.partition(" ")[2] for part in values.split("; ")}
+    assert columns["zone"] == "internal in 1 row"
+    assert columns["recorded_time"] == "the time of this import in 2 rows"
+    assert columns["authority"].endswith(" in 2 rows")
 
 
 def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):

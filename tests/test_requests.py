@@ -143,11 +143,23 @@ def test_ids_are_the_digest_of_what_is_asked():
 
 
 def test_the_second_of_two_equal_ids_fails_under_another():
-    requests, failures = resolved(ROW, ROW, {"request_id": "row-2", **ROW})
+    requests, failures = resolved(ROW | {"request_id": "a"}, ROW | {"request_id": "a"}, {"request_id": "row-2", **ROW})
     assert len(requests) == 2
     assert failures == {
         "row-2-2": "Expected a request_id of its own, got one that stands before - at requests[1].request_id"
     }
+
+
+def test_rows_that_ask_the_same_get_numbers_that_nobody_wrote():
+    (only,), _ = resolved(ROW)
+    digest = only["request_id"]
+    requests, failures = resolved(ROW, ROW, ROW | {"request_id": f"{digest}-2", "question": "else"}, ROW)
+    assert not failures
+    assert [request["request_id"] for request in requests] == [digest, f"{digest}-2", f"{digest}-3", f"{digest}-4"]
+    assert requests[1]["question"] == "else"
+    requests, failures = resolved(ROW, ROW | {"request_id": digest})
+    assert not failures
+    assert [request["request_id"] for request in requests] == [digest, f"{digest}-2"]
 
 
 def test_nobody_asks_without_a_name():
@@ -163,6 +175,13 @@ def test_a_commit_resolves_in_its_own_project_only():
     (request,), _ = resolved(ROW | {"as_of": "commit:ABC1234"}, corpus=Commits())
     assert request["as_of"] == NOW
     assert "abc1234" in refusal(ROW | {"project": "pay", "as_of": "commit:abc1234"}, corpus=Commits())
+
+
+def test_a_field_is_named_as_the_row_says_it():
+    unknown = {"project": "shop", "purpose": "fix-test", "question": "x", "time": {"asOf": "commit:abcdef0"}}
+    assert "got 'commit:abcdef0' - at requests[0].time.asOf" in refusal(unknown)
+    window = {"time.include_after": "2025-01-01T00:00:00Z", "time.exclude_after": "2024-01-01T00:00:00Z"}
+    assert refusal(ROW | window).endswith(" - at requests[0].time.exclude_after")
 
 
 def test_windows_are_lengths_in_days():
@@ -346,6 +365,10 @@ def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
             b"PAR1oops",
             "Expected a whole Parquet file, got one that is damaged or cut off - at r.parquet\n\nHint: write the file again",
         ),
+        ("r.jsonl", '{"question": "x"}\n'.encode("utf-16"), "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
+        ("r.csv", b"question\n\xe4\n", "Expected UTF-8 text, got another encoding - at r.csv:2"),
+        ("r.csv", b"\xe4\nx\n", "Expected UTF-8 text, got another encoding - at r.csv:1"),
+        ("r.csv", b'"a', "Expected CSV, got text that is not (unexpected end of data) - at r.csv:1"),
         ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
         ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
     ],

@@ -159,6 +159,42 @@ def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
     assert verify(store, staged.run_id).ok
 
 
+def test_an_answer_before_any_row_says_so_whatever_rows_come_later(corpus: Corpus, tmp_path: Path):
+    early = {"question": "what does role_5 return?", "time": {"as_of": "2020-01-01T00:00:00+01:00"}}
+    bare = Corpus.create(tmp_path / "empty")
+    said = {"condition": "no_strong_match", "message": "there is no row that may be shown as of 2019-12-31T23:00:00Z"}
+    answers = []
+    for one in (corpus, bare):
+        with Retriever.open(
+            one, principal="ana", grants=tmp_path / "corpus" / "grants.yaml", clock=lambda: NOON
+        ) as retriever:
+            answers.append(retriever.retrieve(early | {"project": "shop"}))
+            answers.append(retriever.retrieve("what does role_5 return?"))
+    before, now, before_nothing, nothing = (
+        [{"condition": c["condition"], "message": c["message"]} for c in found.conditions] for found in answers
+    )
+    assert said in before
+    assert before == before_nothing
+    assert {"condition": "no_strong_match", "message": "there is no row that may be shown"} in nothing
+    assert not any(c["message"].startswith("there is no row") for c in now)
+
+
+def test_a_run_whose_generation_is_gone_says_what_to_do(
+    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
+):
+    store = RunStore(tmp_path / "runs")
+    with opened(corpus, runs=store) as retriever:
+        staged = retriever._staged(batch(2))
+    pinned = corpus.generation
+    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+    corpus.gc(1)
+    expected = (
+        rf"Expected generation {pinned}, which .*, got none - at .*corpus\n\nHint: .* removed it; start a new run"
+    )
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match=expected):
+        retriever.run(resume=staged.run_id)
+
+
 def test_a_run_is_not_resumed_under_other_grants_or_by_another(corpus: Corpus, tmp_path: Path):
     store = RunStore(tmp_path / "runs")
     with opened(corpus, runs=store) as retriever:

@@ -81,6 +81,13 @@ def test_a_malformed_header_is_named(tmp_path, text: str, message: str) -> None:
         read(records.read_decisions, tmp_path)
 
 
+def test_a_date_that_does_not_exist_is_named_by_its_field_and_line(tmp_path) -> None:
+    front = "---\nentity: decision\nlevel: policy\nzone: internal\nreviewed: 2026-02-31\ndate: 2026-99-14\n---\n"
+    (tmp_path / "d3.md").write_text(front + BODY)
+    with pytest.raises(InputError, match=r"got '2026-99-14' - at .*d3.md:6.date"):
+        stored(records.read_decisions, tmp_path)
+
+
 def test_a_decision_without_a_header_is_an_error_if_named_and_left_out_of_a_folder(tmp_path) -> None:
     (tmp_path / "README.md").write_text("# Notes\n\nNo record.\n")
     (tmp_path / "a.md").write_text("---\nstatus: accepted\n---\n# A\n\nText.\n")

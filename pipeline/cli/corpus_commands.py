@@ -104,14 +104,21 @@ def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag
 def gc(
     keep: Annotated[int, typer.Option("--keep", min=1, help="Generations to keep, the current one included.")] = 3,
     corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Remove generations, and the segments that only they use."""
+    """Remove generations, and the segments that only they use; an auditor of all projects is told sizes, too."""
     from ..corpus import Corpus
+    from ..service import audits_corpus
 
-    opened = Corpus.open(settings_of(corpus=corpus)["corpus"])
+    settings = settings_of(corpus=corpus, grants=grants)
+    opened = Corpus.open(settings["corpus"])
     removed = opened.gc(keep)
     info = opened.info()
+    if not audits_corpus(settings, info["projects"]):
+        removed = {"generations": removed["generations"]}
+        emit({"removed": removed}, as_json=as_json, text=f"removed: {_counted(removed)}\n")
+        return 0
     kept = {"generations": len(info["generations"]), "current": info["generation"]}
     size = _counted({"packs": info["packs"], "bytes": info["bytes"]})
     text = f"removed: {_counted(removed)}\nkept: {_counted({'generations': kept['generations']})}; the current one, {kept['current']}, has {size}\n"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["ASK_FLAGS", "XRAY_FLAGS", "named_by_flags"]
+__all__ = ["ASK_FLAGS", "RUN_FLAGS", "XRAY_FLAGS", "named_by_flags"]
 
 ASK_FLAGS = {
     "question": "QUESTION",
@@ -48,7 +48,9 @@ XRAY_FLAGS = {
     "budget.max_chars": "--budget",
 }
 
-_PLACE = re.compile(r" - at requests\[0\]\.(?P<field>[a-z_.]+)(?:\[\d+\])?$")
+RUN_FLAGS = {"project": "--project"}
+
+_PLACE = re.compile(r" - at (?:requests\[0\]|defaults)\.(?P<field>[a-z_.]+)(?:\[\d+\])?$")
 
 
 @contextmanager

@@ -75,12 +75,24 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2
 
 def emit_block(block: str, value: Any, *, as_json: bool) -> None:
     """Print a block exactly as it is, or the value as JSON. A terminal gets a line end after it, and escapes in the
-    place of control characters, which evidence could move its cursor with.
+    place of control characters, which evidence could move its cursor with. Where standard error goes to the same place,
+    the line end is its own, so that a note begins a line.
     """
     if as_json:
         return emit(value, as_json=True)
     sys.stdout.write(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], block) + "\n" if sys.stdout.isatty() else block)
-    return sys.stdout.flush()
+    sys.stdout.flush()
+    if block and not sys.stdout.isatty() and _one_stream():
+        note("")
+    return None
+
+
+def _one_stream() -> bool:
+    """Whether both outputs go to the same place, as under `2>&1`."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
 
 
 def to_json(value: Any, *, sort_keys: bool = False) -> str:

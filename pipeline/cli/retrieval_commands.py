@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .flag_names import ASK_FLAGS, named_by_flags
+from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
 from .options import (
     CaptureFlag,
     CorpusFlag,
@@ -83,10 +83,11 @@ def run(
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
         # Ray reports the death of a worker on standard output, which is the result's.
-        with opened as retriever, redirect_stdout(sys.stderr):
+        with opened as retriever, redirect_stdout(sys.stderr), named_by_flags(RUN_FLAGS, settings):
             summary = retriever.run(
-                rows, resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings)
-            )
+                rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
+                resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings),
+            )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
         hint = f"`run --resume {begun[-1]}` finishes the rest." if begun else ""
@@ -99,7 +100,7 @@ def run(
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
     for row in failed[:FAILURES_SHOWN]:
-        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {row['error']}")
+        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
@@ -127,7 +128,7 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question or task.")],
+    question: Annotated[str, typer.Argument(help="The question or task; an anchor will do without.")] = "",
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,
@@ -181,7 +182,6 @@ def ask(
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
     from ..handoff import trees_around
-    from ..lanes import advice
     from ..service import open_retriever
 
     if format_ not in FORMATS:
@@ -231,10 +231,18 @@ def ask(
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] == "lane_off":
             subject = f" {condition['subject']}" if condition["subject"] else ""
-            todo = advice(condition["message"]) if condition["condition"] == "lane_off" else None
-            more = f"; {todo}" if todo else ""
-            note(f"{condition['action']}: {condition['condition']}{subject}: {condition['message']}{more}")
+            advised = condition["condition"] in ("lane_off", "request_failed")
+            said = _advised(condition["message"]) if advised else condition["message"]
+            note(f"{condition['action']}: {condition['condition']}{subject}: {said}")
     return exit_code_of({found.status: 1})
+
+
+def _advised(message: str) -> str:
+    """A message, and what to do about it where something can be done."""
+    from ..lanes import advice
+
+    todo = advice(message)
+    return f"{message}; {todo}" if todo else message
 
 
 def _given(settings: Any, name: str) -> bool:

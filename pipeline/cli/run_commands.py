@@ -80,18 +80,18 @@ def snapshots(
     """List the snapshots that you may read."""
     from ...nodes.vocabulary import STATUSES
     from ..runs import RunStore
-    from ..service import events_of, readable_snapshots
+    from ..service import events_of, expect_reader, open_run, readable_snapshots
 
     if status is not None:
         STATUSES.canonical(status, "--status")
     settings = settings_of(runs=runs, grants=grants)
-    store = RunStore(settings["runs"], create=False)
-    named = store.open(run) if run else None
-    found = (
-        [(named, readable_snapshots(settings, named))]
-        if named
-        else _each(store.list(), lambda one: readable_snapshots(settings, one))
-    )
+    if run:
+        named = open_run(settings, run)
+        expect_reader(settings, named)
+        found = [(named, readable_snapshots(settings, named))]
+    else:
+        store = RunStore(settings["runs"], create=False)
+        found = _each(store.list(), lambda one: readable_snapshots(settings, one))
     chosen = [(one, [row for row in rows if status in (None, row["status"])]) for one, rows in found]
     rows = [row for _, of_run in chosen for row in of_run]
     if events:
@@ -169,14 +169,19 @@ def verify(
     corpus: CorpusFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Check runs against their records; names the first part that differs."""
+    """Check runs against their records; names the first part that differs.
+
+    Whoever can read the folder may check all of it, without a grant: what is told is ids, counts and hashes.
+    """
     from ..service import verified
 
     report = verified(settings_of(runs=runs, corpus=corpus), run, anchor=anchor, witness=witness)
-    lines = []
+    told = Counter(problem for one in report["runs"] for problem in _problems(one))
+    of_all = [problem for problem, runs_of in told.items() if runs_of == len(report["runs"]) > 1]
+    lines = [f"every run: {problem}" for problem in of_all]
     for one in report["runs"]:
         lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
-        lines += [f"  {p['kind']}: {p['part']}: {p['detail']}" for p in one["problems"]]
+        lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
     lines += [
         f"witness: {w['run_id']}: {w['scores']} lexical scores, {w['differing']} differ" for w in report["witness"]
     ]
@@ -231,6 +236,7 @@ def xray(
 def lineage(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: the line as installed.")] = None,
     runs: RunsFlag = None,
+    grants: GrantsFlag = None,
     format_: Annotated[
         str | None, typer.Option("--format", help="json, dot, svg or png; default: by --out, else json.")
     ] = None,
@@ -239,12 +245,19 @@ def lineage(
 ) -> int:
     """Draw the dataflow: nodes, tables, columns, edges."""
     from ...nodes.errors import InputError
+    from ..service import expect_reader, open_run
     from ..views.lineage import FORMATS, current_lineage, lineage_of_run, picture, to_dot
 
     format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
     if format_ not in FORMATS:
         raise InputError.one_of(FORMATS, format_, "--format")
-    found = lineage_of_run(settings_of(runs=runs)["runs"], run) if run else current_lineage()
+    if run:
+        settings = settings_of(runs=runs, grants=grants)
+        opened = open_run(settings, run)
+        expect_reader(settings, opened)
+        found = lineage_of_run(settings["runs"], opened.run_id)
+    else:
+        found = current_lineage()
     content = {"json": lambda: to_json(found, sort_keys=True) + "\n", "dot": lambda: to_dot(found)}
     data = content[format_]().encode() if format_ in content else picture(to_dot(found), format_)
     if out:
@@ -260,7 +273,10 @@ def compact(
     runs: RunsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Turn interactive snapshots into Parquet parts; no digest changes."""
+    """Turn interactive snapshots into Parquet parts; no digest changes.
+
+    Whoever can write to the folder may do it, without a grant: what is told is ids and counts.
+    """
     from ..runs import RunStore
     from ..runs import compact as compact_run
 
@@ -291,6 +307,10 @@ def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> Iterator[tup
             damaged += 1
     if damaged:
         note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
+
+
+def _problems(of_run: dict[str, Any]) -> list[str]:
+    return [f"{p['kind']}: {p['part']}: {p['detail']}" for p in of_run["problems"]]
 
 
 def _shortened(question: str | None) -> str | None:

@@ -23,6 +23,25 @@ BATCH, INTERACTIVE = "batch", "interactive"
 """Kinds of runs: a table of requests, or one snapshot at a time."""
 
 
+STAGE = "stage"
+"""Folder of a run that is being written."""
+
+
+def starter_of(folder: Path) -> str | None:
+    """The principal who started the run in a folder, whatever a crash left of it; None if nothing says so.
+
+    Raises:
+        StoreError: what would say so is damaged.
+    """
+    for file in (folder / "manifest.json", folder / STAGE / "run.json"):
+        if file.exists():
+            plan = read_json(file)
+            settings = plan.get("settings") if isinstance(plan, dict) else None
+            return settings.get("principal") if isinstance(settings, dict) else None
+    live = live_files(folder)
+    return read_settings(folder / "live" / live[0]).get("principal") if live else None
+
+
 class Run:
     """A run to read. Tables come in stored form (free text as hashes) unless texts are asked for."""
 

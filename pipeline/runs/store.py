@@ -37,9 +37,8 @@ from .parts import (
     stored_tables,
     texts_of,
 )
-from .run import BATCH, FORMAT, INTERACTIVE, Run
+from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
 
-STAGE = "stage"
 PROVENANCE_PART = "tables/provenance/part-00000.parquet"
 _SHARD = pa.field("shard", pa.int32(), False)
 _STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
@@ -133,7 +132,7 @@ class RunStore:
     def _unlogged(self) -> Iterator[tuple[str, str | None]]:
         """Ids and kinds of runs that no line of LOG names as whole; no kind where there is nothing to read it from."""
         logged = self._logged()
-        for run_id in self._folders():
+        for run_id in self.folders():
             if run_id not in logged:
                 yield run_id, kind_of(self.path / run_id)
 
@@ -147,7 +146,7 @@ class RunStore:
 
     def run_ids(self) -> tuple[str, ...]:
         """The ids of every run that was finished or is interactive, damaged ones included."""
-        return tuple(run_id for run_id in self._folders() if self._readable(self.path / run_id))
+        return tuple(run_id for run_id in self.folders() if self._readable(self.path / run_id))
 
     def open(self, run_id: str) -> Run:
         """A run to read, by its id or by the id of one of its snapshots.
@@ -172,7 +171,8 @@ class RunStore:
         """The lock file that a writer of this run holds."""
         return self.path / ".locks" / run_id
 
-    def _folders(self) -> list[str]:
+    def folders(self) -> list[str]:
+        """The ids of everything that is or becomes a run."""
         return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
 
     def folder(self, run_id: str) -> Path:

@@ -129,6 +129,17 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+def _timestamp(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    """A date, or the text of one that does not exist, which its field then refuses by name."""
+    try:
+        return loader.construct_yaml_timestamp(node)
+    except (ValueError, OverflowError):
+        return node.value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
+
+
 def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
     """The fields, and the line of each."""
     if SURROGATE.search(text):

@@ -61,7 +61,7 @@ class Demonstration:
         """Everything, in the order in which one reads it."""
         return "\n".join(
             (
-                text_table("Results", _COLUMNS, self.results()),
+                *self._tables(),
                 _titled(f"The block of 1-fix-test, as a model reads it ({self.opened})", self.block),
                 _titled("Its x-ray, as an auditor reads it", self.xray),
                 _titled("Its replay, from the run alone", self._replay()),
@@ -69,6 +69,23 @@ class Demonstration:
                 _titled("Where it is", self._places()),
             )
         )
+
+    def _tables(self) -> list[str]:
+        """What was asked and what came of it, as two tables that a narrow terminal holds."""
+        rows = self.results()
+        wanted = {
+            "Requests": _COLUMNS[:5],
+            "Results (shown and cut count rows)": (_COLUMNS[0], *_COLUMNS[5:]),
+        }
+        return [
+            text_table(
+                title,
+                [column.removeprefix("rows ") for column in columns],
+                [[row[_COLUMNS.index(column)] for column in columns] for row in rows],
+                width=TERMINAL,
+            )
+            for title, columns in wanted.items()
+        ]
 
     def _replay(self) -> str:
         return "The same block, byte for byte." if self.replayed else "The replay DIFFERS from the block."
@@ -117,6 +134,8 @@ _COLUMNS = (
     "first item",
 )
 """An item of the block may hold several rows: neighbours of one file are merged."""
+TERMINAL = 80
+"""Columns of the narrowest terminal that the tables are made for."""
 
 
 def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:

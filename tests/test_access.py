@@ -1,0 +1,100 @@
+"""Who may look: what is absent, what is somebody else's and what nobody ever heard of read alike."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+
+FOREIGN, ABSENT = "000000000000000000", "0123456789abcdefgh"
+
+
+@pytest.fixture(name="runs_of_ana")
+def runs_of_ana_fixture(shop, capsys):
+    """An interactive snapshot, a batch run and an unfinished one of ana's: their ids."""
+    _, snapshot = ask(capsys=capsys)
+    Path("q.jsonl").write_text('{"question": "default role", "purpose": "answer-question"}')
+    batch = json.loads(run("run", "q.jsonl", "--json", capsys=capsys)[1])["run_id"]
+    begun = shop / ".scoped-retrieval" / "runs" / f"run-{FOREIGN}" / "stage"
+    begun.mkdir(parents=True)
+    (begun / "run.json").write_text('{"settings": {"principal": "ana"}}')
+    return snapshot, batch, begun.parent.name
+
+
+def said(*args: str, capsys) -> tuple[int, str, str]:
+    """What a command answers, without the id that it was given."""
+    code, out, err = run(*args, capsys=capsys)
+    return code, out, next((err.replace(arg, "ID") for arg in sorted(args, key=len, reverse=True) if arg in err), err)
+
+
+@pytest.mark.parametrize(
+    "command", ["replay ID", "xray ID", "why ID x.py", "bundle show ID", "verify-answer ID q.jsonl"]
+)
+def test_a_snapshot_of_another_and_one_of_no_run_read_alike(runs_of_ana, capsys, monkeypatch, command):
+    mine, batch, begun = runs_of_ana
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    of_batch, of_begun = (f"retr-snap-{name.removeprefix('run-')}-0001" for name in (batch, begun))
+    wrong = (mine, of_batch, of_begun, f"{mine[:-4]}9999", f"retr-snap-{ABSENT}-0001")
+    answers = {said(*command.replace("ID", one).split(), capsys=capsys) for one in wrong}
+    assert len(answers) == 1
+    ((code, out, err),) = answers
+    assert (code, out) == (3, "")
+    assert err.startswith("error: Expected a snapshot that you may read, got none - at ID\n")
+
+
+@pytest.mark.parametrize("command", ["lineage ID", "snapshots ID"])
+def test_a_run_of_another_and_one_that_is_not_there_read_alike(runs_of_ana, capsys, monkeypatch, command):
+    snapshot, batch, begun = runs_of_ana
+    live = f"run-{snapshot.split('-')[2]}"
+    assert [said(*command.replace("ID", one).split(), capsys=capsys)[0] for one in (live, batch, begun)] == [0, 0, 7]
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    wrong = (live, batch, begun, f"run-{ABSENT}", "nonsense")
+    answers = {said(*command.replace("ID", one).split(), capsys=capsys) for one in wrong}
+    assert len(answers) == 1
+    ((code, out, err),) = answers
+    assert (code, out) == (3, "")
+    assert err.startswith("error: Expected a run that you may read, got none - at ID\n")
+
+
+def test_a_run_to_resume_that_is_anothers_and_one_that_is_not_there_read_alike(runs_of_ana, capsys, monkeypatch):
+    _, batch, begun = runs_of_ana
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    answers = {said("run", "--resume", one, capsys=capsys) for one in (batch, begun, f"run-{ABSENT}")}
+    assert answers == {
+        (3, "", "error: Expected a run that you started, got none - at ID\n\nHint: `runs` lists yours\n")
+    }
+
+
+def test_an_auditor_draws_the_lineage_of_runs_that_others_started(runs_of_ana, shop, capsys, monkeypatch):
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    grants.write_text(grants.read_text() + "  eve: {projects: [shop], audit: true}\n")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    code, out, _ = run("lineage", runs_of_ana[1], "--json", capsys=capsys)
+    assert (code, "nodes" in json.loads(out)) == (0, True)
+
+
+def test_gc_tells_sizes_to_auditors_alone(shop, capsys, monkeypatch):
+    for principal, removed in (
+        ("ana", "removed: 1 generation, 0 packs, 0 files, 0 bytes"),
+        ("eve", "removed: 0 generations"),
+    ):
+        monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", principal)
+        code, out, _ = run("corpus", "gc", "--keep", "1", capsys=capsys)
+        assert (code, out.splitlines()[0], "bytes" in out) == (0, removed, principal == "ana")
+    found = json.loads(run("corpus", "gc", "--json", capsys=capsys)[1])
+    assert found == {"removed": {"generations": 0}}
+
+
+def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, capsys, monkeypatch):
+    _, batch, _ = runs_of_ana
+    snapshot = f"retr-snap-{batch.removeprefix('run-')}-0001"
+    part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
+    part.write_bytes(part.read_bytes()[:100])
+    for command in (["replay", snapshot], ["xray", snapshot], ["snapshots", batch]):
+        code, out, err = run(*command, capsys=capsys)
+        assert (code, out) == (7, "")
+        assert err.startswith("error: Expected a whole part, got a damaged one - at snapshots/part-00000.parquet\n")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    for command in (["replay", snapshot], ["xray", snapshot], ["snapshots", batch], ["lineage", batch]):
+        code, _, err = run(*command, capsys=capsys)
+        assert (code, " that you may read, got none - at " in err) == (3, True)

@@ -1,0 +1,54 @@
+"""`run`: what its rows take from flags and settings, and what becomes of rows that are not what was expected."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+
+ROW = {"question": "default role", "purpose": "answer-question"}
+
+
+def asked(*args: str, rows=(ROW,), capsys) -> tuple[int, list[dict], str]:
+    """Exit code, snapshots in the order of their ids, and standard error of a run of these rows."""
+    Path("q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = run("run", "q.jsonl", *args, "--json", capsys=capsys)
+    listed = run("snapshots", json.loads(out)["run_id"], "--json", capsys=capsys)[1] if "run_id" in out else "[]"
+    return code, json.loads(listed), err
+
+
+def test_rows_without_a_project_take_the_flag_and_else_the_setting(shop, capsys, monkeypatch):
+    rows = [ROW | {"request_id": "mine"}, ROW | {"request_id": "own", "project": "shop"}]
+
+    def projects(*args: str) -> dict[str, str]:
+        return {one["request_id"]: one["project"] for one in asked(*args, rows=rows, capsys=capsys)[1]}
+
+    assert projects() == {"mine": "shop", "own": "shop"}
+    assert projects("--project", "pay") == {"mine": "pay", "own": "shop"}
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "nosuch")
+    assert projects() == {"mine": "nosuch", "own": "shop"}
+    assert projects("--project", "pay") == {"mine": "pay", "own": "shop"}
+
+
+def test_a_preset_settles_the_project_of_a_run(shop, capsys, monkeypatch):
+    Path("p.json").write_text('{"project": "shop"}')
+    code, _, err = asked("--project", "pay", "--preset", "p.json", capsys=capsys)
+    assert (code, err) == (2, "error: Expected shop, the project of the preset, got 'pay' - at --project\n")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "pay")
+    code, (row,), _ = asked("--preset", "p.json", capsys=capsys)
+    assert (code, row["project"]) == (0, "shop")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "x" * 600)
+    code, _, err = asked(capsys=capsys)
+    assert (code, "- at project, from the environment SCOPED_RETRIEVAL_PROJECT" in err) == (2, True)
+
+
+def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys):
+    (file,) = (shop / ".scoped-retrieval/corpus/packs").glob("*/placements.arrow")
+    data = file.read_bytes()
+    rows = pa.ipc.open_file(pa.py_buffer(data)).read_all()["row"].chunk(0).buffers()[1].to_pybytes()
+    file.write_bytes(data.replace(rows, b"\x7f" * len(rows)))
+    todo = "; `doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
+    for code, _, err in (run("ask", "default role", capsys=capsys), asked(capsys=capsys)):
+        (said,) = [line for line in err.splitlines() if "Expected no error, got " in line]
+        assert (code, said.endswith(todo)) == (4, True)
+    assert run("doctor", capsys=capsys)[0] == 7
