@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,20 @@ def test_requests_of_the_user_are_asked_in_their_project(demo: Path) -> None:
     ]
     report = probed(demo, requests=requests)
     assert (report.ok, report.probes) == (True, 2)  # the first request, and canaries by name
+
+
+def test_what_a_request_shows_as_history_is_no_canary(demo: Path) -> None:
+    request = {"question": "default role of a session", "project": "shop", "purpose": "fix-test", "mode": "review"}
+    variables = {"venture": "acme", "current_project": "shop"}
+    policies = demo / "policies" / "modes"
+    policies.mkdir(parents=True, exist_ok=True)
+    text = resources.files("scoped_retrieval.data").joinpath("policies/modes/review.yaml").read_text(encoding="utf-8")
+    (policies / "review.yaml").write_text(text.replace("search_paths:\n", 'search_paths:\n  - "**/*"\n'))
+    settings = load_settings({"policies": demo / "policies"}, cwd=demo, environ={}, user=demo / "none.toml")
+    report = leak_test(settings, principal="ana", project="shop", requests=[{**request, "variables": variables}])
+    assert (report.ok, report.leaks, report.tenants) == (True, [], 1)
+    assert "lifecycle" in report.gates
+    assert not {"superseded", "deleted"} & set(report.gates)
 
 
 def test_a_test_without_tenants_is_no_success(demo: Path) -> None:

@@ -39,6 +39,7 @@ ANGLES = (OPEN, BOUNDED, GUIDED)
 """Without bounds; with those that a request can name; under a mode and a role, whose links are all followed."""
 LEFT_OUT = "left-out zone"
 """The reason of rows in a zone that the mode leaves out."""
+ENDED = ("superseded", "deleted")
 _SOURCES = 50
 """Sources of a tenant that a bounded request names."""
 _FAR = timedelta(days=36_500)
@@ -73,6 +74,10 @@ class Angle:
     shut: Mapping[str, Row]
     root: str | None = None
     """The work tree that the probes name."""
+
+    def with_history(self) -> Angle:
+        """The same for requests that show superseded and deleted text as history: it is not out of their scope."""
+        return replace(self, shut={name: row for name, row in self.shut.items() if name not in ENDED})
 
 
 def angle(

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import InputError
 from ...nodes.keys import flat
 from ...nodes.tables import IMPORT_ROWS
+from ...nodes.vocabulary import MODES
 from ..corpus import Corpus
 from ..grants import load_grants
 from ..policies import load_policies
@@ -167,6 +168,9 @@ def _shown(tenant: Tenant, frame: Any, cited: Sequence[str]) -> dict[str, Any] |
 def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, canaries: int | None) -> list[list[Unit]]:
     """The tenants asked from one angle, in groups that can share a corpus."""
     of_tenant = {one.tenant: one for one in ready}
+    modes = bench.policies.mode_policies
+    history = {*modes.filter(modes["include_deleted"])["mode"].to_pylist()}
+    history |= {alias for alias, mode in MODES.aliases.items() if mode in history}
     number = 0
     groups = []
     for group in apart([one.tenant for one in ready]):
@@ -176,6 +180,8 @@ def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, can
             who = (tenant.principal, tenant.project, tenant.zone)
             seen = dict(one.seen)
             from_here = angle(name, seen, folder_of(seen), who, others, one.sources, bench.as_of)
+            if any(probe.fields.get("mode") in history for probe in one.probes):
+                from_here = from_here.with_history()
             words = " ".join(
                 dict.fromkeys(" ".join(str(p.fields.get("question", "")) for p in one.probes).split()[:60])
             )
