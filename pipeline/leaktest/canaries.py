@@ -74,7 +74,9 @@ class Case:
         roles = [role for role in ROLES if role != ROOTED or self.angle.root]
         if "accepted_authority" in self.angle.asked:
             roles = [role for role in roles if role not in RECORDS]
-        every = [pair for pair in itertools.product(roles, self.angle.shut) if pair != RAISED]
+        reasons = [*self.angle.shut]
+        turned = [(role, reason) for at, role in enumerate(roles) for reason in reasons[at:] + reasons[:at]]
+        every = [pair for pair in turned if pair != RAISED]  # turned, so that every m-th pair is not always one reason
         return every[self.chosen[0] :: self.chosen[1]]
 
 
