@@ -1,9 +1,13 @@
-"""`leak-test` finds nothing in the demo, and something in each of five lines that are broken on purpose."""
+"""`leak-test` finds nothing in the demo nor among many tenants, and something in each line that is broken on purpose."""
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import test_planted_faults as faults
+import yaml
 from command_line import run
-from scoped_retrieval.nodes import audit_snapshot
+from scoped_retrieval.nodes import audit_snapshot, scope_resolution
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.gates import NUMBER
+from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.leaktest import LeakReport, canaries, leak_test
-from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test
+from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
+from scoped_retrieval.pipeline.leaktest.batches import Bench
+from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
+from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
+from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
+from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.sources.importing import normalise
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -29,9 +43,39 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def probed(demo: Path, **how: Any) -> LeakReport:
-    settings = load_settings({}, cwd=demo, environ={}, user=demo / "none.toml")
-    return leak_test(settings, **{"principal": "ana", "project": "shop", "probes": 2} | how)
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+FEW = 24
+"""Canaries per tenant and angle where a test needs no pair of role and reason in particular."""
+
+
+def settings_in(folder: Path) -> Settings:
+    return load_settings({}, cwd=folder, environ={}, user=folder / "none.toml")
+
+
+def probed(folder: Path, **how: Any) -> LeakReport:
+    return leak_test(settings_in(folder), **{"principal": "ana", "project": "shop", "probes": 2, "canaries": FEW} | how)
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six users with three notes each, every one in a project of their own."""
+    folder = tmp_path_factory.mktemp("crowd")
+    users = [f"user-{number:02d}" for number in range(6)]
+    rows = [
+        {"source_id": "notes:crowd", "text": f"{what} of {user} on day {day}", "owner_project": user, "owner_user": user,
+         "origin_class": "session-event", "evidence_kind": "session-event", "lifecycle": "verified",
+         "recorded_time": NOW - timedelta(days=30 + day)}
+        for user in users
+        for day, what in enumerate(("breakfast with the neighbors", "the long meeting", "an evening at the lake"))
+    ]  # fmt: skip
+    table, _ = normalise(pa.Table.from_pylist(rows), project="crowd", principal="crowd", now=NOW)
+    Corpus.create(folder / "corpus").publish(table, now=NOW)
+    people = {user: {"projects": [user]} for user in users}
+    (folder / "corpus" / "grants.yaml").write_text(yaml.safe_dump({"principals": people}))
+    (folder / "scoped-retrieval.toml").write_text(
+        'corpus = "corpus"\nlanes = ["lexical", "recent", "exact", "expansion"]\n'
+    )
+    return folder
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -40,11 +84,103 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_the_demo_leaks_nothing_and_stays_as_it_is(demo: Path) -> None:
     before = content(demo / "corpus")
-    report = probed(demo, principal=None, project=None, tenants=2)
-    assert (report.ok, report.leaks, report.differences, report.tenants) == (True, [], 0, 2)
-    assert report.canaries == 2 * len(canaries.ROLES) * 13
+    report = probed(demo, canaries=None, probes=1)
+    assert (report.ok, report.leaks, report.differences, report.tenants) == (True, [], 0, 1)
+    assert report.batches == len(ANGLES)
     assert report.comparisons > 100
     assert content(demo / "corpus") == before
+    assert set(report.roles) == set(ROLES)
+    assert set(report.gates) == {gate.name for gate in GATES}
+
+
+def test_principals_who_reach_the_same_project_are_tested_apart(demo: Path) -> None:
+    tenants = tenants_of(load_grants(demo / "grants.yaml").table)
+    groups = [[(one.principal, one.project) for one in group] for group in apart(tenants)]
+    assert groups == [[("ana", "shop"), ("bo", "billing")], [("root", "billing")], [("root", "shop")]]
+
+
+def test_a_tenant_with_nobody_around_has_canaries_of_nobody() -> None:
+    lone = Tenant("ana", "shop", "internal", frozenset({"ana"}), frozenset({"shop"}))
+    reader = Tenant("bo", "pay", "internal", frozenset({"bo", "ana"}), frozenset({"pay"}))
+    assert others_of([lone], ["shop"]) == [Others("leak-test-nobody", "leak-test-nobody")]
+    assert others_of([lone], ["shop", "pay"])[0].project == "pay"
+    assert others_of([lone, reader], ["shop", "pay"])[0].principal == "leak-test-nobody", "bo reads what is ana's"
+
+
+@pytest.mark.parametrize("name", ANGLES)
+def test_every_canary_is_stopped_by_the_gate_of_its_reason_and_by_no_earlier_one(
+    name: str, crowd: Path, tmp_path: Path
+) -> None:
+    grants, policies = load_grants(crowd / "corpus" / "grants.yaml"), with_own_presets(load_policies())
+    settings = settings_in(crowd)
+    bench = Bench(settings, asking_for_all(grants), policies, None, crowd / "corpus", tmp_path, NOW)
+    frame = Corpus.open(crowd / "corpus").frame(["user-00"], ["user-00"])
+    seen = frame.evidence.slice(0, 1).to_pylist()[0] | frame.placements.slice(0, 1).to_pylist()[0]
+    others = Others("user-01", "user-01")
+    here = angle(name, seen, folder_of(seen), ("user-00", "user-00", "internal"), others, ["notes:crowd"], bench.as_of)
+    case = Case("case", seen, "breakfast", here)
+    planted = planting([case], bench.as_of)
+    time = {"as_of": bench.as_of.isoformat()}
+    fields = {
+        "question": "breakfast",
+        "project": "user-00",
+        "purpose": "fix-test",
+        "time": time,
+        "principal": "user-00",
+    }
+    asked = from_angle(Probe("one", fields), here).fields
+    stopped, corpus = [], Corpus.create(tmp_path / "corpus")
+    for state in ("hooks", "planted"):
+        corpus.publish(planted.table(state), now=NOW)
+        run = bench.ask(tmp_path / "corpus", [asked], tmp_path / f"runs-{state}")
+        ladder = run.table("filter_ladder").to_pylist()
+        stopped.append({row["gate"]: row["considered"] - row["admitted"] for row in ladder})
+    found = {gate: stopped[1][gate] - stopped[0][gate] for gate in stopped[0]}
+    wanted = Counter(gate_of(reason) for _, reason in case.pairs())
+    inside = [gate.name for gate in GATES if gate.name not in ("project", "owner")]  # segments of others stay shut
+    assert {gate: found[gate] for gate in inside} == {gate: wanted[gate] for gate in inside}
+
+
+def test_tenants_in_a_row_have_every_pair_of_role_and_reason_between_them() -> None:
+    seen = {"session_id": None, "source_id": "notes:x", "origin_class": "memory", "zone": "internal", "path": None}
+    others = Others("bo", "pay")
+    here = angle("guided", seen, "", ("ana", "shop", "internal"), others, [], NOW)
+    whole = Case("case", seen, "words", here)
+    parts = [whole.thinned(number, FEW).pairs() for number in range(len(whole.pairs()) // FEW + 1)]
+    assert sorted(itertools.chain(*parts)) == sorted(whole.pairs())
+    assert max(map(len, parts)) <= FEW
+
+
+def test_many_tenants_take_one_batch_from_each_angle(crowd: Path) -> None:
+    report = probed(crowd, principal=None, project=None, probes=1)
+    assert (report.ok, report.leaks, report.skipped) == (True, [], [])
+    assert (report.tenants, report.batches) == (6, len(ANGLES))
+    assert set(report.roles) == set(ROLES)
+    assert set(report.gates) == {gate.name for gate in GATES}
+
+
+def test_a_difference_in_a_batch_is_narrowed_down_to_tenants(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count_shown(monkeypatch)
+    report = probed(crowd, principal=None, project=None, probes=1, angles=("open",))
+    assert {leak.principal for leak in report.leaks} == {f"user-{number:02d}" for number in range(6)}
+    assert {leak.kind for leak in report.leaks} == {"another answer"}
+    assert report.narrowed == [f"user-{n:02d} in user-{n:02d}, open: differs alone, too" for n in range(3)]
+
+
+def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every contract reaches a project that no grant opens: what is planted for its tenant is the next one's own."""
+    right = scope_resolution.bounds_of
+
+    def wrong(requests: pa.Table, reach: Any, denied: Any) -> pa.Table:
+        found = right(requests, reach, denied)
+        more = found.set_column(1, found.schema.field(1), pa.array(["user-05"] * found.num_rows))
+        elsewhere = more.filter(pc.not_equal(found["project"], "user-05"))
+        order = [("request_id", "ascending"), ("project", "ascending"), ("rule_id", "ascending")]
+        return pa.concat_tables([found, elsewhere]).sort_by(order).combine_chunks()
+
+    monkeypatch.setattr(scope_resolution, "bounds_of", wrong)
+    report = probed(crowd, principal=None, project=None, probes=1, angles=("open",), canaries=None)
+    assert any("planted for user-05 in user-05" in leak.detail for leak in report.leaks)
 
 
 def count_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,32 +211,50 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
 
 
-BROKEN: dict[str, tuple[Plant, str]] = {
-    "corpus-wide statistics": (faults.corpus_wide_document_frequency, "another answer"),
-    "post-filtering": (faults.post_filtering, "another answer"),
-    "dropped gate": (faults._without(NUMBER["zone"]), "a canary"),
-    "count shown": (count_shown, "another answer"),
-    "canary in conditions": (canary_in_conditions, "a canary"),
+BROKEN: dict[str, tuple[Plant, str, str]] = {
+    "corpus-wide statistics": (faults.corpus_wide_document_frequency, "another answer", "open"),
+    "post-filtering": (faults.post_filtering, "another answer", "open"),
+    "dropped gate": (faults._without(NUMBER["zone"]), "a canary", "open"),
+    "count shown": (count_shown, "another answer", "open"),
+    "canary in conditions": (canary_in_conditions, "a canary", "open"),
+    "dropped time gates": (faults.dropped_time_gates, "a canary", "open"),
+    "dropped branch": (faults._without(NUMBER["branch"]), "a canary", "bounded"),
+    "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
+    "shadowing by inadmissible texts": (faults.shadowing_by_inadmissible_texts, "another answer", "bounded"),
+    "dropped level": (faults._without(NUMBER["level"]), "a canary", "guided"),
+    "dropped role": (faults._without(NUMBER["role"]), "a canary", "guided"),
 }
 
 
-@pytest.mark.parametrize(("plant", "kind"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("plant", "kind", "angle"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_line_is_found(
-    plant: Plant, kind: str, demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    plant: Plant,
+    kind: str,
+    angle: str,
+    demo: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     plant(monkeypatch)
     monkeypatch.chdir(demo)
-    args = ("--principal", "ana", "--project", "shop", "--probes", "2", "--json")
+    args = ("--principal", "ana", "--project", "shop", "--probes", "2", "--angle", angle, "--json")
     code, out, _ = run("leak-test", *args, capsys=capsys)
     found = json.loads(out)
     assert (code, found["ok"]) == (5, False)
     assert kind in {leak["kind"] for leak in found["leaks"]}
     assert {leak["state"] for leak in found["leaks"]} <= {"before", "planted", "changed", "removed"}
+    assert {leak["angle"] for leak in found["leaks"]} == {angle}
+
+
+def test_an_angle_that_there_is_not_is_an_error(demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(demo)
+    code, _, error = run("leak-test", "--angle", "sideways", capsys=capsys)
+    assert (code, "Expected one of open, bounded, guided, got 'sideways' - at --angle" in error) == (2, True)
 
 
 def test_a_leak_is_told_without_what_leaked(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     canary_in_conditions(monkeypatch)
-    report = probed(demo)
+    report = probed(demo, angles=("open",))
     assert not report.ok
     assert "zq" not in report.text() + json.dumps(report.as_dict())
     assert "shut by" in report.text()
@@ -113,6 +267,20 @@ def test_requests_of_the_user_are_asked_in_their_project(demo: Path) -> None:
     ]
     report = probed(demo, requests=requests)
     assert (report.ok, report.probes) == (True, 2)  # the first request, and canaries by name
+
+
+def test_what_a_request_shows_as_history_is_no_canary(demo: Path) -> None:
+    request = {"question": "default role of a session", "project": "shop", "purpose": "fix-test", "mode": "review"}
+    variables = {"venture": "acme", "current_project": "shop"}
+    policies = demo / "policies" / "modes"
+    policies.mkdir(parents=True, exist_ok=True)
+    text = resources.files("scoped_retrieval.data").joinpath("policies/modes/review.yaml").read_text(encoding="utf-8")
+    (policies / "review.yaml").write_text(text.replace("search_paths:\n", 'search_paths:\n  - "**/*"\n'))
+    settings = load_settings({"policies": demo / "policies"}, cwd=demo, environ={}, user=demo / "none.toml")
+    report = leak_test(settings, principal="ana", project="shop", requests=[{**request, "variables": variables}])
+    assert (report.ok, report.leaks, report.tenants) == (True, [], 1)
+    assert "lifecycle" in report.gates
+    assert not {"superseded", "deleted"} & set(report.gates)
 
 
 def test_a_test_without_tenants_is_no_success(demo: Path) -> None:

@@ -111,14 +111,26 @@ def leak_test(
     project: Annotated[str | None, typer.Option(metavar="P", help="Only this project; default: all.")] = None,
     tenants: Annotated[int | None, typer.Option(min=1, help="At most this many principals in projects.")] = None,
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, made of rows of theirs.")] = 4,
+    canaries: Annotated[
+        int | None, typer.Option(min=1, help="About so many per tenant and angle; default: every role and reason.")
+    ] = None,
+    angle: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only ask so: open, bounded or guided; default: all three.")
+    ] = None,
     requests: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Ask these instead: JSONL, JSON, Parquet or CSV.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Plant rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
+    from ...nodes.errors import InputError
+    from ..leaktest import ANGLES
     from ..leaktest import leak_test as tested
     from ..request_files import read_requests
+
+    for name in angle or ():
+        if name not in ANGLES:
+            raise InputError.one_of(ANGLES, name, "--angle")
 
     report = tested(
         settings_of(corpus=corpus, grants=grants, lanes=lanes),
@@ -126,6 +138,9 @@ def leak_test(
         project=project,
         tenants=tenants,
         probes=probes,
+        canaries=canaries,
+        angles=angle or ANGLES,
+        progress=sys.stderr.isatty() and not as_json,
         requests=[dict(row) for row in read_requests(requests) if isinstance(row, Mapping)] if requests else None,
     )
     emit(report.as_dict(), as_json=as_json, text=report.text())

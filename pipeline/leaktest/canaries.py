@@ -1,8 +1,8 @@
 """Canaries: rows outside a tenant's scope that would rank first inside it, in every role that a row can play.
 
-Reads a row that the tenant was shown. Gives hooks, rows inside the scope that point to rows outside it, and canaries,
-each shut out for exactly one reason and otherwise a copy of that row. Hooks stand in every state of the test: what a
-canary could change is the answer about them.
+Reads a row that the tenant was shown, and the angle it is asked from. Gives hooks, rows inside the scope that point to
+rows outside it, and canaries, each shut out for exactly one reason and otherwise a copy of that row. Hooks stand in every
+state of the test: what a canary could change is the answer about them.
 
 What one would otherwise get wrong: identity holds owner, source, path, section and text. A canary with all of these from
 a row inside the scope *is* that row, described anew.
@@ -11,8 +11,10 @@ a row inside the scope *is* that row, described anew.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,105 +22,101 @@ import pyarrow as pa
 
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ..corpus.incoming import incoming
+from .angles import LEAK_TEST, LEFT_OUT, Angle
 
-__all__ = ["NOBODY", "ROLES", "Canaries", "canaries", "import_table", "reasons"]
+__all__ = ["NOBODY", "ROLES", "Case", "Planting", "folder_of", "import_table", "planting"]
 
 Row = dict[str, Any]
 
 NOBODY = "leak-test-nobody"
-"""Owner of what belongs to somebody else, and the project of what belongs elsewhere, where the corpus has no other."""
+"""Whose rows these are, and where, if there is nobody else to own them."""
 
-ROLES = ("candidate", "twin", "parent", "neighbor", "conflict partner", "superseding version", "structured record", "linked document")  # fmt: skip
+ROLES = (
+    "candidate", "twin", "parent", "child", "neighbor", "conflict partner", "superseding version", "structured record",
+    "rival record", "linked document", "session event", "work-tree version",
+)  # fmt: skip
 """What a row outside the scope could be to a row inside it."""
 
+ROOTED = "work-tree version"
+"""The role that needs a request with a work tree."""
+
+RECORDS = ("structured record", "rival record")
+"""The roles that no request has that says which classes of source it accepts: records are in none of them."""
+
+RAISED = ("child", LEFT_OUT)
+"""No such row exists: a part is in the zone of what it is a part of, at least."""
+
 _TIMES = ("event_time", "valid_from", "valid_until", "superseded_at", "deleted_at")
+_HOOK = "leak-test-hook"
+_AT_ONCE = 5_000
+"""Canaries whose ids are computed together."""
 
 
 @dataclass(frozen=True)
-class Canaries:
-    """The rows to publish in each state, and what may stand on no surface: string to role and reason."""
+class Case:
+    """One tenant, asked from one angle: around which row, with which words, and which canaries."""
 
-    hooks: pa.Table
-    planted: pa.Table
-    changed: pa.Table
-    removed: pa.Table
-    forbidden: Mapping[str, str]
-    tokens: Sequence[str]
-    hook_ids: frozenset[str]
-    count: int
+    name: str
+    """Makes the words of the canaries, so that the same test plants the same rows."""
+    seen: Row
+    words: str
+    angle: Angle
+    chosen: tuple[int, int] = (0, 1)
+    """(n, m): every m-th pair of role and reason, from the n-th on."""
 
+    def thinned(self, number: int, wanted: int | None) -> Case:
+        """The same with about `wanted` canaries; the next `number` has others, so that together they have them all."""
+        step = 1 if wanted is None else -(-len(self.pairs()) // wanted)
+        return replace(self, chosen=(number % step, step))
 
-def reasons(project: str, elsewhere: str, zone: str, as_of: datetime) -> dict[str, Row]:
-    """What shuts a row out of every request of a tenant, by reason."""
-    day = timedelta(days=1)
-    shut: dict[str, Row] = {
-        "project": {"owner_project": elsewhere},
-        "owner": {"owner_project": project, "owner_user": NOBODY},
-        "principals": {"principals": [NOBODY]},
-        "nobody": {"principals": []},
-        "zone": {"zone": "restricted"},
-        "visibility": {"declared_visibility": "runtime-only"},
-        "lifecycle": {"lifecycle": "revoked"},
-        "safety": {"declared_safety": "blocked"},
-        "recorded": {"recorded_time": as_of + day},
-        "superseded": {"superseded_at": as_of - day},
-        "deleted": {"deleted_at": as_of - day},
-        "valid_from": {"valid_from": as_of + day},
-        "valid_until": {"valid_until": as_of - day},
-    }
-    return {name: row for name, row in shut.items() if name != "zone" or zone != "restricted"}
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of role and reason that are planted."""
+        roles = [role for role in ROLES if role != ROOTED or self.angle.root]
+        if "accepted_authority" in self.angle.asked:
+            roles = [role for role in roles if role not in RECORDS]
+        reasons = [*self.angle.shut]
+        turned = [(role, reason) for at, role in enumerate(roles) for reason in reasons[at:] + reasons[:at]]
+        every = [pair for pair in turned if pair != RAISED]  # turned, so that every m-th pair is not always one reason
+        return every[self.chosen[0] :: self.chosen[1]]
 
 
-def canaries(seen: Row, shut: Mapping[str, Row], words: str, as_of: datetime, seed: str) -> Canaries:
-    """Hooks and canaries around a row that the tenant was shown.
+@dataclass
+class Planting:
+    """The rows to publish in each state, and what may stand on no surface: string to case, and role and reason."""
 
-    Args:
-        seen: the row with its placement, IMPORT_ROWS by name.
-        shut: `reasons` of the tenant.
-        words: what the probes ask for; every hook and canary has them.
-        as_of: the instant of the probes; canaries are recorded, changed and removed before it.
-        seed: makes the tokens, so that the same test plants the same rows.
-    """
-    recorded = min(seen["recorded_time"], as_of - timedelta(days=2))
-    base = seen | dict.fromkeys(_TIMES) | {
-        "recorded_time": recorded, "branch": None, "workspace_root": None, "namespace": None, "test_suite": None,
-        "principals": None, "conflict_set": None, "superseded_by": None, "parent_id": None, "occurrence": 0,
-        "line_start": 1, "line_end": 1, "byte_start": None, "byte_end": None, "links": [], "authority": 3,
-        "lifecycle": "verified", "applicable_roles": None, "excluded_roles": None,
-    }  # fmt: skip
-    planted: list[Row] = []
-    changed: list[Row] = []
-    origin: list[str] = []
-    for reason, fields in shut.items():
-        for role in ROLES:
-            token = "zq" + hashlib.sha256(f"{seed}/{role}/{reason}".encode()).hexdigest()[:14]
-            row = base | _as(role, token, words) | fields
-            planted.append(row)
-            changed.append(row | {"text": f"{row['text']} {token}b"})
-            origin.append(f"{role}, shut by {reason}")
-    ids = [_ids(rows, as_of) for rows in (planted, changed)]
-    hooks = list(_hooks(base, words, dict(zip(origin, zip(planted, ids[0][0], strict=True), strict=True))))
-    forbidden = {}
-    for number, name in enumerate(origin):
-        strings = [planted[number]["entity"], *(part[number] for of_state in ids for part in of_state)]
-        forbidden |= {string: name for string in strings if role_has_own_text(name) or string != ids[0][1][number]}
-    ended = {"superseded_at": as_of - timedelta(minutes=30)}
-    gone = {"deleted_at": as_of - timedelta(minutes=20)}
-    return Canaries(
-        hooks=import_table(hooks),
-        planted=import_table(planted),
-        changed=import_table([*(row | ended for row in planted), *changed]),
-        removed=import_table([row | gone for row in changed]),
-        forbidden=forbidden,
-        tokens=[row["entity"] for row in planted],
-        hook_ids=frozenset(_ids(hooks, as_of)[0]),
-        count=len(planted),
-    )
+    hooks: list[pa.Table] = field(default_factory=list)
+    planted: list[pa.Table] = field(default_factory=list)
+    changed: list[pa.Table] = field(default_factory=list)
+    removed: list[pa.Table] = field(default_factory=list)
+    forbidden: dict[str, tuple[str, str]] = field(default_factory=dict)
+    tokens: dict[str, list[str]] = field(default_factory=dict)
+    """Words, symbols and path names of the canaries of a case."""
+    ids: dict[str, list[str]] = field(default_factory=dict)
+    hook_ids: dict[str, str] = field(default_factory=dict)
+    """Every hook, and its case."""
+
+    def table(self, state: str) -> pa.Table:
+        """The rows of one state, as a publication takes them."""
+        return pa.concat_tables(getattr(self, state)).combine_chunks()
 
 
-def role_has_own_text(name: str) -> bool:
-    """A twin has the text of a row inside the scope, whose digest is no secret."""
-    return not name.startswith("twin,")
+def planting(cases: Sequence[Case], as_of: datetime) -> Planting:
+    """Hooks and canaries of some cases; canaries are recorded, changed and removed before `as_of`."""
+    found, together, size = Planting(), [], 0
+    for case in cases:
+        together.append(case)
+        size += len(case.pairs())
+        if size >= _AT_ONCE:
+            _add(found, together, as_of)
+            together, size = [], 0
+    if together:
+        _add(found, together, as_of)
+    return found
+
+
+def folder_of(seen: Row) -> str:
+    """Where hooks and canaries stand: beside the row, so that grants of paths that open it open hooks as well."""
+    return posixpath.join(posixpath.dirname(seen["path"] or ""), "")
 
 
 def import_table(rows: Sequence[Row]) -> pa.Table:
@@ -127,51 +125,124 @@ def import_table(rows: Sequence[Row]) -> pa.Table:
     return table.append_column("redactions", pa.nulls(len(rows), EVIDENCE.columns["redactions"].type))
 
 
-def _as(role: str, token: str, words: str) -> Row:
+def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
+    """Plant some cases, with one look at the identities of all their rows."""
+    planted: list[Row] = []
+    changed: list[Row] = []
+    origin: list[tuple[Case, str, str, str]] = []
+    for case in cases:
+        base = _base(case, as_of)
+        for role, reason in case.pairs():
+            token = "zq" + hashlib.sha256(f"{case.name}/{role}/{reason}".encode()).hexdigest()[:14]
+            row = base | _as(role, token, case) | _shut(case.angle.shut[reason], token)
+            planted.append(row)
+            changed.append(row | {"text": f"{row['text']} {token}b"})
+            origin.append((case, role, reason, token))
+    ids = [_ids(rows, as_of) for rows in (planted, changed)]
+    hooks: list[Row] = []
+    of_hook: list[str] = []
+    for name, group in itertools.groupby(range(len(planted)), key=lambda number: origin[number][0].name):
+        numbers = list(group)
+        case = origin[numbers[0]][0]
+        known = [(*origin[number][1:], planted[number], ids[0][0][number]) for number in numbers]
+        own = list(_hooks(_base(case, as_of), case, known))
+        hooks += own
+        of_hook += [name] * len(own)
+        found.tokens[name] = [origin[number][3] for number in numbers]
+        found.ids[name] = [ids[0][0][number] for number in numbers]
+    for number, (case, role, reason, token) in enumerate(origin):
+        own_text = role != "twin"  # a twin has the text of a row inside the scope, whose digest is no secret
+        digests = [ids[0][1][number]] if own_text else []
+        strings = [token, ids[0][0][number], ids[1][0][number], ids[1][1][number], *digests]
+        found.forbidden |= dict.fromkeys(strings, (case.name, f"{role}, shut by {reason}"))
+    found.hook_ids |= dict(zip(_ids(hooks, as_of)[0], of_hook, strict=True))
+    ended = {"superseded_at": as_of - timedelta(minutes=30)}
+    gone = {"deleted_at": as_of - timedelta(minutes=20)}
+    found.hooks.append(import_table(hooks))
+    found.planted.append(import_table(planted))
+    found.changed.append(import_table([*(row | ended for row in planted), *changed]))
+    found.removed.append(import_table([row | gone for row in changed]))
+
+
+def _base(case: Case, as_of: datetime) -> Row:
+    """The row shown, without what would shut it out of some request or tie it to another row."""
+    return case.seen | dict.fromkeys(_TIMES) | {
+        "recorded_time": min(case.seen["recorded_time"], as_of - timedelta(days=2)), "branch": None,
+        "workspace_root": None, "namespace": None, "test_suite": None, "principals": None, "conflict_set": None,
+        "superseded_by": None, "parent_id": None, "occurrence": 0, "line_start": 1, "line_end": 1, "byte_start": None,
+        "byte_end": None, "links": [], "authority": 3, "lifecycle": "verified", "applicable_roles": None,
+        "excluded_roles": None, "level": None, "session_id": None,
+        "zone": "internal" if case.seen["zone"] == "public" and LEFT_OUT in case.angle.shut else case.seen["zone"],
+    }  # fmt: skip
+
+
+def _shut(fields: Mapping[str, Any], token: str) -> Row:
+    """The columns that shut a row out."""
+    return {**fields} if "path" not in fields else {**fields, "path": fields["path"].format(token=token)}
+
+
+def _record(token: str) -> str:
+    """The id of a structured record, in a form that texts are searched for."""
+    return f"ZQ-{int(token[2:], 16) % 10**9}"
+
+
+def _as(role: str, token: str, case: Case) -> Row:
     """The columns that make a row what it is to a hook; all but a twin say their token wherever they can."""
+    words, folder = case.words, folder_of(case.seen)
     own: Row = {
-        "text": f"{words} {token}", "path": f"{token}.md", "section": token, "title": token, "tags": [token],
+        "text": f"{words} {token}", "path": f"{folder}{token}.md", "section": token, "title": token, "tags": [token],
         "symbols": [token], "calls": [], "entity": token,
     }  # fmt: skip
+    record = {"origin_class": "structured-sot", "evidence_kind": "structured-fact", "entity": _record(token)}
     match role:
         case "twin":
             return own | {"text": f"{words} hook twin"}
+        case "child":
+            return own | {"parent_id": _HOOK}
         case "neighbor":
-            return own | {"path": "leak-test/hook.md", "line_start": 2, "line_end": 2}
+            return own | {"path": f"{folder}leak-test/hook.md", "line_start": 2, "line_end": 2}
         case "conflict partner":
-            return own | {"conflict_set": "leak-test"}
-        case "structured record":
-            return own | {"evidence_kind": "structured-fact", "text": f"leak-test: hook\nlimit: {token}\n{words}"}
+            return own | {"conflict_set": LEAK_TEST}
+        case "structured record" | "rival record":
+            return (
+                own | record | {"text": f"id: {_record(token)}\nlimit: 5{int(token[2:6], 16)}\nnote: {token}\n{words}"}
+            )
         case "linked document":
             return own | {"symbols": [token, "leakTestLinked"]}
+        case "session event":
+            return own | {"session_id": case.angle.asked["session_id"], "evidence_kind": "session-event"}
+        case "work-tree version":
+            return own | {"path": f"{folder}leak-test/shadowed.md", "workspace_root": case.angle.root}
     return own
 
 
-def _hooks(base: Row, words: str, known: Mapping[str, tuple[Row, str]]) -> Iterator[Row]:
-    """Rows inside the scope that point to canaries; the first also stands beside them."""
-    yield base | {"text": f"{words} hook", "path": "leak-test/hook.md", "section": "hook", "title": "hook"} | _plain()
-    yield (
-        base
-        | {"text": f"{words} hook twin", "path": "leak-test/twin.md", "section": "hook", "title": "hook"}
-        | _plain()
-    )
-    for name, (row, evidence_id) in known.items():
-        role = name.split(",")[0]
+def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
+    """Rows inside the scope that point to canaries (role, reason, token, row, id); the first also stands beside them."""
+    words, folder = case.words, folder_of(case.seen)
+    plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
+    plain |= {"section": "hook", "title": "hook"}
+    first = {"text": f"{words} hook", "path": f"{folder}leak-test/hook.md"}
+    yield base | plain | first | {"entity": _HOOK}
+    yield base | plain | {"text": f"{words} hook twin", "path": f"{folder}leak-test/twin.md"}
+    if case.angle.root:
+        yield base | plain | {"text": f"{words} hook shadowed", "path": f"{folder}leak-test/shadowed.md"}
+    for role, reason, token, row, evidence_id in known:
+        name = f"{role}, shut by {reason}"
+        where = {"path": f"{folder}leak-test/{role}-{reason}.md".replace(" ", "-")}
+        text = f"leak-test: hook\nlimit: 5\n{words} {role} {name}"
         points: Row | None = {
             "parent": {"parent_id": evidence_id},
-            "conflict partner": {"conflict_set": "leak-test"},
+            "conflict partner": {"conflict_set": LEAK_TEST},
             "superseding version": {"superseded_by": evidence_id},
-            "structured record": {"evidence_kind": "structured-fact"},
+            "structured record": {"text": f"{text}\nThe limit of {_record(token)} is 5."},
+            "rival record": {
+                "origin_class": "structured-sot", "evidence_kind": "structured-fact", "entity": _record(token),
+                "text": f"id: {_record(token)}\nlimit: 5\n{words}",
+            },
             "linked document": {"links": [row["path"]], "calls": ["leakTestLinked", row["symbols"][0]]},
-        }.get(role)
+        }.get(role)  # fmt: skip
         if points is not None:
-            where = {"path": f"leak-test/{role} {name}.md".replace(" ", "-"), "section": "hook", "title": "hook"}
-            text = {"text": f"leak-test: hook\nlimit: 5\n{words} {role} {name}"}
-            yield base | where | text | _plain() | points
-
-
-def _plain() -> Row:
-    return {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
+            yield base | plain | where | {"text": text} | points
 
 
 def _ids(rows: Sequence[Row], now: datetime) -> tuple[list[str], list[str]]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.vocabulary import PURPOSES
+from .angles import Angle
 
-__all__ = ["Probe", "derived", "given", "naming"]
+__all__ = ["Probe", "derived", "foreign", "from_angle", "given", "naming"]
 
 _WORD = re.compile(r"[^\W\d_]{3,20}")
 _WORDS = 8
@@ -63,7 +64,8 @@ def derived(evidence: pa.Table, project: str, count: int, as_of: datetime, seed:
 def given(rows: Sequence[dict[str, Any]], project: str, as_of: datetime) -> list[Probe]:
     """The user's own requests for this project, asked at the instant of the test."""
     mine = [row for row in rows if row.get("project") in (None, project)]
-    own = [{k: v for k, v in row.items() if k not in ("request_id", "requestId", "as_of", "asOf")} for row in mine]
+    dropped = ("request_id", "requestId", "as_of", "asOf", "principal")
+    own = [{k: v for k, v in row.items() if k not in dropped} for row in mine]
     return [
         Probe(f"request {number}", row | {"project": project, "time": {**(row.get("time") or {}), "as_of": as_of.isoformat()}})
         for number, row in enumerate(own, start=1)
@@ -80,3 +82,16 @@ def naming(tokens: Sequence[str], ids: Sequence[str], project: str, as_of: datet
         "anchors": {"symbols": [*tokens[:4]], "current_files": [f"{token}.md" for token in tokens[:3]]},
     }
     return Probe("canaries by name", fields, names_canaries=True)
+
+
+def foreign(project: str, number: int, as_of: datetime) -> Probe:
+    """A request in a project that is not the tenant's, or that nobody knows: all of them read alike."""
+    time = {"as_of": as_of.isoformat()}
+    fields = {"question": "what is there?", "project": project, "purpose": "answer-question", "time": time}
+    return Probe(f"foreign project {number}", fields)
+
+
+def from_angle(probe: Probe, angle: Angle) -> Probe:
+    """The probe with what every request from this angle says; of what both say, the time is put together."""
+    asked = {**angle.asked, **probe.fields, "time": {**angle.asked.get("time", {}), **probe.fields["time"]}}
+    return replace(probe, fields=asked)

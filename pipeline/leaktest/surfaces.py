@@ -1,8 +1,8 @@
-"""Surfaces: everything that a caller gets back from one state of a corpus, as text by name.
+"""Surfaces: everything that callers get back from one run over one state of a corpus, as text by name.
 
-Reads a retriever, its caller's settings, probes. Gives `{probe: {surface: text}}`. Ids of snapshots and the folder of the test
-are envelope and stand as placeholders. The surface `scores` is what the line computes from admissible rows, audit columns
-included: no caller sees all of it, and no row outside may move it.
+Reads a stored run. Gives per request `{surface: text}`, and what a tenant may list. Ids of snapshots and the folder of the
+test are envelope and stand as placeholders. The surface `scores` is what the line computes from admissible rows, audit
+columns included: no caller sees all of it, and no row outside may move it.
 """
 
 from __future__ import annotations
@@ -11,27 +11,41 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import ScopedRetrievalError
+from ...nodes.keys import flat
 from ...nodes.tables import TABLES
-from ..retrieval import Retrieval
+from ..contracts.why import why_not
+from ..driver import outputs
+from ..retrieval import Retrieval, retrieval_of
 from ..runs.ids import SNAPSHOT_ID
-from ..service import audited_projects, corpus_facts, open_run, readable_snapshots
+from ..runs.run import Run
+from ..service import audited_projects, corpus_facts, readable_snapshots
 from ..settings import Settings
 from ..views import xray
-from .probes import Probe
 
-__all__ = ["ECHOES", "Surfaces", "audit_keys", "recorded_logs", "surfaces_of"]
+__all__ = [
+    "ECHOES",
+    "UNKNOWN_ID",
+    "Surfaces",
+    "audit_keys",
+    "listed",
+    "plain",
+    "recorded_logs",
+    "refusal",
+    "surfaces_of",
+]
 
-Surfaces = dict[str, dict[str, str]]
+Surfaces = dict[str, str]
 
 ECHOES = frozenset({"xray text", "xray", "tables", "scores", "context block", "bundle"})
 """Surfaces that repeat the question."""
@@ -39,41 +53,53 @@ ECHOES = frozenset({"xray text", "xray", "tables", "scores", "context block", "b
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
 """Tables made from admissible rows alone."""
 
+UNKNOWN_ID = "0" * 26
+"""An evidence id that no row has."""
+
 
 def surfaces_of(
-    retriever: Any, settings: Settings, probes: Iterable[Probe], foreign: Sequence[str], folder: Path
-) -> Surfaces:
-    """What the caller gets for each probe, for asking in projects that are not theirs, and from lists of what is there.
-
-    `settings` are those of the caller on this state: corpus, runs, grants and principal.
-    """
-    found: Surfaces = {}
-    asked: dict[str, str] = {}
-    for probe in probes:
-        answer = retriever.retrieve(probe.fields)
-        asked[probe.name] = answer.snapshot_id
-        found[probe.name] = _answered(answer)
-    for number, project in enumerate(foreign):
-        found[f"foreign project {number + 1}"] = {"refusal": _refused(retriever, project)}
-    run = open_run(settings, next(iter(asked.values())))
-    if not audited_projects(settings, run):
-        listed = readable_snapshots(settings, run)
-        found["lists"] = {
-            "corpus info": _json(corpus_facts(settings)),
-            "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in listed]),  # an echo
+    run: Run, folder: Path, max_age_days: Callable[[str | None], float | None], wanted: Sequence[str] | None = None
+) -> Iterator[tuple[str, Retrieval, Surfaces]]:
+    """Each request of a run with its answer and its surfaces, in order of their ids; `wanted` names some of them."""
+    for request_id, tables in _by_request(run, wanted):
+        role = tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None
+        answer = replace(retrieval_of(tables), max_age_days=max_age_days(role))
+        rows = {name: tables[name].to_pylist() for name in xray.TABLES_READ}
+        found = _answered(answer) | {
+            "xray text": xray.render_text(rows, audit=False),
+            "xray": _json(xray.caller_rows(rows)),
         }
-    for name, snapshot_id in asked.items():
-        rows = {t: run.table(t, texts=True, snapshot_id=snapshot_id).to_pylist() for t in xray.TABLES_READ}
-        found[name]["xray text"] = xray.render_text(rows, audit=False)
-        found[name]["xray"] = _json(xray.caller_rows(rows))
-    return {name: {surface: _plain(text, folder) for surface, text in one.items()} for name, one in found.items()}
+        yield request_id, answer, {name: plain(text, folder) for name, text in found.items()}
+
+
+def listed(settings: Settings, run: Run, snapshot_id: str, canary: str, folder: Path) -> Surfaces | None:
+    """What a tenant may list of corpus and run, and what `why` says of a canary and of a row that does not exist.
+
+    `settings` are those of the tenant on this state. None for a tenant who audits: they see more, as they may.
+    """
+    if audited_projects(settings, run):
+        return None
+    snapshots = [{k: v for k, v in row.items() if k != "question"} for row in readable_snapshots(settings, run)]
+    found = {
+        "corpus info": _json(corpus_facts(settings)),
+        "snapshots": _json(snapshots),  # without questions: they are an echo
+        "why": _why(settings, snapshot_id, canary),
+        "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
+    }
+    return {name: plain(text, folder) for name, text in found.items()}
+
+
+def refusal(answer: Retrieval, project: str) -> str:
+    """What asking in a project that is not granted gives, its name apart."""
+    text = _json([answer.status, answer.action, answer.conditions, answer.citations, answer.block])
+    return text.replace(project, "PROJECT")
 
 
 def audit_keys(surface: str, text: str) -> list[str]:
     """Columns for auditors that a surface made of tables shows, as `table.column`."""
     if surface not in ("xray", "tables"):
         return []
-    shown = {(name, column) for name, rows in json.loads(text).items() for row in rows for column in row}
+    shown = {(name, column) for name, rows in json.loads(text).items() for row in rows[:1] for column in row}
     return sorted(f"{name}.{column}" for name, column in shown if column not in TABLES[name].names(audience="caller"))
 
 
@@ -99,7 +125,33 @@ def recorded_logs() -> Iterator[io.StringIO]:
             logger.setLevel(level)
 
 
-def _answered(found: Retrieval) -> dict[str, str]:
+def plain(text: str, folder: Path) -> str:
+    """The text with placeholders for the ids of snapshots, numbers apart, and for the folder of the test."""
+    return SNAPSHOT_ID.sub(r"SNAPSHOT-\g<number>", text).replace(str(folder), "FOLDER")
+
+
+def _by_request(run: Run, wanted: Sequence[str] | None) -> Iterator[tuple[str, dict[str, pa.Table]]]:
+    """The tables of a run, cut at its requests."""
+    tables: dict[str, pa.Table] = {}
+    bounds: dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+    ids = pc.unique(flat(run.snapshots["request_id"])).sort()
+    asked = ids if wanted is None else pa.array(sorted(wanted), ids.type)
+    for name in ("requests", "failures", *outputs()):
+        table = run.table(name, texts=True)
+        if "request_id" in table.column_names:
+            at = pc.index_in(flat(table["request_id"]), asked).fill_null(len(asked)).to_numpy()
+            order = np.argsort(at, kind="stable")  # rows of a request keep their order
+            order = order[at[order] < len(asked)]
+            tables[name] = table.take(pa.array(order)).combine_chunks()
+            numbers = at[order]
+            each = np.arange(len(asked))
+            bounds[name] = np.searchsorted(numbers, each), np.searchsorted(numbers, each, side="right")
+    for number, request_id in enumerate(asked.to_pylist()):
+        cut = {name: (starts[number], ends[number]) for name, (starts, ends) in bounds.items()}
+        yield request_id, {name: tables[name].slice(start, end - start) for name, (start, end) in cut.items()}
+
+
+def _answered(found: Retrieval) -> Surfaces:
     return {
         "block": found.block,
         "citations": _json(found.citations),
@@ -108,20 +160,19 @@ def _answered(found: Retrieval) -> dict[str, str]:
         "event": _json(found.event),
         "observation": _json(found.observation),
         "context block": _json(found.context_block),
-        "bundle": _json(replace(found, latency_ms=None).bundle),
+        "bundle": _json(found.bundle),
         "tables": _json(_caller_tables(found.tables)),
         "scores": _json(_inside_tables(found.tables)),
     }
 
 
-def _refused(retriever: Any, project: str) -> str:
-    """What asking in a project that is not granted gives, its name apart: status and words, or an error's message."""
+def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
+    """What `why` tells the tenant of a row that no gate lets them see."""
     try:
-        found = retriever.retrieve({"question": "what is there?", "project": project, "purpose": "answer-question"})
-        text = _json([found.status, found.action, found.conditions, found.citations, found.block])
+        text = _json(why_not(settings, snapshot_id, evidence))
     except ScopedRetrievalError as error:
         text = f"{type(error).__name__}: {error}"
-    return text.replace(project, "PROJECT")
+    return text.replace(evidence, "EVIDENCE")
 
 
 def _caller_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
@@ -150,8 +201,3 @@ def _inside_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, A
 
 def _json(value: Any) -> str:
     return json.dumps(value, default=str, ensure_ascii=False, sort_keys=True)
-
-
-def _plain(text: str, folder: Path) -> str:
-    """The text with placeholders for the ids of snapshots, numbers apart, and for the folder of the test."""
-    return SNAPSHOT_ID.sub(r"SNAPSHOT-\g<number>", text).replace(str(folder), "FOLDER")

@@ -1,0 +1,343 @@
+"""Batches: the canaries of many tenants stand in one corpus, and one run asks the probes of all of them.
+
+Reads units, each a tenant asked from one angle. Gives what differs between four states of the corpus: hooks alone, canaries
+planted, changed, removed. Four runs, however many tenants there are.
+
+What one would otherwise get wrong: in a batch the canaries of one tenant are rows like any others for the next. Only tenants
+that reach none of each other's projects may share one (`tenants.apart`), and a string that is forbidden is forbidden to
+them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ..corpus import Corpus
+from ..grants import GrantsFile
+from ..policies import Policies
+from ..retriever import Retriever
+from ..runs import RunStore
+from ..runs.run import Run
+from ..settings import Settings, Value
+from .angles import LEAK_TEST, OPEN, gate_of
+from .canaries import Case, Planting, planting
+from .probes import Probe, foreign, from_angle, naming
+from .report import Leak, LeakReport
+from .surfaces import ECHOES, audit_keys, listed, recorded_logs, refusal, surfaces_of
+from .tenants import ASKER, Tenant
+
+__all__ = ["STATES", "Bench", "Unit", "test_batch"]
+
+STATES = ("planted", "changed", "removed")
+LISTED = 5
+"""Tenants of a batch whose lists are compared: a list costs as much as all of their answers."""
+NARROWED = 3
+"""Tenants of a batch that are tested once more alone, where their answers differ."""
+_DETAILED = 500
+"""Answers of a state for which the place of the difference is looked up."""
+_FOREIGN = ("foreign project 1", "foreign project 2")
+_RUNS = re.compile(r"[0-9a-z]{16,}")
+_LENGTHS = (16, 26, 64)
+"""Characters of a canary's word, of an evidence id, and of a digest."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every batch of a test rests on."""
+
+    settings: Settings
+    grants: GrantsFile
+    """Those of the settings, and ASKER."""
+    policies: Policies
+    encoder: Any
+    pristine: Path
+    """A copy of the corpus that nothing was planted in."""
+    folder: Path
+    now: datetime
+    bar: Any = None
+    """A progress bar over requests read, if one is shown."""
+
+    @property
+    def as_of(self) -> datetime:
+        """The instant of every probe: after all that the test writes."""
+        return self.now + timedelta(hours=1)
+
+    def ask(self, corpus: Path, requests: Sequence[Mapping[str, Any]], runs: Path) -> Run:
+        """The run of these requests, whoever their principals are."""
+        retriever = Retriever.open(
+            corpus,
+            principal=ASKER,
+            runs=runs,
+            grants=self.grants,
+            policies=self.policies,
+            lanes=self.settings["lanes"],
+            encoder=self.encoder,
+            clock=lambda: self.as_of,
+        )
+        return RunStore(runs).open(retriever.run([dict(row) for row in requests]).run_id)
+
+    def for_tenant(self, tenant: Tenant, corpus: Path, runs: Path) -> Settings:
+        """The settings under which a tenant looks at what was written."""
+        mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
+        return Settings({**self.settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
+
+    def under(self, policies: Policies) -> Bench:
+        """The same under other policies."""
+        return replace(self, policies=policies)
+
+    def tell(self, step: str) -> None:
+        """Say on the bar what is being done."""
+        if self.bar is not None:
+            self.bar.set_description(step)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A tenant asked from one angle, and what they ask."""
+
+    tenant: Tenant
+    case: Case
+    probes: Sequence[Probe]
+    elsewhere: str
+    """A project out of the tenant's reach."""
+
+    def asked(self, planted: Planting, as_of: datetime) -> dict[str, Probe]:
+        """Every probe by request id: those of the tenant, canaries by name, projects that are not theirs."""
+        tokens, ids = planted.tokens[self.case.name], planted.ids[self.case.name]
+        named = naming(tokens, ids, self.tenant.project, as_of)
+        probes = [from_angle(probe, self.case.angle) for probe in (*self.probes, named)]
+        if self.case.angle.name == OPEN:
+            probes += [foreign(self.elsewhere, 1, as_of), foreign(f"{LEAK_TEST}-unknown", 2, as_of)]
+        return {f"{self.case.name}/{probe.name}": probe for probe in probes}
+
+
+@dataclass
+class _Answers:
+    """What one state gave: digests by request and surface, the rest only as far as it counts."""
+
+    run: Run
+    folder: Path
+    log: str
+    digests: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    held: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Request, surface, kind and detail of what is wrong in this state alone."""
+    shown: set[str] = field(default_factory=set)
+    """Cases of which a hook was cited."""
+
+
+def test_batch(bench: Bench, units: Sequence[Unit], report: LeakReport) -> set[Tenant]:
+    """Compare the four states over all units, and add what was found to the report; the tenants who were shown hooks."""
+    batch = _Batch(bench, units, planting([unit.case for unit in units], bench.as_of))
+    shown, found = batch.test(report)
+    if len(units) > 1:
+        for unit in found[:NARROWED]:
+            alone = LeakReport()
+            test_batch(bench, [unit], alone)
+            what = (
+                "differs alone, too"
+                if alone.differences
+                else "does not differ alone: other tenants' canaries are in it"
+            )
+            report.narrowed.append(f"{unit.tenant.name}, {unit.case.angle.name}: {what}")
+    return {unit.tenant for unit in shown}
+
+
+class _Batch:
+    """Units that share a corpus."""
+
+    def __init__(self, bench: Bench, units: Sequence[Unit], planted: Planting) -> None:
+        self.bench, self.units, self.planted = bench, units, planted
+        self.of_case = {unit.case.name: unit for unit in units}
+        self.probes: dict[str, Probe] = {}
+        self.requests: list[dict[str, Any]] = []
+        for unit in units:
+            for request_id, probe in unit.asked(planted, bench.as_of).items():
+                self.probes[request_id] = probe
+                who = {"request_id": request_id, "principal": unit.tenant.principal}
+                self.requests.append({**probe.fields, **who})
+        self.angle = units[0].case.angle.name
+        self.folder = bench.folder / "batch"
+        self.corpus = self.folder / "corpus"
+
+    def test(self, report: LeakReport) -> tuple[list[Unit], list[Unit]]:
+        """The units that were shown hooks, and those with other answers than before."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self.bench.pristine, self.corpus, copy_function=_linked)
+        self._publish("hooks", 0)
+        before = self._state("before")
+        shown = [unit for unit in self.units if unit.case.name in before.shown]
+        names = {unit.case.name for unit in shown}
+        for unit in self.units:
+            if unit.case.name not in names:
+                report.skipped.append(f"{unit.tenant.name}, {self.angle}: no row that points to a canary is shown")
+        report.batches += 1
+        for unit in shown:
+            report.count((role, gate_of(reason)) for role, reason in unit.case.pairs())
+        asked = [request_id for request_id in self.probes if _case(request_id) in names]
+        report.probes += sum(not self.probes[request_id].name.startswith("foreign") for request_id in asked)
+        differing: dict[str, Unit] = {}
+        self._add(report, "before", before, names)
+        for minute, state in enumerate(STATES, start=1):
+            self._publish(state, minute)
+            after = self._state(state)
+            differing |= self._compared(report, state, before, after, names)
+            self._add(report, state, after, names)
+            shutil.rmtree(after.folder)
+        shutil.rmtree(self.folder)
+        return shown, list(differing.values())
+
+    def _publish(self, state: str, minute: int) -> None:
+        self.bench.tell(f"{self.angle}: publishing {state}")
+        rows, now = self.planted.table(state), self.bench.now + timedelta(minutes=minute)
+        Corpus.open(self.corpus).publish(rows, now=now, encoder=self.bench.encoder)
+
+    def _state(self, state: str) -> _Answers:
+        """Ask everything, and read what callers get."""
+        self.bench.tell(f"{self.angle}: asking, {state}")
+        folder = self.folder / f"runs-{state}"
+        with recorded_logs() as stream:
+            run = self.bench.ask(self.corpus, self.requests, folder)
+        found = _Answers(run, folder, stream.getvalue())
+        self.bench.tell(f"{self.angle}: reading, {state}")
+        refused: dict[str, str] = {}
+        for request_id, answer, surfaces in surfaces_of(run, folder, self.bench.policies.roles.max_age_days):
+            case = _case(request_id)
+            cited = [row["evidence_id"] for row in answer.citations]
+            if any(self.planted.hook_ids.get(id_) == case for id_ in cited):
+                found.shown.add(case)
+            if self.probes[request_id].name in _FOREIGN:
+                surfaces = {"refusal": refusal(answer, self.probes[request_id].fields["project"])}
+                if refused.setdefault(case, surfaces["refusal"]) != surfaces["refusal"]:
+                    detail = "a foreign and an unknown project read differently"
+                    found.held.append((request_id, "refusal", "another refusal", detail))
+            self._look(found, request_id, surfaces)
+            if self.bench.bar is not None:
+                self.bench.bar.update()
+        with recorded_logs() as stream:
+            self._lists(found)
+        found.log += stream.getvalue()
+        return found
+
+    def _lists(self, found: _Answers) -> None:
+        """What the first tenants may list, and what `why` tells them."""
+        snapshots = dict(zip(*(found.run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
+        for unit in self.units[:LISTED]:
+            request_id = next(iter(unit.asked(self.planted, self.bench.as_of)))
+            canary = self.planted.ids[unit.case.name][0]
+            settings = self.bench.for_tenant(unit.tenant, self.corpus, found.folder)
+            surfaces = listed(settings, found.run, snapshots[request_id], canary, found.folder)
+            if surfaces is None:
+                continue
+            at = f"{unit.case.name}/lists"
+            if surfaces["why"] != surfaces["why of nothing"]:
+                found.held.append(
+                    (at, "why", "another refusal", "a canary and a row that does not exist read differently")
+                )
+            self._look(found, at, surfaces)
+
+    def _look(self, found: _Answers, request_id: str, surfaces: Mapping[str, str]) -> None:
+        """Keep digests of the surfaces, and what stands on them that must not."""
+        found.digests[request_id] = {name: _digest(text) for name, text in surfaces.items()}
+        probe = self.probes.get(request_id)
+        for surface, text in surfaces.items():
+            found.held += [(request_id, surface, "a column for auditors", key) for key in audit_keys(surface, text)]
+            if probe is None or not (probe.names_canaries and surface in ECHOES):
+                for what in self._held(text, _case(request_id)):
+                    found.held.append((request_id, surface, "a canary", what))
+
+    def _held(self, text: str, case: str) -> list[str]:
+        """Roles and reasons of the canaries, anybody's, that a text holds something of."""
+        forbidden, found = self.planted.forbidden, set()
+        for string in _strings(text):
+            if string in forbidden:
+                owner, what = forbidden[string]
+                found.add(what if owner == case else f"{what}, planted for {self.of_case[owner].tenant.name}")
+        return sorted(found)
+
+    def _compared(
+        self, report: LeakReport, state: str, before: _Answers, after: _Answers, names: set[str]
+    ) -> dict[str, Unit]:
+        """Add every surface that is not what it was before; the units that they belong to."""
+        other: dict[str, list[str]] = {}
+        for request_id, digests in after.digests.items():
+            if _case(request_id) in names:
+                report.comparisons += len(digests)
+                first = before.digests[request_id]
+                if wrong := [surface for surface, digest in digests.items() if first.get(surface) != digest]:
+                    other[request_id] = wrong
+        looked_up = [request_id for request_id in other if request_id in self.probes][:_DETAILED]
+        places = self._places(before, after, looked_up) if looked_up else {}
+        for request_id, surfaces in other.items():
+            for surface in surfaces:
+                at = places.get((request_id, surface))
+                report.differences += 1
+                detail = "differs" if at is None else f"differs at character {at}"
+                report.leaks.append(self._leak(request_id, state, surface, "another answer", detail))
+        return {_case(request_id): self.of_case[_case(request_id)] for request_id in other}
+
+    def _places(self, before: _Answers, after: _Answers, wanted: Sequence[str]) -> dict[tuple[str, str], int]:
+        """The first character at which surfaces differ, by request and surface."""
+        limit = self.bench.policies.roles.max_age_days
+        texts = [
+            {request_id: surfaces for request_id, _, surfaces in surfaces_of(one.run, one.folder, limit, wanted)}
+            for one in (before, after)
+        ]
+        return {
+            (request_id, name): _first(text, texts[1][request_id][name])
+            for request_id, surfaces in texts[0].items()
+            for name, text in surfaces.items()
+            if self.probes[request_id].name not in _FOREIGN
+        }
+
+    def _add(self, report: LeakReport, state: str, found: _Answers, names: set[str]) -> None:
+        """Add what a state shows that it must not."""
+        for request_id, surface, kind, detail in found.held:
+            if _case(request_id) in names:
+                report.leaks.append(self._leak(request_id, state, surface, kind, detail))
+        for what in self._held(found.log, ""):
+            report.leaks.append(Leak("all", "all", self.angle, state, "all", "log", "a canary", what))
+
+    def _leak(self, request_id: str, state: str, surface: str, kind: str, detail: str) -> Leak:
+        tenant = self.of_case[_case(request_id)].tenant
+        probe = request_id.partition("/")[2]
+        return Leak(tenant.principal, tenant.project, self.angle, state, probe, surface, kind, detail)
+
+
+def _case(request_id: str) -> str:
+    """The name of the case that a request belongs to."""
+    return request_id.partition("/")[0]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _strings(text: str) -> Iterator[str]:
+    """Whatever stands in a text and could be a word, id or digest of a canary."""
+    for run in _RUNS.findall(text):
+        if len(run) in _LENGTHS:
+            yield run
+        else:
+            for length in _LENGTHS:
+                yield from (run[at : at + length] for at in range(len(run) - length + 1))
+
+
+def _first(one: str, other: str) -> int:
+    """The first character at which two texts differ."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _linked(source: str, target: str) -> None:
+    """A second name for a file of our own copy: packs are immutable, and everything else is replaced, never changed."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

@@ -1,0 +1,75 @@
+"""What a leak test found: counts, names and places, no evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["Leak", "LeakReport"]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One thing that a caller learned: who, from which angle, in which state, probe and surface, and what it was."""
+
+    principal: str
+    project: str
+    angle: str
+    state: str
+    probe: str
+    surface: str
+    kind: str
+    detail: str
+
+
+@dataclass
+class LeakReport:
+    """What was compared, and what leaked."""
+
+    tenants: int = 0
+    probes: int = 0
+    canaries: int = 0
+    comparisons: int = 0
+    differences: int = 0
+    batches: int = 0
+    """Runs of all probes from one angle, over the tenants that do not reach each other's projects; four states each."""
+    roles: dict[str, int] = field(default_factory=dict)
+    """Canaries by the role that they play."""
+    gates: dict[str, int] = field(default_factory=dict)
+    """Canaries by the gate that shuts them out."""
+    leaks: list[Leak] = field(default_factory=list)
+    narrowed: list[str] = field(default_factory=list)
+    """Of the first tenants whose answers differ: whether they do with nobody else's canaries around."""
+    skipped: list[str] = field(default_factory=list)
+
+    def count(self, roles_and_gates: Iterable[tuple[str, str]]) -> None:
+        """Add canaries, each by its role and the gate that shuts it out."""
+        for role, gate in roles_and_gates:
+            self.canaries += 1
+            self.roles[role] = self.roles.get(role, 0) + 1
+            self.gates[gate] = self.gates.get(gate, 0) + 1
+
+    @property
+    def ok(self) -> bool:
+        return not self.leaks
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def text(self) -> str:
+        """One line per leak, then what was compared."""
+        lines = [
+            f"leak: {leak.principal} in {leak.project}, {leak.angle}: {leak.kind} in {leak.surface} of {leak.probe}, "
+            f"{leak.state}: {leak.detail}"
+            for leak in self.leaks
+        ]
+        lines += [f"narrowed: {one}" for one in self.narrowed]
+        lines += [f"skipped: {one}" for one in self.skipped]
+        lines.append(
+            f"{self.tenants} tenants, {self.probes} probes, {self.canaries} canaries in {len(self.roles)} roles behind "
+            f"{len(self.gates)} gates, {self.comparisons} comparisons: {self.differences} differences, "
+            f"{len(self.leaks)} leaks"
+        )
+        return "\n".join(lines) + "\n"

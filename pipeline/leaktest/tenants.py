@@ -1,0 +1,112 @@
+"""Tenants: who asks where, and which of them can be tested together.
+
+Reads grants. Gives tenants in order of name, and groups of them in which nobody reaches the project of another: there the
+canaries of each are out of scope for all the others, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ...nodes.tables import GRANTS
+from ..grants import GrantsFile
+from .angles import Others
+from .canaries import NOBODY
+
+__all__ = ["ASKER", "Tenant", "apart", "asking_for_all", "others_of", "tenants_of"]
+
+ASKER = "leak-test-asker"
+"""Who asks for all tenants: a credential that may act as each of them."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One principal in one project, with what their grants there let them read."""
+
+    principal: str
+    project: str
+    zone: str
+    users: frozenset[str]
+    """Whose rows the principal may read, their own among them."""
+    reached: frozenset[str]
+    """Every project that the principal reaches."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.principal} in {self.project}"
+
+
+def tenants_of(grants: pa.Table, principal: str | None = None, project: str | None = None) -> list[Tenant]:
+    """Every principal in every project that they may ask in, or those named."""
+    opened: dict[tuple[str, str], str] = {}
+    users: dict[str, set[str]] = {}
+    reached: dict[str, set[str]] = {}
+    columns = ("principal", "project", "own_project", "zone", "users")
+    for row in grants.filter(grants["project"].is_valid()).select(columns).to_pylist():
+        who, where = row["principal"], row["project"]
+        users.setdefault(who, {who}).update(row["users"] or ())
+        reached.setdefault(who, set()).add(where)
+        if row["own_project"] and principal in (None, who) and project in (None, where):
+            opened[who, where] = row["zone"]
+    return [
+        Tenant(who, where, zone, frozenset(users[who]), frozenset(reached[who]))
+        for (who, where), zone in sorted(opened.items())
+    ]
+
+
+def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
+    """The tenants in as few groups as come of putting each into the first where nobody reaches another's project."""
+    groups: list[list[Tenant]] = []
+    projects: list[set[str]] = []
+    reached: list[set[str]] = []
+    for tenant in tenants:
+        free = (
+            number
+            for number in range(len(groups))
+            if tenant.project not in reached[number] and projects[number].isdisjoint(tenant.reached)
+        )
+        number = next(free, len(groups))
+        if number == len(groups):
+            groups.append([])
+            projects.append(set())
+            reached.append(set())
+        groups[number].append(tenant)
+        projects[number].add(tenant.project)
+        reached[number] |= tenant.reached
+    return groups
+
+
+def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
+    """For each tenant of a group somebody else in it, so that the batch opens the rows of both.
+
+    Where there is nobody, one of the `known` projects out of reach, or one that does not exist.
+    """
+    found = []
+    for number, tenant in enumerate(group):
+        around = [*group[number + 1 :][:_NEAR], *group[:_NEAR]]
+        other = next((one for one in around if _strangers(tenant, one)), None)
+        elsewhere = next((name for name in known if name not in tenant.reached), NOBODY)
+        found.append(Others(NOBODY, elsewhere) if other is None else Others(other.principal, other.project))
+    return found
+
+
+def asking_for_all(grants: GrantsFile) -> GrantsFile:
+    """The same grants, and one credential that may act as every principal."""
+    row = {
+        "rule_id": ASKER, "principal": ASKER, "own_project": False, "zone": "public",
+        "act_as": list(grants.principals), "audit": False,
+    }  # fmt: skip
+    table = pa.concat_tables([grants.table, GRANTS.from_rows([row])]).sort_by("rule_id").combine_chunks()
+    return replace(grants, table=table, principals=(*grants.principals, ASKER))
+
+
+_NEAR = 20
+"""Tenants of a group that are looked at to find a stranger."""
+
+
+def _strangers(one: Tenant, other: Tenant) -> bool:
+    """Neither may read the other's rows."""
+    return one.principal not in other.users and other.principal not in one.users
