@@ -270,5 +270,6 @@ SCORE_TERMS = (
     "diversity",
     "scope",
     *ROLE_TERMS,
+    "cross_encoder",
 )
-"""The eight score classes of S0.94 and the two of a role, in the order they are added."""
+"""The eight score classes of S0.94, the two of a role and the cross-encoder's, in the order they are added."""

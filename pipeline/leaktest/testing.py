@@ -195,6 +195,7 @@ class _Tenant:
             policies=self.settings["policies"],
             lanes=self.settings["lanes"],
             clock=lambda: self.as_of,
+            cross_encoder=self.settings["cross_encoder"],
         )
 
     def _state(self, state: str, asked: Sequence[Probe], elsewhere: str) -> tuple[Surfaces, str]:
