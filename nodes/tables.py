@@ -284,6 +284,9 @@ PURPOSE_POLICIES = table(
     weight_actionability=float64("weight of the actionability term"),
     weight_diversity=float64("weight of the diversity term"),
     weight_scope=float64("weight of the scope term"),
+    weight_cross_encoder=float64(
+        "weight of the cross-encoder term, under a role as well; without a cross-encoder the term is 0"
+    ),
 )
 
 MODE_POLICIES = table(
@@ -310,6 +313,7 @@ MODE_POLICIES = table(
     citation_chaining=boolean("whether its strategies name citation chaining"),
     include_deleted=boolean("`include_deleted`"),
     newest_first=boolean("whether its strategies name temporal search"),
+    cross_encoder=boolean("whether its strategies name cross-encoder reranking"),
 )
 
 KIND_POLICIES = table(
@@ -443,14 +447,26 @@ QUERY_VECTORS = table(
     vector_row=int32("row in the matrix of distinct query vectors"),
 )
 
+CROSS_ENCODER_SCORES = table(
+    "cross_encoder_scores",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "evidence_id"),
+    persist=False,
+    doc="What a cross-encoder says of question and text, computed once in the driving process; no rows where it is off.",
+    request_id=string("the request"),
+    evidence_id=string("a row of `cross_encoder_pool`"),
+    score=float64("sigmoid of the logit, 0 to 1; a multiple of 2**-30"),
+)
+
 LANE_STATES = table(
     "lane_states",
     key=("request_id", "lane"),
     order=("request_id", "lane"),
     persist=False,
-    doc="Lanes that did not run for a request, from the driving process; what came of it stands in `conditions`.",
+    doc="Lanes that did not run for a request, from the driving process; what came of it stands in `conditions`. "
+    "The cross-encoder counts as one here.",
     request_id=string("the request"),
-    lane=string("the lane"),
+    lane=string("the lane, or cross_encoder"),
     state=string("off (not available here) or failed (it raised)"),
     message=string("what happened and how to turn the lane on; quotes no evidence"),
 )
@@ -850,6 +866,7 @@ SCORE_TERMS = table(
     scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
     vocabulary=float64("how far it speaks the role's words, -1 to 1; 0 without a role"),
     metadata=float64("the role's boosts less its penalties, -1 to 1; 0 without a role"),
+    cross_encoder=float64("what the cross-encoder says of question and text; 0 outside its pool, and where it is off"),
     freshness=string("fresh, aging, stale or undated, at as_of (C25)"),
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
@@ -873,6 +890,7 @@ RERANK_WEIGHTS = table(
     scope=float64("weight, 0 or more"),
     vocabulary=float64("weight, 0 or more"),
     metadata=float64("weight, 0 or more"),
+    cross_encoder=float64("weight, 0 or more"),
 )
 
 RANKED = table(
@@ -895,6 +913,7 @@ RANKED = table(
     scope=float64("contribution"),
     vocabulary=float64("contribution; negative where the row speaks of what the role avoids"),
     metadata=float64("contribution; negative where penalties outweigh boosts"),
+    cross_encoder=float64("contribution; 0 where no cross-encoder is set"),
     selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
 )
 
@@ -1242,6 +1261,7 @@ StructuredFacts = STRUCTURED_FACTS.annotation
 RolePolicies = ROLE_POLICIES.annotation
 RoleRules = ROLE_RULES.annotation
 QueryVectors = QUERY_VECTORS.annotation
+CrossEncoderScores = CROSS_ENCODER_SCORES.annotation
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation
 ContractLayers = CONTRACT_LAYERS.annotation

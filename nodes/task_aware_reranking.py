@@ -1,8 +1,9 @@
 """Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95),
-and two of the role.
+two of the role, and what a cross-encoder says, where one is set.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
-`score_terms` (raw), `rerank_weights` and `ranked`. To try other weights, override `rerank_weights`: nothing above it re-runs.
+`score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
+has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
 What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
 contributions with `==`, in any order. The diversity term is greedy (it depends on what was chosen before), yet needs no
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from .anchor_hits import anchor_term
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .keys import first_of_runs, flat, gathered, objects, pair_keys, positions, rank_within, take_or
+from .keys import first_of_runs, flat, gathered, objects, pair_codes, pair_keys, positions, rank_within, take_or
 from .numbers import quantise
 from .role_terms import freshness, role_terms
 from .tables import (
@@ -28,6 +29,7 @@ from .tables import (
     Anchors,
     Candidates,
     Contracts,
+    CrossEncoderScores,
     Evidence,
     KindPolicies,
     Placements,
@@ -46,6 +48,8 @@ _GENERATED_FACTOR = 0.5
 _UNSOURCED_FACTOR = 0.8
 _SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
 _RECENT, _AUTHORITATIVE = 0.5, 0.6
+_POOL_PER_ITEM = 3
+"""Candidates that a cross-encoder reads per item of the block, where no mode says `k_in`."""
 _SHARES = {
     "semantic": (1.0, "semantic"), "lexical": (0.5, "lexical"), "anchor": (0.5, "lexical"),
     "metadata": (0.5, "metadata"), "authority": (0.25, "metadata"), "recency": (0.25, "metadata"),
@@ -57,7 +61,7 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 
-def score_terms(
+def plain_terms(
     bounded_candidates: Candidates,
     contracts: Contracts,
     anchors: Anchors,
@@ -67,7 +71,7 @@ def score_terms(
     role_policies: RolePolicies,
     role_rules: RoleRules,
 ) -> ScoreTerms:
-    """The raw score classes of every bounded candidate, in recall order: 0 to 1, those of a role -1 to 1.
+    """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
     `lexical` relates a candidate to the mean of its own request's admitted candidates; it is pool-relative (C18) and no
     row outside the boundary can move it. `recency` is measured against `as_of` (S0.96).
@@ -105,6 +109,7 @@ def score_terms(
             "scope": _scope(owner, rows, asked, anchors, anchor_owner),
             "vocabulary": by_role.vocabulary,
             "metadata": by_role.metadata,
+            "cross_encoder": np.zeros(bounded_candidates.num_rows),
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": _source_signal(rows, authority, recency),
@@ -113,10 +118,39 @@ def score_terms(
     )
 
 
+def cross_encoder_pool(
+    bounded_candidates: Candidates, plain_terms: ScoreTerms, rerank_weights: RerankWeights, contracts: Contracts
+) -> Candidates:
+    """The candidates that a cross-encoder reads, in recall order: each request's best `k` by the other terms.
+
+    `k` is the mode's `k_in` (S1.27), else three times `max_items`.
+    """
+    before = ranked(plain_terms, rerank_weights)
+    asked = positions(before["request_id"], contracts["request_id"])
+    without = np.asarray(flat(contracts["mode"]).is_null())
+    most = np.where(without, _POOL_PER_ITEM * _floats(contracts["max_items"]), _floats(contracts["lane_k"]))
+    best = before.filter(pa.array(_floats(before["rank"]) <= most[asked]))
+    own, read = pair_codes(*((table["request_id"], table["evidence_id"]) for table in (bounded_candidates, best)))
+    return bounded_candidates.filter(pa.array(positions(own, read) >= 0))
+
+
+def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScores) -> ScoreTerms:
+    """All raw score classes of every bounded candidate, in recall order; what no cross-encoder read has 0 of its term."""
+    own, scored = pair_codes(
+        *((table["request_id"], table["evidence_id"]) for table in (plain_terms, cross_encoder_scores))
+    )
+    score = _floats(take_or(cross_encoder_scores["score"], positions(own, scored), 0.0))
+    at = SCORE_TERMS.schema.get_field_index("cross_encoder")
+    return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(quantise(np.clip(score, 0.0, 1.0))))
+
+
 def rerank_weights(
     contracts: Contracts, purpose_policies: PurposePolicies, role_policies: RolePolicies
 ) -> RerankWeights:
-    """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's."""
+    """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
+
+    A role has no weight for a cross-encoder: the purpose's holds under it.
+    """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
     weights = {}
@@ -124,7 +158,7 @@ def rerank_weights(
         share, of = _SHARES.get(name, (0.0, "lexical"))
         own = share * _floats(take_or(role_policies[f"weight_{of}"], role, 0.0))
         of_purpose = 0.0 if name in ROLE_TERMS else _floats(take_or(purpose_policies[f"weight_{name}"], policy, 0.0))
-        weights[name] = np.where(role >= 0, own, of_purpose)
+        weights[name] = np.where((role >= 0) & (name != "cross_encoder"), own, of_purpose)
         if name in WEIGHED_TERMS:
             said = flat(contracts[f"weight_{name}"])
             weights[name] = np.where(said.is_valid(), _floats(said.fill_null(0.0)), weights[name])
@@ -280,19 +314,28 @@ def _source_signal(rows: pa.Table, authority: Float, recency: Float) -> pa.Array
 
 
 def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
-    """A hit anchor first; else the strongest of: close in meaning, matching words, the role's reason, the kind of source."""
+    """A hit anchor first; else the strongest of: close in meaning, matching words, read as an answer, the role's reason,
+    the kind of source.
+    """
     source = (
         contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
     )
     semantic, lexical = contributions["semantic"], contributions["lexical"]
     role = contributions["vocabulary"] + contributions["metadata"]
+    read = contributions["cross_encoder"]
     strongest = np.select(
-        [(semantic >= lexical) & (semantic > source), lexical > source], ["close in meaning", "matched the words"], ""
+        [
+            (read > semantic) & (read > lexical) & (read > source),
+            (semantic >= lexical) & (semantic > source),
+            lexical > source,
+        ],
+        ["reads as an answer", "close in meaning", "matched the words"],
+        "",
     )
     words = pc.if_else(
         pa.array(strongest == ""), flat(score_terms["source_signal"]), pa.array(strongest.astype(object), pa.string())
     )
-    others = ("semantic", "lexical", "authority", "recency", "actionability", "scope")
+    others = ("semantic", "lexical", "authority", "recency", "actionability", "scope", "cross_encoder")
     preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
     words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
     anchored = pc.if_else(pa.array(contributions["anchor"] > 0), flat(score_terms["anchor_signal"]), None)

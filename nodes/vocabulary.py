@@ -270,7 +270,8 @@ SCORE_TERMS = (
     "diversity",
     "scope",
     *ROLE_TERMS,
+    "cross_encoder",
 )
+"""The eight score classes of S0.94, the two of a role and the cross-encoder's, in the order they are added."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """Score classes that a purpose weighs, and a request: the others are a role's alone."""
-"""The eight score classes of S0.94 and the two of a role, in the order they are added."""

@@ -19,7 +19,10 @@ from pathlib import Path
 
 from ..nodes.digests import named_digest
 
-INPUTS = ("commits", "corpus.frame", "corpus.postings", "corpus.vectors", "encoder", "grants", "policies", "requests")
+INPUTS = (
+    "commits", "corpus.frame", "corpus.postings", "corpus.vectors", "cross_encoder", "encoder", "grants", "policies",
+    "requests",
+)  # fmt: skip
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 
 BESIDE = ("corpus", "corpus.identity", "corpus.incoming", "durable")

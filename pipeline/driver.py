@@ -31,8 +31,9 @@ from ..nodes.bm25 import Bm25
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.keys import flat, pair_codes
 from ..nodes.list_columns import holds
-from ..nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
+from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
+from .cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .hooks import TableCheck, declared_table, failed_node
 from .lanes import Silent, lane_states
 
@@ -68,6 +69,10 @@ through them."""
 
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 """Nodes that need no vectors: they run third, and say which texts are encoded."""
+
+POOL = "cross_encoder_pool"
+"""The node that needs no scores of a cross-encoder: with what it needs, it runs fourth where one is set, and says which
+texts are scored. All of them passed both walls."""
 
 VECTORS_KEPT = 1 << 15
 """Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
@@ -158,6 +163,8 @@ class Line:
     lanes_off: Mapping[str, str] = field(default_factory=dict)
     """Lanes that are not available, and why; it stands in digests, and `provenance` says with which encoder."""
     counters: Counters = field(default_factory=Counters)
+    pairs: PairScores = field(default_factory=lambda: PairScores(None))
+    """Scores of the cross-encoder, if one is set; `provenance` says which."""
 
 
 @lru_cache(maxsize=1)
@@ -247,7 +254,7 @@ def _run(
             return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
         node = failed_node(error) or ""
         lane = node.removesuffix("_hits")
-        if lane in LANES and node.endswith("_hits") and lane not in broken:
+        if (lane == CROSS_ENCODER or (lane in LANES and node.endswith("_hits"))) and lane not in broken:
             return _run(requests, captures, line, {**broken, lane: _reason(error)})
         failure = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)]})
         return [_failed(requests, failure, captures, line)]
@@ -286,8 +293,13 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
     inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
         planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
     )
-    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent)
-    overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken}
+    naming = line.policies["mode_policies"] if line.pairs.model is None else None
+    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
+    overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
+    inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
+    if line.pairs.model is not None and CROSS_ENCODER not in broken:
+        overrides |= driver.execute(list(_before_pool()), inputs=inputs, overrides=overrides)
+        inputs["cross_encoder_scores"] = score_table(overrides[POOL], requests, frame.evidence, line.pairs)
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
     found = driver.execute(wanted, inputs=inputs, overrides=overrides)
     return {
@@ -358,6 +370,13 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
     )
     ordered = table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
     return replace(vectors, queries=matrix), ordered, None
+
+
+@lru_cache(maxsize=1)
+def _before_pool() -> tuple[str, ...]:
+    """The pool's node and every node that it needs."""
+    needed = build_driver().what_is_upstream_of(POOL)
+    return tuple(sorted(node.name for node in needed if not node.is_external_input))
 
 
 def _reason(error: Exception) -> str:

@@ -24,6 +24,7 @@ from ..nodes.frames import RowIndex
 from ..nodes.keys import flat, positions, take_or
 from ..nodes.recall_scope import distinct_clocks, numbers
 from ..nodes.tables import LANE_STATES
+from .cross_encoder import CROSS_ENCODER
 from .encoder import encoder_available
 
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
@@ -32,6 +33,7 @@ NO_ENCODER = "no encoder was opened for the vectors of the corpus"
 SILENT_ENCODER = "the encoder of the corpus gives no vectors"
 OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
 NO_GRAPH = "this version has no graph lane"
+NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
 
 _INDEX = "index again without --no-semantic"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
@@ -136,6 +138,7 @@ def lane_states(
     off: Mapping[str, str],
     broken: Mapping[str, str],
     silent: Silent | None,
+    naming: pa.Table | None = None,
 ) -> pa.Table:
     """LANE_STATES: one row per request and lane that did not run, or did not reach every row.
 
@@ -146,10 +149,15 @@ def lane_states(
         off: what `lanes_off` says of them.
         broken: lanes that failed, with their errors, for every request of the shard.
         silent: what the encoder said, if it gave no vector of any query.
+        naming: MODE_POLICIES, where no cross-encoder is set: a mode that names one says so.
     """
     ids = flat(planned["contracts"]["request_id"])
     parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
     parts += [_one_state(ids, lane, "off", why) for lane, why in off.items() if lane not in {*broken, "semantic"}]
+    if naming is not None:
+        modes = flat(naming["mode"].filter(naming["cross_encoder"]))
+        without = ids.filter(pc.is_in(flat(planned["contracts"]["mode"]), value_set=modes))
+        parts.append(_one_state(without, CROSS_ENCODER, "off", NO_CROSS_ENCODER))
     if "semantic" in lanes and "semantic" not in broken:
         vectors = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
         encoded = np.array([part is not None for part in vectors], dtype=bool)
@@ -188,4 +196,5 @@ def advice(message: str) -> str | None:
         NO_ENCODER: "open the retriever with an encoder" if installed else SEMANTIC_HINT,
         SILENT_ENCODER: "start its server, `ollama serve`, and fetch its model, `ollama pull MODEL`",
         OTHER_ENCODER: "index again",
+        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model",
     }.get(message)

@@ -31,8 +31,9 @@ STRATEGIES = {
     "cross-encoder": None,
     "schema": None,
 }
-"""First word of a strategy, and the lane that every sub-query then uses. Reranking and the check of records against
-their schema (at `index --sot`) are part of every retrieval: these two add no lane."""
+"""First word of a strategy, and the lane that every sub-query then uses. `cross-encoder` asks for a
+model that the settings name, and a request learns where none is set; the check of records against their schema is part of
+`index --sot`: these two add no lane."""
 
 _VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
 _TEMPLATE = re.compile(r"(?:/|\*\*/)(?:[^{}\x00-\x1f]|\{[a-z][a-z0-9_]*\})*")
@@ -66,6 +67,7 @@ def mode_choices(fields: dict[str, Item]) -> dict[str, Any]:
         **flags,
         "citation_chaining": "citation" in words,
         "newest_first": "temporal" in words,
+        "cross_encoder": "cross-encoder" in words,
     }
 
 

@@ -25,12 +25,22 @@ def package_versions() -> dict[str, str]:
 
 
 def provenance(
-    *, generation: str, policies: str, grants: str, encoder: str | None, settings: Mapping[str, object]
+    *,
+    generation: str,
+    policies: str,
+    grants: str,
+    encoder: str | None,
+    settings: Mapping[str, object],
+    cross_encoder: str | None = None,
 ) -> pa.Table:
-    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read."""
+    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read.
+
+    Without a cross-encoder there is no part of that name.
+    """
     parts = {
         "analyzers": ",".join(sorted(ANALYZERS)),
         "code": code_digest(),
+        **({"cross_encoder": cross_encoder} if cross_encoder is not None else {}),
         "digest": FORM,
         "encoder": encoder or "none",
         "generation": generation,

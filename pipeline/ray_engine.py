@@ -1,7 +1,7 @@
 """Shards as Ray Core tasks: `ShardJob.run` in many processes, of this machine or of a cluster (extra `ray`).
 
-Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs and encoder once, by path and name, and keeps them; the tables of
-the line travel once through Ray's object store. Corpus and runs must lie under the same path on every node.
+Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path and name, and keeps them; the tables of
+the line travel once through Ray's object store. Corpus, runs and the folder of a cross-encoder must lie under the same path on every node.
 
 What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
@@ -24,6 +24,7 @@ import pyarrow as pa
 from ..nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
 from .code_digest import code_digest
 from .corpus import Corpus
+from .cross_encoder import PairScores
 from .driver import Line, QueryVectors
 from .runs import RunStore, StagedRun
 from .shards import ShardJob
@@ -95,6 +96,7 @@ class _Travelling:
     generation: str
     code: str
     encoder: Any
+    cross_encoder: Any
     line: Line
     auditor: str | None
 
@@ -111,7 +113,14 @@ class _Travelling:
             generation=corpus.generation,
             code=code_digest(),
             encoder=job.line.vectors.encoder,
-            line=replace(job.line, corpus=bare, vectors=QueryVectors(None), counters=type(job.line.counters)()),
+            cross_encoder=job.line.pairs.model,
+            line=replace(
+                job.line,
+                corpus=bare,
+                vectors=QueryVectors(None),
+                pairs=PairScores(None),
+                counters=type(job.line.counters)(),
+            ),
             auditor=job.auditor,
         )
 
@@ -128,7 +137,10 @@ class _Travelling:
                 hint="install one version on every node",
             )
         line = replace(
-            self.line, corpus=Corpus.open(Path(self.corpus), self.generation), vectors=QueryVectors(self.encoder)
+            self.line,
+            corpus=Corpus.open(Path(self.corpus), self.generation),
+            vectors=QueryVectors(self.encoder),
+            pairs=PairScores(self.cross_encoder),
         )
         return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor)
 

@@ -31,6 +31,7 @@ from .contracts.out_of_scope import capture, expect_auditor
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
+from .cross_encoder import PairReader, PairScores, load_cross_encoder
 from .driver import LANES, Line, QueryVectors, build_driver, failed_line, lanes_known, run_line
 from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
@@ -67,6 +68,7 @@ class Retriever:
         preset: Preset | None = None,
         capture_withheld: bool = False,
         work_trees: Collection[str | Path] = (),
+        cross_encoder: PairReader | None = None,
     ) -> None:
         self.corpus = corpus = corpus.view()
         self.principal = principal
@@ -98,11 +100,13 @@ class Retriever:
                 grants=grants.digest,
                 encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
                 settings=self._settings,
+                cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
             ),
             lanes=lanes_known(lanes),
             bm25=bm25,
             vectors=QueryVectors(encoder),
             lanes_off=off,
+            pairs=PairScores(cross_encoder),
         )
 
     @classmethod
@@ -123,6 +127,7 @@ class Retriever:
         preset: Preset | str | Path | None = None,
         capture_withheld: bool = False,
         work_trees: Collection[str | Path] = (),
+        cross_encoder: PairReader | str | Path | None = None,
     ) -> Retriever:
         """A retriever over a corpus folder or an open corpus, at its generation of this moment.
 
@@ -132,10 +137,13 @@ class Retriever:
         `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
         principal audits when a request is asked; answers and digests stay the same.
         Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`.
+        `cross_encoder`, the folder of a model or one that is loaded, rereads each request's best candidates: as many as
+        its mode's `k_in`, without a mode three times its `max_items`.
 
         Raises:
             AccessError: what is withheld shall be captured, and the principal audits nothing.
             InputError: there is no principal, or a lane is unknown.
+            ModelError: the folder of the cross-encoder has no model that loads.
             StoreError: there is no corpus, or it has another schema version.
         """
         if not principal:
@@ -164,6 +172,9 @@ class Retriever:
             preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
             capture_withheld=capture_withheld,
             work_trees=work_trees,
+            cross_encoder=load_cross_encoder(cross_encoder)
+            if isinstance(cross_encoder, (str, Path))
+            else cross_encoder,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:

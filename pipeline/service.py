@@ -87,6 +87,7 @@ def open_retriever(
         preset=preset,
         capture_withheld=capture_withheld,
         work_trees=work_trees,
+        cross_encoder=settings["cross_encoder"],
     )
     try:
         yield retriever

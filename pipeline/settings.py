@@ -64,6 +64,9 @@ SETTINGS: Mapping[str, Setting] = {
             ENCODERS,
         ),
         Setting("ollama_url", "text", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
+        Setting(
+            "cross_encoder", "path", None, "folder of a cross-encoder that rereads the best candidates; unset = none"
+        ),
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),

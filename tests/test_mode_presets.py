@@ -23,7 +23,7 @@ POLICY = {
     "exclude_values": ["**/logs/", "sprint", "restricted"], "exclude_unless": ["debugging", "", "restricted_context"],
     "lanes": ["recent"], "lane_k": 7, "max_items": 3, "window_days": 30.0, "window_paths": ["**/{venture}/"],
     "chunk_expansion": False, "exact_lookups": True, "citation_chaining": True, "include_deleted": True,
-    "newest_first": True,
+    "newest_first": True, "cross_encoder": False,
 }  # fmt: skip
 
 

@@ -56,6 +56,7 @@ LABELS = {
     "purpose": "names the file",
     "plan.intent": "names the sub-query in the record (S0.39)",
     "plan.question": "says in words what the sub-query is for (S0.41)",
+    "weights.cross_encoder": "counts where a cross-encoder is set: `tests/test_cross_encoder.py`",
     "budget.withheld_k": "how much of what was withheld is kept for auditors; no caller may learn of it",
     "mode": "names the file",
     "include.what": "says in words what an entry is for, as the document does",

@@ -27,6 +27,7 @@ from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
+from tiny_cross_encoder import model_at
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 
@@ -73,6 +74,15 @@ def test_shards_run_by_ray_give_the_digests_of_this_process_after_a_worker_died(
     assert digests(there) == digests(here)
     assert there.statuses == {"ok": 6}
     assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+
+
+def test_a_cross_encoder_travels_by_its_folder(story: Story, cluster: None, tmp_path: Path):
+    pytest.importorskip("transformers", reason="needs the extra semantic")
+    model = model_at(tmp_path / "model")
+    plain, here = asked(story, "plain", count=2), asked(story, "here", count=2, cross_encoder=model)
+    there = asked(story, "there", count=2, cross_encoder=model, engine=RayEngine())
+    assert digests(there) == digests(here)
+    assert digests(there)["ranked"] != digests(plain)["ranked"]
 
 
 def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: Story, cluster: None):

@@ -141,9 +141,13 @@ def test_each_signal_of_code_decides_between_two_equal_files(story: Story, signa
 
 @pytest.mark.parametrize("policy", load_policies().purpose_policies.to_pylist(), ids=lambda policy: policy["purpose"])
 def test_the_default_weights_are_those_of_the_documents_formula(policy: dict[str, Any]):
-    """S0.95: its lexical match with anchors is two terms here; scope is there to be raised, and roles weigh theirs."""
+    """S0.95: its lexical match with anchors is two terms here; scope is there to be raised, and roles weigh theirs.
+
+    The cross-encoder's weight comes on top, and counts where one is set.
+    """
     weights = {name.removeprefix("weight_"): value for name, value in policy.items() if name.startswith("weight_")}
     assert weights.keys() == set(SCORE_TERMS) - set(ROLE_TERMS)
+    assert weights.pop("cross_encoder") == 0.30
     assert weights.pop("lexical") + weights.pop("anchor") == 0.20
     assert weights == {
         "semantic": 0.20, "authority": 0.20, "recency": 0.15, "actionability": 0.15, "diversity": 0.10, "scope": 0.0,

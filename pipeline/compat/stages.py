@@ -249,6 +249,7 @@ class _Tail:
             "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
             "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
             "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
+            "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
         }  # fmt: skip
         known = {**self.planned, "hits": HITS.empty(), "candidates": self._candidates}
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)

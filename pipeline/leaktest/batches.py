@@ -80,6 +80,7 @@ class Bench:
             policies=self.policies,
             lanes=self.settings["lanes"],
             encoder=self.encoder,
+            cross_encoder=self.settings["cross_encoder"],
             clock=lambda: self.as_of,
         )
         return RunStore(runs).open(retriever.run([dict(row) for row in requests]).run_id)

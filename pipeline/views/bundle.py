@@ -64,7 +64,7 @@ _CLASSES = {
     "lexical": ("lexical", "anchor"),
     "semantic": ("semantic",),
     "metadata": ("metadata", "authority", "recency", "scope"),
-    "rerank": ("vocabulary", "actionability", "diversity"),
+    "rerank": ("vocabulary", "actionability", "diversity", "cross_encoder"),
 }
 _CONTENT = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
 _CONTENT_TYPES = ("paragraph", "table", "list", "code", "excerpt")

@@ -15,6 +15,7 @@ import yaml
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
 from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.cross_encoder import PairScores
 from scoped_retrieval.pipeline.driver import LANES, Line, QueryVectors, run_line
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.lanes import lanes_off
@@ -24,13 +25,15 @@ from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
-from stand_in_encoder import WordsByTheirStart
+from stand_in_encoder import SharedWords, WordsByTheirStart
 from wall_worlds import modes_with
 from worlds import COUNTER, GRANTS, JOINS, NOW, Row, World
 
 Tables = dict[str, pa.Table]
 
 ENCODER = WordsByTheirStart()
+READER = SharedWords()
+"""The cross-encoder of the worlds whose line has an encoder."""
 
 
 def _growing(texts: Sequence[str]) -> list[int]:
@@ -104,9 +107,11 @@ def line_of(corpus: Path, world: World, *, lanes: Sequence[str] = LANES) -> Line
             grants=grants.digest,
             encoder=None if off else opened.encoder_profile,
             settings={},
+            cross_encoder=READER.profile if world.encoder else None,
         ),
         lanes=tuple(lanes),
         vectors=QueryVectors(encoder),
+        pairs=PairScores(READER if world.encoder else None),
         lanes_off=off,
         counters=COUNTERS,
     )
@@ -142,6 +147,7 @@ def together(corpus: Path, world: World, *, shard: int, runs: Path | None = None
             principal="ana",
             policies=POLICIES,
             encoder=encoder,
+            cross_encoder=READER if world.encoder else None,
             runs=store,
             shard_requests=shard,
             clock=lambda: NOW,

@@ -25,6 +25,7 @@ AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
     "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "vocabulary": 0.0, "metadata": 0.0,
+    "cross_encoder": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -67,14 +68,17 @@ class Line:
         """Every table up to `until`, each checked against its declaration."""
         known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
         for node in (
-            task_aware_reranking.score_terms, task_aware_reranking.rerank_weights, task_aware_reranking.ranked,
+            task_aware_reranking.plain_terms, task_aware_reranking.score_terms, task_aware_reranking.rerank_weights,
+            task_aware_reranking.ranked,
             evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
             budget_trimming.fits, budget_trimming.trimmed, budget_trimming.trims, citation_binding.citations,
             citation_binding.item_details, context_projection.blocks,
         ):  # fmt: skip
             if node.__name__ not in overrides:
                 names = [name for name in node.__annotations__ if name != "return"]
-                known[node.__name__] = TABLES[node.__name__].check(node(**{name: known[name] for name in names}))
+                made = node(**{name: known[name] for name in names})
+                declared = "score_terms" if node.__name__ == "plain_terms" else node.__name__
+                known[node.__name__] = TABLES[declared].check(made)
             if node.__name__ == until:
                 break
         del known["counters"]
@@ -146,6 +150,7 @@ def line(
         "evidence": _of("evidence", evidence),
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
+        "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
         "role_policies": roles.policies,
         "role_rules": roles.rules,
         "kind_policies": _of(

@@ -25,3 +25,13 @@ class WordsByTheirStart:
                 vectors[row, int.from_bytes(digest[:2], "big") % DIMENSIONS] += 1
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
         return np.clip(np.rint(vectors * 2**15), 0, 2**15 - 1).astype(np.int16)
+
+
+class SharedWords:
+    """A stand-in for a cross-encoder: the share of a question's words that a text has."""
+
+    profile = "shared-words/1"
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        words = [(set(question.lower().split()), set(text.lower().split())) for question, text in pairs]
+        return np.array([len(asked & said) / max(len(asked), 1) for asked, said in words])

@@ -20,7 +20,7 @@ NARROW = {
     "mode": "execution", "version": "v", "search_paths": ["/p?", "/src/"], "include_paths": [], "include_when": [],
     "exclude_kinds": ["path", "level", "zone"], "exclude_values": ["/p1", "sprint", "private"], "exclude_unless": ["", "", ""],
     "lanes": [], "lane_k": 20, "max_items": 6, "window_paths": [], "chunk_expansion": False, "exact_lookups": True,
-    "citation_chaining": False, "include_deleted": False, "newest_first": False,
+    "citation_chaining": False, "include_deleted": False, "newest_first": False, "cross_encoder": False,
 }  # fmt: skip
 """A mode that speaks of the paths, levels and zones of these worlds."""
 
