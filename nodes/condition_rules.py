@@ -209,16 +209,14 @@ def _shown_rules(
 def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
     """What to say of a request with nothing shown: that nothing matches, or, where A(r) is empty, that there is no row.
 
-    It names `as_of` where that is not the present, whether or not there are rows at another time.
+    It names `as_of`, whether or not there are rows at another time, and whenever it was asked.
     """
     at = positions(ids, requests["request_id"])
     rows = np.asarray(take_or(admissible["rows"], positions(ids, admissible["request_id"]), 1))
-    past = np.asarray(take_or(pc.not_equal(requests["as_of"], requests["asked_at"]), at, False)).astype(bool)
     seconds = take_or(requests["as_of"], at).cast(pa.timestamp("s", "UTC"), safe=False)
     time = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%SZ")
-    then = objects(pc.binary_join_element_wise("there is no row that may be shown as of", time, " "))
-    matches = "nothing that may be shown matches the question"
-    return np.where(rows > 0, matches, np.where(past, then, "there is no row that may be shown")).astype(object)
+    none = objects(pc.binary_join_element_wise("there is no row that may be shown as of", time, " "))
+    return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
 
 
 def _weakness(items: NDArray[np.int64], nothing: NDArray[np.object_]) -> NDArray[np.object_]:

@@ -5,13 +5,15 @@ the line travel once through Ray's object store. Corpus, runs and the folder of 
 
 What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
+An interrupt waits until the workers are gone, because a resumed shard has another time of capture in its parts.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,6 +37,8 @@ RETRIES = 3
 """Times that a shard is begun again after its worker died or its disk failed."""
 IN_FLIGHT = 2
 """Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt loses little."""
+STOP_SECONDS = 30.0
+"""How long an interrupted engine waits for its workers to be gone."""
 _HINT = "install scoped-retrieval[ray]"
 
 
@@ -54,7 +58,7 @@ class RayEngine:
 
     address: str | None = None
 
-    def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+    def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
         """Run the shards, a bounded number at a time; gives each as it is done, in no fixed order.
 
         Raises:
@@ -84,18 +88,24 @@ class RayEngine:
             finally:
                 for reference in flying:
                     ray.cancel(reference, force=True)
+                if flying:  # whoever resumes the run must not meet a worker that still writes it
+                    ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
 
 
 @dataclass(frozen=True)
 class _Travelling:
     """A job without what a process opens for itself: corpus and runs by path, token counters by the requests' names."""
 
+    token: str
+    """Of this call of the engine: a worker that has another one's job opens its own."""
     runs: str
     run_id: str
     corpus: str
     generation: str
     code: str
     encoder: Any
+    profile: str | None
+    """Of the encoder that the questions are read with; None if none is."""
     cross_encoder: Any
     line: Line
     auditor: str | None
@@ -106,13 +116,16 @@ class _Travelling:
         if not isinstance(corpus, Corpus):
             raise InputError.expected("a corpus in a folder", "one in memory", "engine", hint="run it in this process")
         bare: Any = None
+        encoder, off = job.line.vectors.encoder, "semantic" in job.line.lanes_off
         return cls(
+            token=uuid.uuid4().hex,
             runs=str(job.staged.store.path.resolve()),
             run_id=job.staged.run_id,
             corpus=str(corpus.path.resolve()),
             generation=corpus.generation,
             code=code_digest(),
-            encoder=job.line.vectors.encoder,
+            encoder=encoder,
+            profile=None if encoder is None or off else encoder.profile,
             cross_encoder=job.line.pairs.model,
             line=replace(
                 job.line,
@@ -128,13 +141,18 @@ class _Travelling:
         """The job in this process.
 
         Raises:
-            EngineError: this process has another version of the package.
+            EngineError: this process has another version of the package, or not the encoder.
             StoreError: corpus or runs do not lie here.
         """
         if code_digest() != self.code:
             raise EngineError(
                 "Expected the version of scoped-retrieval that began the run, got another - at a worker",
                 hint="install one version on every node",
+            )
+        if self.profile is not None and (own := getattr(self.encoder, "profile", None)) != self.profile:
+            raise EngineError(
+                f"Expected the encoder {self.profile}, got {own or 'none'} - at a worker",
+                hint="install the extra semantic, and the same model, on every node",
             )
         line = replace(
             self.line,
@@ -147,16 +165,15 @@ class _Travelling:
 
 def _run_shard(travelling: _Travelling, shard: int, created_at: datetime) -> int:
     """What a worker does."""
-    key = (travelling.runs, travelling.run_id)
-    if key not in _opened:
+    if travelling.token not in _opened:
         _opened.clear()
         pa.set_cpu_count(1)
-        _opened[key] = travelling.opened()
-    _opened[key].run(shard, created_at)
+        _opened[travelling.token] = travelling.opened()
+    _opened[travelling.token].run(shard, created_at)
     return shard
 
 
-_opened: dict[tuple[str, str], ShardJob] = {}
+_opened: dict[str, ShardJob] = {}
 """The job of this worker: one at a time."""
 
 

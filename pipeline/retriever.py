@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -256,9 +257,11 @@ class Retriever:
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock():
-            done = engine(ShardJob(staged, line, self._auditor), staged.pending(), self._clock)
-            for _ in with_progress(done, len(staged.pending()), progress):
-                pass
+            shards = staged.pending()
+            # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
+            with closing(engine(ShardJob(staged, line, self._auditor), shards, self._clock)) as done:
+                for _ in with_progress(done, len(shards), progress):
+                    pass
             run = staged.finish()
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
 

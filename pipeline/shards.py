@@ -10,7 +10,7 @@ a receipt means done, and what a crash left without one is run again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -72,11 +72,11 @@ class ShardJob:
         self.staged.write(shard, tables, line.vectors.used(tables))
 
 
-Engine: TypeAlias = Callable[[ShardJob, Sequence[int], Callable[[], datetime]], Iterator[int]]
+Engine: TypeAlias = Callable[[ShardJob, Sequence[int], Callable[[], datetime]], Generator[int]]
 """Runs some shards of a job and gives the number of each when its receipt is written; the clock says when one begins."""
 
 
-def in_this_process(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+def in_this_process(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
     """The engine that runs one shard after the other, here."""
     for shard in shards:
         job.run(shard, clock())

@@ -9,21 +9,23 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import dying_encoder
 import pyarrow as pa
 import pytest
 import stand_in_encoder
-from dying_encoder import DyingEncoder
-from scoped_retrieval.nodes.errors import EngineError, InputError, StoreError
-from scoped_retrieval.pipeline import ray_engine
+from dying_encoder import DyingEncoder, LostEncoder
+from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError, StoreError
+from scoped_retrieval.pipeline import ray_engine, retriever
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.ray_engine import RayEngine
 from scoped_retrieval.pipeline.retrieval import RunSummary
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -56,8 +58,8 @@ def story(tmp_path: Path) -> Story:
 
 def asked(story: Story, where: str, *, count: int = 6, **how) -> RunSummary:
     engine = {"engine": how.pop("engine")} if "engine" in how else {}
-    with story.open(runs=story.folder / where, shard_requests=1, **how) as retriever:
-        return retriever.run([ASKED | {"question": q} for q in QUESTIONS[:count]], **engine)
+    with story.open(runs=story.folder / where, shard_requests=1, **how) as opened:
+        return opened.run([ASKED | {"question": q} for q in QUESTIONS[:count]], **engine)
 
 
 def digests(run: RunSummary) -> dict[str, list[str]]:
@@ -95,8 +97,8 @@ def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: S
     with pytest.raises(KeyboardInterrupt):
         asked(story, "cut", engine=two_of_them)
     (run_id,) = RunStore(story.folder / "cut").unfinished()
-    with story.open(runs=story.folder / "cut", shard_requests=1) as retriever:
-        rest = retriever.run(resume=run_id, engine=RayEngine())
+    with story.open(runs=story.folder / "cut", shard_requests=1) as opened:
+        rest = opened.run(resume=run_id, engine=RayEngine())
     assert digests(rest) == digests(whole)
 
 
@@ -117,14 +119,40 @@ def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: S
     for path in broken:
         path.unlink()
     (run_id,) = RunStore(story.folder / "runs").unfinished()
-    with story.open(runs=story.folder / "runs", shard_requests=1) as retriever:
-        assert retriever.run(resume=run_id, engine=RayEngine()).statuses == {"ok": 2}
+    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
+        assert opened.run(resume=run_id, engine=RayEngine()).statuses == {"ok": 2}
 
 
 def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ray_engine, "code_digest", lambda: "another")
     with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
         asked(story, "runs", engine=RayEngine(), count=1)
+
+
+def test_a_worker_without_the_encoder_is_refused(story: Story, cluster: None):
+    with pytest.raises(EngineError, match=r"Expected the encoder words-by-their-start/1, got none - at a worker"):
+        asked(story, "runs", engine=RayEngine(), encoder=LostEncoder(), count=1)
+
+
+def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, monkeypatch: pytest.MonkeyPatch):
+    stopped = []
+
+    def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
+        try:
+            yield from in_this_process(job, shards, clock)
+        finally:
+            with pytest.raises(BusyError), job.staged.store.resume(job.staged.run_id).lock():
+                pass
+            stopped.append(True)
+
+    def interrupted(done: Iterator[int], *_: object) -> Iterator[int]:
+        yield next(done)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(retriever, "with_progress", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asked(story, "runs", engine=engine)
+    assert stopped
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_resumed(story: Story):
@@ -154,10 +182,10 @@ def test_a_corpus_in_memory_stays_in_its_process(story: Story):
     memory = MemoryCorpus(rows, now=NOON)
     with (
         Retriever.open(memory, principal="ana", grants=story.folder / "grants.yaml", runs=story.folder / "runs",
-                       clock=lambda: NOON) as retriever,
+                       clock=lambda: NOON) as opened,
         pytest.raises(InputError, match="Expected a corpus in a folder, got 'one in memory' - at engine"),
     ):  # fmt: skip
-        retriever.run([ASKED | {"question": "amber"}], engine=RayEngine())
+        opened.run([ASKED | {"question": "amber"}], engine=RayEngine())
 
 
 @pytest.mark.full

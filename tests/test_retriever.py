@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +175,20 @@ def test_an_answer_before_any_row_says_so_whatever_rows_come_later(corpus: Corpu
     )
     assert said in before
     assert before == before_nothing
-    assert {"condition": "no_strong_match", "message": "there is no row that may be shown"} in nothing
+    at_noon = f"there is no row that may be shown as of {NOON:%Y-%m-%dT%H:%M:%SZ}"
+    assert {"condition": "no_strong_match", "message": at_noon} in nothing
     assert not any(c["message"].startswith("there is no row") for c in now)
+
+
+def test_the_clock_of_the_door_changes_nothing_of_an_answer_without_rows(tmp_path: Path, corpus: Corpus):
+    bare = Corpus.create(tmp_path / "empty")
+    asked = {"question": "what does role_5 return?", "project": "shop", "as_of": NOON.isoformat()}
+    found = []
+    for seconds in (0, 1):
+        grants, clock = tmp_path / "corpus" / "grants.yaml", NOON + timedelta(seconds=seconds)
+        with Retriever.open(bare, principal="ana", grants=grants, clock=lambda now=clock: now) as retriever:
+            found.append(retriever.retrieve(asked).tables["snapshots"]["snapshot_digest"].to_pylist())
+    assert found[0] == found[1]
 
 
 def test_a_run_whose_generation_is_gone_says_what_to_do(

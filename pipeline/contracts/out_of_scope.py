@@ -106,17 +106,18 @@ def capture(runs: Path, run_id: str, part: str, tables: Mapping[str, pa.Table], 
     """Keep what an auditor asked for of one part of a run, in the projects that they audit when its requests are asked.
 
     Raises:
-        StoreError: the disk does not take it.
+        StoreError: it could not be made, or the disk does not take it.
     """
     asked = pc.unique(tables["requests"]["asked_at"]).to_pylist()
     projects = [audited(line.grants, auditor, at) for at in asked]
     if projects and (everywhere := frozenset.intersection(*projects)):
         try:
             keep_captured(runs, run_id, part, out_of_scope(tables, line, everywhere))
-        except OSError as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"Expected to keep a capture, got {error.strerror or error} - at {run_id}") from error
+        except StoreError:
+            raise
+        except Exception as error:  # rows that nobody else reads may be damaged in any way
+            why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+            raise StoreError(f"Expected to keep a capture, got {why} - at {run_id}") from error
 
 
 def keep_captured(runs: Path, run_id: str, part: str, table: pa.Table) -> None:

@@ -12,6 +12,13 @@ from numpy.typing import NDArray
 from stand_in_encoder import WordsByTheirStart
 
 
+class LostEncoder(WordsByTheirStart):
+    """Another process does not have it."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(None), ()
+
+
 class DyingEncoder(WordsByTheirStart):
     """Dies once per text, as often as `deaths` says in all; a folder remembers across processes what it has met."""
 
