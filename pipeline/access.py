@@ -93,7 +93,8 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
             raise
         raise _unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
-    audience = _audience(settings.principal, audited_projects(settings, run), asked_by, {b["project"] for b in bounds})
+    viewer = _Viewer(settings.principal, _grants_for(settings, run))
+    audience = viewer.audience(asked_by, {bound["project"] for bound in bounds})
     if audience is None:
         raise _unknown(snapshot_id)
     return audience
@@ -104,12 +105,14 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
     The grants file in force decides; where it is gone, the grants stored with the run.
     """
+    return _Viewer(settings.principal, _grants_for(settings, run)).audited
+
+
+def _grants_for(settings: Settings, run: Any) -> pa.Table:
     from .grants import load_grants
 
     path = settings.grants_path
-    grants = load_grants(path).table if path.exists() else run.stored("grants")
-    mine = grants_in_force(grants, settings.principal)
-    return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+    return load_grants(path).table if path.exists() else run.stored("grants")
 
 
 def audits(settings: Settings, projects: Collection[str]) -> bool:
@@ -185,24 +188,48 @@ def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) 
     reached: dict[str, set[str]] = {}
     for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
         reached.setdefault(bound["request_id"], set()).add(bound["project"])
-    audited = audited_projects(settings, run)
+    viewer = _Viewer(settings.principal, _grants_for(settings, run))
     rows = []
     for row in run.table(SNAPSHOTS.name, texts=questions).to_pylist():
         asked = requests.get(row["request_id"], _refused_at_the_door(run, {}))
         row |= {name: asked.get(name) for name in ("project", "purpose", "as_of", "question")}
-        audience = _audience(settings.principal, audited, asked, reached.get(row["request_id"], set()))
+        audience = viewer.audience(asked, reached.get(row["request_id"], set()))
         if audience:
             rows.append(row if audience == "audit" else {k: v for k, v in row.items() if k not in _AUDIT_ONLY})
     return rows
 
 
-def _audience(
-    principal: str, audited: frozenset[str], asked: Mapping[str, Any], reached: Collection[str]
-) -> Audience | None:
-    """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part."""
-    if asked.get("project") in audited and audited.issuperset(reached):
-        return "audit"
-    return "caller" if principal in (asked.get("principal"), asked.get("asked_by")) else None
+class _Viewer:
+    """A principal who wants to see snapshots, and what the grants in force say of them."""
+
+    def __init__(self, principal: str, grants: pa.Table) -> None:
+        self.principal = principal
+        self._grants = grants
+        self._opened: dict[str, frozenset[str]] = {}
+        mine = grants_in_force(grants, principal)
+        self.audited = frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+        lending = mine.filter(mine["act_as"].is_valid()).select(["act_as", "project"]).to_pylist()
+        self._lent = {(other, row["project"]) for row in lending for other in row["act_as"]}
+
+    def audience(self, asked: Mapping[str, Any], reached: Collection[str]) -> Audience | None:
+        """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part.
+
+        Their part as long as the grants in force still open, to whom it was asked for, every project that the answer
+        reached, and still let whoever asked act for them.
+        """
+        project, subject = asked.get("project"), asked.get("principal")
+        if project in self.audited and self.audited.issuperset(reached):
+            return "audit"
+        if self.principal not in (subject, asked.get("asked_by")):
+            return None
+        lent = self.principal == subject or not self._lent.isdisjoint({(subject, None), (subject, project)})
+        return "caller" if not reached or (lent and self._opens(str(subject)).issuperset(reached)) else None
+
+    def _opens(self, principal: str) -> frozenset[str]:
+        if principal not in self._opened:
+            held = grants_in_force(self._grants, principal)
+            self._opened[principal] = frozenset(held.filter(held["act_as"].is_null())["project"].to_pylist())
+        return self._opened[principal]
 
 
 def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:

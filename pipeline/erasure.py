@@ -32,7 +32,6 @@ class Erasure:
     dry_run: bool
     rows: int
     generations: int
-    generation: str
     runs: RunsErased = field(default_factory=RunsErased)
 
     def as_dict(self) -> dict[str, Any]:
@@ -41,7 +40,6 @@ class Erasure:
             "dry_run": self.dry_run,
             "rows": self.rows,
             "generations_forgotten": self.generations,
-            "generation": self.generation,
             "runs": self.runs.runs,
             "texts": self.runs.texts,
             "runs_given_up": self.runs.given_up,
@@ -53,7 +51,7 @@ class Erasure:
         verb = "would erase" if self.dry_run else "erased"
         lines = [f"{verb}: {self.rows} rows of evidence, {self.runs.texts} texts in {len(self.runs.runs)} runs"]
         if not self.dry_run:
-            lines.append(f"forgotten: {self.generations} generations that held them; current: {self.generation}")
+            lines.append(f"forgotten: {self.generations} generations that held them")
         lines += [f"{'would give' if self.dry_run else 'gave'} up: {run}, unfinished" for run in self.runs.given_up]
         lines += [f"cannot be read, so nobody knows what it holds: {run}" for run in self.runs.unreadable]
         return "\n".join(lines) + "\n"
@@ -93,9 +91,9 @@ def erase(
     store = RunStore(settings["runs"], create=False) if settings["runs"].is_dir() else None
     if dry_run:
         found = erase_evidence(store, ids, reason=reason, dry_run=True) if store else RunsErased()
-        return Erasure(True, len(ids), 0, corpus.generation, found)
+        return Erasure(True, len(ids), 0, found)
     ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
     runs = erase_evidence(store, ids, reason=reason) if store else RunsErased()
     if not runs.unreadable:
         corpus.finish_erasure()
-    return Erasure(False, len(ids), generations, corpus.generation, runs)
+    return Erasure(False, len(ids), generations, runs)

@@ -12,7 +12,8 @@
         act_as: [bob, {principal: cyd, project: shop, expires: 2026-12-31T00:00:00Z}]
         audit: false
     grants:                      # other projects that requests of ana's projects may read from
-      - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], reason: shared rules}
+      - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], zones: internal,
+         reason: shared rules, expires: 2026-12-31T00:00:00Z}     # zones, reason and expiry are required
     tokens:
       <SHA-256 of a bearer token, 64 hex digits>: ana
 
@@ -211,7 +212,7 @@ def _act_as(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
 
 
 def _cross_project(item: Item, people: Mapping[str, Mapping[str, Item]]) -> dict[str, Any]:
-    fields = item.fields(_GRANT, required=("principal", "project"))
+    fields = item.fields(_GRANT, required=("principal", "project", "zones", "reason", "expires"))
     principal = _known(fields["principal"], people)
     person = people[principal]
     return (

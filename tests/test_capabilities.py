@@ -207,6 +207,7 @@ def test_only_accepted_classes_of_source_are_evidence(story: Story, accepted: st
 def test_grants_tell_documents_from_sessions_and_public_from_private(story: Story):
     """S0.23: another project's documents but not its sessions, what is public but not what is private."""
     rule = {"principal": "ana", "project": "platform", "sources": ["project-doc"], "zones": "public"}
+    rule |= {"reason": "shared rules", "expires": "2099-01-01T00:00:00Z"}
     grants = {"principals": {"ana": {"projects": ["shop"], "states": ["verified"]}}, "grants": [rule]}
     (story.folder / "grants.yaml").write_text(yaml.safe_dump(grants), encoding="utf-8")
     whole = {"owner_user": ""}

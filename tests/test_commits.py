@@ -138,10 +138,13 @@ def test_a_commit_is_known_by_grant(tmp_path: Path, granted: Any, known: bool):
         assert refusal(story, SHA) == refusal(story, UNKNOWN)
 
 
+SHARED = {"zones": "internal", "reason": "shared", "expires": "2099-01-01T00:00:00Z"}
+
+
 def test_the_right_to_read_a_project_from_another_one_dates_no_commit_there(tmp_path: Path):
     story = told(tmp_path)
     story.tell(commits={GIT: line(**{f"c{UNKNOWN}": days_ago(9)})}, project="pay")
-    text = {"grants": [{"principal": "ana", "project": "pay", "for_projects": ["shop"]}]}
+    text = {"grants": [{"principal": "ana", "project": "pay", "for_projects": ["shop"], **SHARED}]}
     held = {"principals": {"ana": {"projects": ["shop"]}}} | text
     (tmp_path / "grants.yaml").write_text(yaml.safe_dump(held))
     assert refusal(story, UNKNOWN) == refusal(story, "01" * 20)

@@ -31,9 +31,10 @@ ROWS = (
     row("artifact", "logs/cart.log", "cart test failed", days=1, evidence_kind="test-log", zone="private"),
     row("memory", "memory/1", "cart totals are in cents", evidence_kind="memory", lifecycle="candidate", owner_user=""),
 )
+SHARED = {"zones": "internal", "reason": "shared", "expires": "2099-01-01T00:00:00Z"}
 GRANTS = {
     "principals": {"ana": {"projects": ["shop"]}, "cyd": {"projects": [{"project": "shop", "zones": "restricted"}]}},
-    "grants": [{"principal": "ana", "project": "pay", "sources": ["workspace"], "reason": "shared"}],
+    "grants": [{"principal": "ana", "project": "pay", "sources": ["workspace"], **SHARED}],
 }
 
 

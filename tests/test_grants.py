@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.tables import GRANTS
 from scoped_retrieval.pipeline.grants import load_grants, write_starter_grants
@@ -26,7 +27,8 @@ principals:
     audit: true
   bob: {{projects: [shop]}}
 grants:
-  - {{principal: bob, project: platform, zones: restricted, sources: [project-doc], for_projects: [shop], reason: shared rules}}
+  - {{principal: bob, project: platform, zones: restricted, sources: [project-doc], for_projects: [shop], reason: shared rules,
+     expires: 2099-01-01T00:00:00Z}}
 tokens:
   {TOKEN}: ana
 """
@@ -36,6 +38,14 @@ def read(tmp_path: Path, text: str):
     path = tmp_path / "grants.yaml"
     path.write_text(text)
     return load_grants(path)
+
+
+@pytest.mark.parametrize("missing", ["zones", "reason", "expires"])
+def test_a_grant_of_another_project_says_how_far_why_and_until_when(tmp_path, missing: str):
+    said = {"zones": "internal", "reason": "shared", "expires": "2099-01-01T00:00:00Z"}
+    grant = {"principal": "ana", "project": "pay"} | {name: value for name, value in said.items() if name != missing}
+    with pytest.raises(PolicyError, match=rf"got nothing - at .*grants\[0\].{missing}"):
+        read(tmp_path, yaml.safe_dump({"principals": {"ana": {"projects": ["shop"]}}, "grants": [grant]}))
 
 
 def test_a_file_gives_one_row_per_principal_and_project(tmp_path):
@@ -66,7 +76,8 @@ def test_a_file_gives_one_row_per_principal_and_project(tmp_path):
     assert (pay["zone"], pay["sources"]) == ("internal", ["git:*", "session-event"])
     assert pay["expires"] == datetime(2026, 12, 31, tzinfo=UTC)
     assert (platform["own_project"], platform["for_projects"], platform["zone"]) == (False, ["shop"], "restricted")
-    assert (platform["reason"], platform["expires"], platform["states"]) == ("shared rules", None, None)
+    assert (platform["reason"], platform["states"]) == ("shared rules", None)
+    assert platform["expires"] == datetime(2099, 1, 1, tzinfo=UTC)
     assert file.tokens == {TOKEN: "ana"}
     assert (file.projects("ana"), file.projects("bob"), file.projects("x")) == (["pay", "shop"], ["shop"], [])
     assert file.digest == hashlib.sha256((tmp_path / "grants.yaml").read_bytes()).hexdigest()
@@ -100,7 +111,7 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
         ("principals: {ana: {act_as: [{project: shop}]}}", r"Expected a value, got nothing - at .*principals.ana.act_as\[0\].principal"),
         ("principals: {ana: {projects: [a], paths: src/}}", r"Expected a list, got 'src/' - at .*principals.ana.paths"),
         ("principals: {1: {}}", r"Expected text as key, got 1"),
-        ("grants: [{principal: ana, project: a}]", r"Expected one of the principals \(there are none\), got 'ana' - at .*grants\[0\].principal"),
+        ("grants: [{principal: ana, project: a, zones: public, reason: r, expires: 2099-01-01T00:00:00Z}]", r"Expected one of the principals \(there are none\), got 'ana' - at .*grants\[0\].principal"),
         ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\].project"),
         ("principals: {ana: {}}\ngrants: [{principal: ana, project: a, zone: public}]", r"got 'zone' - at .*grants\[0\].zone"),
         ("principals: {ana: {}}\ntokens: {abc: ana}", r"Expected a SHA-256 as 64 hex digits, got 3 characters - at .*: tokens"),

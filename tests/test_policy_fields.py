@@ -170,7 +170,9 @@ def test_every_key_of_a_mode_is_tried() -> None:
 MINE = "principals.ana"
 SHOP = f"{MINE}.projects.0"
 SOON, LATER = "2026-05-01T00:00:00Z", "2027-01-01T00:00:00Z"
-PLATFORM = {"principal": "ana", "project": "platform"}
+PLATFORM = {
+    "principal": "ana", "project": "platform", "zones": "internal", "reason": "shared", "expires": "2099-01-01T00:00:00Z",
+}  # fmt: skip
 FOR_BOB = {"grants": {f"{MINE}.act_as": ["bob"]}, "request": {"principal": "bob"}}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline import service
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -55,6 +56,34 @@ def test_a_replay_shows_a_caller_what_the_retrieval_showed_and_an_auditor_every_
     whole = replayed(settings, found.snapshot_id)
     assert whole.citations.column_names == TABLES["citations"].names()
     assert whole.decisions.num_rows > 0
+
+
+def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_reached(settings: Settings):
+    bot = load_settings(
+        {**{n: str(settings[n]) for n in ("corpus", "runs")}, "principal": "bot"}, environ={}, user=None
+    )
+    ana, lent = {"projects": ["shop"]}, {"act_as": ["ana"]}
+
+    def grant(**principals: object) -> None:
+        settings.grants_path.write_text(yaml.safe_dump({"principals": principals}))
+
+    def readable(viewer: Settings, snapshot: str) -> bool:
+        try:
+            return bool(replayed(viewer, snapshot).block)
+        except AccessError:
+            return False
+
+    grant(ana=ana, bot=lent)
+    asking = {"principal": "bot", "runs": settings["runs"], "lanes": LEXICAL, "clock": lambda: NOON}
+    with opened(settings) as own, Retriever.open(settings["corpus"], **asking) as other:
+        mine, theirs = own.retrieve(ASKED).snapshot_id, other.retrieve({**ASKED, "principal": "ana"}).snapshot_id
+    assert [readable(settings, mine), readable(settings, theirs), readable(bot, theirs)] == [True] * 3
+    grant(ana=ana, bot={})
+    assert [readable(settings, theirs), readable(bot, theirs)] == [True, False]
+    expired = {"projects": [{"project": "shop", "expires": "2025-01-01T00:00:00Z"}]}
+    for left in ({}, expired):
+        grant(ana=left, bot=lent)
+        assert [readable(settings, mine), readable(settings, theirs), readable(bot, theirs)] == [False] * 3
 
 
 def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings):

@@ -111,6 +111,7 @@ GRANTS = {
             "sources": ["team-standard"],
             "zones": "internal",
             "reason": "standards",
+            "expires": "2099-01-01T00:00:00Z",
         }
     ],
 }
