@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .fact_values import KINDS, canonical, values_in
 from .keys import among, gathered, objects, pair_codes, positions, take_or
 from .list_columns import collected
+from .masking import class_lists, masked
 from .recall_scope import codes_of
 from .vocabulary import AUTHORITY
 
@@ -37,8 +38,10 @@ Said = tuple[NDArray[np.bool_], NDArray[np.object_]]
 """Where it holds, one flag per request, and the message of each."""
 
 
-def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa.Table, evidence: pa.Table) -> Said:
-    """Requests that show a row whose value another admitted row contradicts; the message names the fields.
+def rivals(
+    ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa.Table, evidence: pa.Table, contracts: pa.Table
+) -> Said:
+    """Requests that show a row whose value another admitted row contradicts; the message names the fields, masked.
 
     Args:
         ids: request ids, sorted.
@@ -46,6 +49,7 @@ def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa
         verdicts: VERDICTS; only admitted rows that may speak as evidence count.
         selected: DECISIONS of what is shown.
         evidence: EVIDENCE of the frame.
+        contracts: CONTRACTS, for what each masks.
     """
     keys, judged, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, verdicts, selected)))
     verdict = positions(keys, judged)
@@ -70,17 +74,19 @@ def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa
     of, field, value, currency = of[kept], field.take(pa.array(kept)), value[kept], currency[kept]
     index = pa.array(of)
     subject = [pa.array(owner[of]), pa.array(memory[of]), *(name.take(index) for name in (project, user, entity))]
-    key = np.unique(codes_of([*subject, field]), return_inverse=True)[1]
+    key = np.unique(codes_of([*subject, pc.utf8_lower(field)]), return_inverse=True)[1]
     disputed = (_different(key, value, -1) | _different(key, currency, 0))[key]
     is_shown = np.isin(np.asarray(keys)[at], np.asarray(shown))[of]
     told = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
-    lists = collected(owner[of[told]], field.take(pa.array(told)).cast(pa.string()), len(ids))
+    of, field = of[told], field.take(pa.array(told)).cast(pa.string())
+    masks = take_or(class_lists(contracts["mask"]), positions(ids, contracts["request_id"])[owner[of]])
+    lists = collected(owner[of], pc.utf8_lower(masked(field, masks)), len(ids))
     message = pc.binary_join_element_wise(DISAGREE, pc.binary_join(lists, ", "), "")
-    return np.bincount(owner[of[told]], minlength=len(ids)) > 0, objects(message)
+    return np.bincount(owner[of], minlength=len(ids)) > 0, objects(message)
 
 
 def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, Int, Int]:
-    """What rows state: the row, the field, a number per distinct value, and one per currency, 0 = none."""
+    """What rows state: the row, the field as written, a number per distinct value, and one per currency, 0 = none."""
     lines = pc.split_pattern(texts, "\n")
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)
     line = lines.flatten()
@@ -88,8 +94,8 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
     stated = np.asarray(pair.is_valid())
     prose = np.bincount(of[~stated & np.asarray(pc.not_equal(pc.utf8_trim_whitespace(line), ""))], minlength=len(texts))
     stated &= ~(memory & (prose > 0))[of]
-    fields = pc.utf8_lower(pc.utf8_trim_whitespace(pair.field("field")))
-    stated &= ~among(pc.fill_null(fields, ""), _BOOKKEEPING)
+    fields = pc.utf8_trim_whitespace(pair.field("field"))
+    stated &= ~among(pc.fill_null(pc.utf8_lower(fields), ""), _BOOKKEEPING)
     at = np.flatnonzero(stated)
     of, fields = of[at], fields.take(pa.array(at))
     encoded = pair.field("value").take(pa.array(at)).dictionary_encode()
