@@ -30,6 +30,10 @@ DISAGREE = "high-trust rows disagree about "
 HIGH_TRUST = AUTHORITY.values.index("preferred")
 """Least authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
 _PAIR = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
+_UNPRINTABLE = r"[\pC\p{Zl}\p{Zp}]"
+"""A field is a word or a few: what moves a cursor or hides is none, so no message carries it."""
+FIELDS_NAMED = 5
+"""Fields that a message names; it counts the others."""
 _BOOKKEEPING = ("last_modified", "updated_at", "last_verified")
 """When a record was written says nothing about what it is a record of."""
 _TRUTHS = {"true": "yes", "yes": "yes", "on": "yes", "false": "no", "no": "no", "off": "no"}
@@ -81,8 +85,16 @@ def rivals(
     of, field = of[told], field.take(pa.array(told)).cast(pa.string())
     masks = take_or(class_lists(contracts["mask"]), positions(ids, contracts["request_id"])[owner[of]])
     lists = collected(owner[of], pc.utf8_lower(masked(field, masks)), len(ids))
-    message = pc.binary_join_element_wise(DISAGREE, pc.binary_join(lists, ", "), "")
-    return np.bincount(owner[of], minlength=len(ids)) > 0, objects(message)
+    return np.bincount(owner[of], minlength=len(ids)) > 0, _message(lists)
+
+
+def _message(fields: pa.ListArray) -> NDArray[np.object_]:
+    """What is said of each list of fields: the first by name, and how many others there are."""
+    count = pc.list_value_length(fields)
+    more = pc.binary_join_element_wise(" and ", pc.subtract(count, FIELDS_NAMED).cast(pa.string()), " more", "")
+    more = pc.if_else(pc.greater(count, FIELDS_NAMED), more, "")
+    named = pc.binary_join(pc.list_slice(fields, 0, FIELDS_NAMED), ", ")
+    return objects(pc.binary_join_element_wise(DISAGREE, named, more, ""))
 
 
 def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, Int, Int]:
@@ -91,10 +103,11 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)
     line = lines.flatten()
     pair = pc.extract_regex(line, pattern=_PAIR)
-    stated = np.asarray(pair.is_valid())
+    fields = pc.utf8_trim_whitespace(pair.field("field"))
+    prints = pc.invert(pc.fill_null(pc.match_substring_regex(fields, _UNPRINTABLE), True))
+    stated = np.asarray(pair.is_valid()) & np.asarray(prints)
     prose = np.bincount(of[~stated & np.asarray(pc.not_equal(pc.utf8_trim_whitespace(line), ""))], minlength=len(texts))
     stated &= ~(memory & (prose > 0))[of]
-    fields = pc.utf8_trim_whitespace(pair.field("field"))
     stated &= ~among(pc.fill_null(pc.utf8_lower(fields), ""), _BOOKKEEPING)
     at = np.flatnonzero(stated)
     of, fields = of[at], fields.take(pa.array(at))
