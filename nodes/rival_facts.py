@@ -5,8 +5,8 @@ Reads what the two walls let through and what of it is shown. Gives one flag and
 What one would otherwise get wrong: no prose is compared. A row speaks of a key only where it states `field: value`: a
 structured record of its entity, a memory of the project or user that it belongs to. The entity must be an id by its
 form, since two files may each number their rows from 1; and a memory must state nothing else, its value an id, a date,
-an amount, yes or no. What may only speak as history, hint or untrusted
-does not count, so an earlier version is no rival of the later one.
+an amount, yes or no. A row that states a field twice gives a list, which is no rival of itself. What may only speak as
+history, hint or untrusted does not count, so an earlier version is no rival of the later one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def rivals(
     index = pa.array(of)
     subject = [pa.array(owner[of]), pa.array(memory[of]), *(name.take(index) for name in (project, user, entity))]
     key = np.unique(codes_of([*subject, pc.utf8_lower(field)]), return_inverse=True)[1]
-    disputed = (_different(key, value, -1) | _different(key, currency, 0))[key]
+    disputed = (_different(key, of, value, -1) | _different(key, of, currency, 0))[key]
     is_shown = np.isin(np.asarray(keys)[at], np.asarray(shown))[of]
     told = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
     of, field = of[told], field.take(pa.array(told)).cast(pa.string())
@@ -125,10 +125,15 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
     return of[kept], fields.take(pa.array(kept)), value[which[kept]], currency[which[kept]]
 
 
-def _different(key: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
-    """Per key, whether it has two numbers besides the ignored one."""
-    pairs = np.unique(np.stack([key, number], axis=1)[number != ignored], axis=0)
-    return np.bincount(pairs[:, 0], minlength=int(key.max(initial=-1)) + 1) > 1
+def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
+    """Per key, whether two of its rows give other numbers, besides the ignored one: where not every row gives them all."""
+    said = np.stack([key, row, number], axis=1)[number != ignored]
+    keys = int(key.max(initial=-1)) + 1
+    rows, numbers, given = (
+        np.bincount(np.unique(said[:, columns], axis=0)[:, 0], minlength=keys)
+        for columns in ([0, 1], [0, 2], [0, 1, 2])
+    )
+    return given < rows * numbers
 
 
 def _comparable(values: pa.Array) -> list[tuple[str, str, str]]:
