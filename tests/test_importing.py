@@ -257,6 +257,15 @@ def test_a_secret_in_a_key_is_refused_by_line_and_never_made_alike(key: str, sec
     assert [row[key] for row in imported(*given[:2])] == ["m1"]
 
 
+@pytest.mark.parametrize(
+    ("path", "place"), [("docs/a.md", r"docs/a\.md:7"), (f"{TOKEN}.md", r"\[REDACTED:github-token\]\.md:7")]
+)
+def test_a_secret_in_a_key_of_a_document_names_its_file(path: str, place: str) -> None:
+    with pytest.raises(InputError, match=rf"at {place}\.entity\n") as refused:
+        of_class("project-doc", path=path, line_start=7, entity=TOKEN)
+    assert TOKEN not in str(refused.value)
+
+
 def test_a_secret_in_the_id_of_a_conflicted_memory_is_refused() -> None:
     with pytest.raises(InputError, match=r"rows\[0\]\.entity"):
         of_class("memory", lifecycle="conflicted", entity="pwd=Sommer2024A")

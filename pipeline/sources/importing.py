@@ -296,21 +296,28 @@ def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
 
 def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) -> pa.Array:
     """Masks secrets in place, and refuses them in keys; gives the byte ranges of the masks in `text`."""
+    columns["text"], spans = redact_column(columns["text"])
+    for name in _REDACTED:
+        columns[name], _ = redact_column(columns[name])
+    for name in _REDACTED_LISTS:
+        columns[name] = redact_list_column(columns[name])
     for name in _KEYS:
         changed = pc.fill_null(pc.not_equal(redact_column(columns[name])[0], columns[name]), False)
         if pc.any(changed).as_py():
             row = pc.index(changed, True).as_py()
             hint = "rows are told apart by it, and masked ones would be alike: give the row another, or leave it out"
             raise InputError(
-                f"Expected an id without a secret, got one with a secret - at {where(row)}.{name}", hint=hint
+                f"Expected an id without a secret, got one with a secret - at {_place(columns, row, where)}.{name}",
+                hint=hint,
             )
-    columns["text"], spans = redact_column(columns["text"])
-    for name in _REDACTED:
-        columns[name], _ = redact_column(columns[name])
-    for name in _REDACTED_LISTS:
-        columns[name] = redact_list_column(columns[name])
     report.redacted = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
     return spans.cast(_REDACTIONS.type)
+
+
+def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
+    """Where a row stands, in masked words: as its reader says, else by path and first line, else by its number."""
+    said, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
+    return f"{path}:{line}" if path and line and said.startswith("rows[") else said
 
 
 def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
