@@ -183,7 +183,7 @@ def _shown_rules(
     noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
     # A claim beside its rivals is disputed no less than one that stands alone.
     noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
-    disagree, message = rivals(ids, candidates, verdicts, selected, evidence)
+    disagree, message = rivals(ids, candidates, verdicts, selected, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
     yield ((noted > 0) | disagree) & (items > 0), "conflicting", "", "warn", message
 

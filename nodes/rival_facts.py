@@ -5,8 +5,8 @@ Reads what the two walls let through and what of it is shown. Gives one flag and
 What one would otherwise get wrong: no prose is compared. A row speaks of a key only where it states `field: value`: a
 structured record of its entity, a memory of the project or user that it belongs to. The entity must be an id by its
 form, since two files may each number their rows from 1; and a memory must state nothing else, its value an id, a date,
-an amount, yes or no. What may only speak as history, hint or untrusted
-does not count, so an earlier version is no rival of the later one.
+an amount, yes or no. A row that states a field twice gives a list, which is no rival of itself. What may only speak as
+history, hint or untrusted does not count, so an earlier version is no rival of the later one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .fact_values import KINDS, canonical, values_in
 from .keys import among, gathered, objects, pair_codes, positions, take_or
 from .list_columns import collected
+from .masking import class_lists, masked
 from .recall_scope import codes_of
 from .vocabulary import AUTHORITY
 
@@ -29,6 +30,10 @@ DISAGREE = "high-trust rows disagree about "
 HIGH_TRUST = AUTHORITY.values.index("preferred")
 """Least authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
 _PAIR = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
+_UNPRINTABLE = r"[\pC\p{Zl}\p{Zp}]"
+"""A field is a word or a few: what moves a cursor or hides is none, so no message carries it."""
+FIELDS_NAMED = 5
+"""Fields that a message names; it counts the others."""
 _BOOKKEEPING = ("last_modified", "updated_at", "last_verified")
 """When a record was written says nothing about what it is a record of."""
 _TRUTHS = {"true": "yes", "yes": "yes", "on": "yes", "false": "no", "no": "no", "off": "no"}
@@ -37,8 +42,10 @@ Said = tuple[NDArray[np.bool_], NDArray[np.object_]]
 """Where it holds, one flag per request, and the message of each."""
 
 
-def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa.Table, evidence: pa.Table) -> Said:
-    """Requests that show a row whose value another admitted row contradicts; the message names the fields.
+def rivals(
+    ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa.Table, evidence: pa.Table, contracts: pa.Table
+) -> Said:
+    """Requests that show a row whose value another admitted row contradicts; the message names the fields, masked.
 
     Args:
         ids: request ids, sorted.
@@ -46,6 +53,7 @@ def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa
         verdicts: VERDICTS; only admitted rows that may speak as evidence count.
         selected: DECISIONS of what is shown.
         evidence: EVIDENCE of the frame.
+        contracts: CONTRACTS, for what each masks.
     """
     keys, judged, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, verdicts, selected)))
     verdict = positions(keys, judged)
@@ -70,26 +78,37 @@ def rivals(ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa
     of, field, value, currency = of[kept], field.take(pa.array(kept)), value[kept], currency[kept]
     index = pa.array(of)
     subject = [pa.array(owner[of]), pa.array(memory[of]), *(name.take(index) for name in (project, user, entity))]
-    key = np.unique(codes_of([*subject, field]), return_inverse=True)[1]
-    disputed = (_different(key, value, -1) | _different(key, currency, 0))[key]
+    key = np.unique(codes_of([*subject, pc.utf8_lower(field)]), return_inverse=True)[1]
+    disputed = (_different(key, of, value, -1) | _different(key, of, currency, 0))[key]
     is_shown = np.isin(np.asarray(keys)[at], np.asarray(shown))[of]
     told = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
-    lists = collected(owner[of[told]], field.take(pa.array(told)).cast(pa.string()), len(ids))
-    message = pc.binary_join_element_wise(DISAGREE, pc.binary_join(lists, ", "), "")
-    return np.bincount(owner[of[told]], minlength=len(ids)) > 0, objects(message)
+    of, field = of[told], field.take(pa.array(told)).cast(pa.string())
+    masks = take_or(class_lists(contracts["mask"]), positions(ids, contracts["request_id"])[owner[of]])
+    lists = collected(owner[of], pc.utf8_lower(masked(field, masks)), len(ids))
+    return np.bincount(owner[of], minlength=len(ids)) > 0, _message(lists)
+
+
+def _message(fields: pa.ListArray) -> NDArray[np.object_]:
+    """What is said of each list of fields: the first by name, and how many others there are."""
+    count = pc.list_value_length(fields)
+    more = pc.binary_join_element_wise(" and ", pc.subtract(count, FIELDS_NAMED).cast(pa.string()), " more", "")
+    more = pc.if_else(pc.greater(count, FIELDS_NAMED), more, "")
+    named = pc.binary_join(pc.list_slice(fields, 0, FIELDS_NAMED), ", ")
+    return objects(pc.binary_join_element_wise(DISAGREE, named, more, ""))
 
 
 def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, Int, Int]:
-    """What rows state: the row, the field, a number per distinct value, and one per currency, 0 = none."""
+    """What rows state: the row, the field as written, a number per distinct value, and one per currency, 0 = none."""
     lines = pc.split_pattern(texts, "\n")
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)
     line = lines.flatten()
     pair = pc.extract_regex(line, pattern=_PAIR)
-    stated = np.asarray(pair.is_valid())
+    fields = pc.utf8_trim_whitespace(pair.field("field"))
+    prints = pc.invert(pc.fill_null(pc.match_substring_regex(fields, _UNPRINTABLE), True))
+    stated = np.asarray(pair.is_valid()) & np.asarray(prints)
     prose = np.bincount(of[~stated & np.asarray(pc.not_equal(pc.utf8_trim_whitespace(line), ""))], minlength=len(texts))
     stated &= ~(memory & (prose > 0))[of]
-    fields = pc.utf8_lower(pc.utf8_trim_whitespace(pair.field("field")))
-    stated &= ~among(pc.fill_null(fields, ""), _BOOKKEEPING)
+    stated &= ~among(pc.fill_null(pc.utf8_lower(fields), ""), _BOOKKEEPING)
     at = np.flatnonzero(stated)
     of, fields = of[at], fields.take(pa.array(at))
     encoded = pair.field("value").take(pa.array(at)).dictionary_encode()
@@ -106,10 +125,15 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
     return of[kept], fields.take(pa.array(kept)), value[which[kept]], currency[which[kept]]
 
 
-def _different(key: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
-    """Per key, whether it has two numbers besides the ignored one."""
-    pairs = np.unique(np.stack([key, number], axis=1)[number != ignored], axis=0)
-    return np.bincount(pairs[:, 0], minlength=int(key.max(initial=-1)) + 1) > 1
+def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
+    """Per key, whether two of its rows give other numbers, besides the ignored one: where not every row gives them all."""
+    said = np.stack([key, row, number], axis=1)[number != ignored]
+    keys = int(key.max(initial=-1)) + 1
+    rows, numbers, given = (
+        np.bincount(np.unique(said[:, columns], axis=0)[:, 0], minlength=keys)
+        for columns in ([0, 1], [0, 2], [0, 1, 2])
+    )
+    return given < rows * numbers
 
 
 def _comparable(values: pa.Array) -> list[tuple[str, str, str]]:

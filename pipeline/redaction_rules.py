@@ -31,7 +31,7 @@ __all__ = [
     "is_mixed",
 ]
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 
 PLUGINS = (
     ("aws", "AWSKeyDetector"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
-from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error, to_json, write_table
+from scoped_retrieval.pipeline.cli.output import exit_code_of, note, print_error, to_json, write_table
 from scoped_retrieval.pipeline.redaction import REDACTOR
 
 COMMANDS = [
@@ -156,6 +156,11 @@ def test_ask_prints_the_block_alone_on_standard_output(shop, capsys):
     assert "There is no default role" in out
     assert "snapshot: retr-snap-" in err
     assert "retr-snap-" not in out
+
+
+def test_a_note_moves_no_cursor(capsys):
+    note("warn: \x1b[2Ja\rb\x9bc\u202ed\nß\te")
+    assert capsys.readouterr().err == "warn: \\x1b[2Ja\\rb\\x9bc\\u202ed\nß\te\n"
 
 
 def test_ask_as_json_holds_the_same_block(shop, capsys):

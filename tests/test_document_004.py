@@ -192,6 +192,20 @@ def test_the_stages_in_a_row_decide_as_one_retrieval_does(store, changes: dict[s
     assert (ids(made["selected"]), ids(made["rejected"])) == (ids(whole["selected"]), ids(whole["rejected"]))
 
 
+def test_an_id_with_a_secret_is_refused_when_it_is_inserted(store):
+    chunk = {"chunk_id": "password=Sommer2024x", "document_id": "adr-1", "content": "A queue of payments."}
+    with pytest.raises(InputError, match=r"got one with a secret - at chunk: chunk_id") as refused:
+        store.insert_chunk(chunk)
+    assert "Sommer" not in str(refused.value)
+    document = {"document_id": "d", "source_id": "docs:a", "conflict_set": "password=Sommer2024x"}
+    with pytest.raises(InputError, match=r"at document: conflict_set"):
+        store.insert_document(document)
+    done = knowledge.ingest({"documents": [], "chunks": [chunk, {**chunk, "chunk_id": "c5"}]}, store)
+    assert done["chunks_ingested"] == 1
+    assert done["errors"][0].startswith("Expected an id without a secret, got one with a secret - at ")
+    assert "c5" in ids(knowledge.lexical_search(store, "payments queue"))
+
+
 def test_merging_keeps_every_chunk_once_with_both_scores():
     one, two = {"chunk_id": "a", "lexical": 2.0}, {"chunk_id": "b", "lexical": 1.0}
     merged = knowledge.merge_candidates([one, two], [{"chunk_id": "b", "semantic": 0.5}])

@@ -232,14 +232,43 @@ CLOSED = (
 )
 
 
+KEYS = ("entity", "parent_id", "superseded_by", "conflict_set")
+
+
 def test_only_names_that_bounds_compare_are_stored_as_given() -> None:
-    types = {name: column.type for name, column in IMPORT_ROWS.columns.items() if name not in (*NAMES, *CLOSED)}
+    kept = (*NAMES, *CLOSED, *KEYS)
+    types = {name: column.type for name, column in IMPORT_ROWS.columns.items() if name not in kept}
     said = dict.fromkeys((name for name in types if types[name] == pa.string()), TOKEN)
     said |= {name: ["plain", TOKEN] for name in types if types[name] == pa.list_(pa.string())}
-    assert {"entity", "domain", "document_type", "version", "tags", "applicable_roles"} <= said.keys()
+    assert {"uri", "domain", "document_type", "version", "tags", "applicable_roles"} <= said.keys()
     row = of_class("workspace", text="x", **said)
     assert [name for name in said if TOKEN in str(row[name])] == []
-    assert (row["entity"], row["tags"]) == ("[REDACTED:github-token]", ["plain", "[REDACTED:github-token]"])
+    assert (row["uri"], row["tags"]) == ("[REDACTED:github-token]", ["plain", "[REDACTED:github-token]"])
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("secret", [TOKEN, "pwd=Sommer2024A"])
+def test_a_secret_in_a_key_is_refused_by_line_and_never_made_alike(key: str, secret: str) -> None:
+    given = [{"source_id": "a:b", "text": text, key: "m1"} for text in ("", "x")]
+    given.append({"source_id": "a:b", "text": "y", key: secret, PLACE: "rows.jsonl:3"})
+    with pytest.raises(InputError, match=rf"got one with a secret - at rows\.jsonl:3\.{key}") as refused:
+        imported(*given)
+    assert secret not in str(refused.value)
+    assert [row[key] for row in imported(*given[:2])] == ["m1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "place"), [("docs/a.md", r"docs/a\.md:7"), (f"{TOKEN}.md", r"\[REDACTED:github-token\]\.md:7")]
+)
+def test_a_secret_in_a_key_of_a_document_names_its_file(path: str, place: str) -> None:
+    with pytest.raises(InputError, match=rf"at {place}\.entity\n") as refused:
+        of_class("project-doc", path=path, line_start=7, entity=TOKEN)
+    assert TOKEN not in str(refused.value)
+
+
+def test_a_secret_in_the_id_of_a_conflicted_memory_is_refused() -> None:
+    with pytest.raises(InputError, match=r"rows\[0\]\.entity"):
+        of_class("memory", lifecycle="conflicted", entity="pwd=Sommer2024A")
 
 
 def test_the_same_text_at_the_same_place_is_counted() -> None:

@@ -214,6 +214,24 @@ def test_a_caller_reads_no_place_of_a_rejected_row_that_the_contract_masks(tmp_p
     assert told[0]["reason_code"] == "budget_items" and "bob" not in str(told)
 
 
+def test_a_message_names_fields_of_rivals_as_the_block_shows_them(tmp_path: Path) -> None:
+    kept = {"entity": "ENG-001", "authority": 3}
+    fields = ("Bob@corp.example fee", "of /Users/bob/fees net")
+    texts = {fee: "id: ENG-001\n" + "".join(f"{field}: {fee}\n" for field in fields) for fee in ("$5", "$7")}
+    rows = [
+        row("structured-fact", f"sot/{fee}.csv", text, source_id=f"structured-sot:{fee}", **kept)
+        for fee, text in texts.items()
+    ]
+    story = Story(tmp_path, *rows)
+    question = {"question": "the fee of ENG-001", "project": "shop", "purpose": "answer-question"}
+    with story.open(policies=masking(tmp_path, "email, absolute-path")) as covered, story.open() as plain:
+        found, raw = covered.retrieve(question), plain.retrieve(question)
+    (said,) = [one["message"] for one in found.conditions if one["condition"] == "conflicting"]
+    assert said == "high-trust rows disagree about [email*********] fee, of [path*********] net"
+    assert "[email*********] fee" in found.block and "of [path*********] net" in found.block
+    assert "bob@corp.example fee" in str(raw.conditions)
+
+
 def test_an_unknown_class_is_refused(tmp_path: Path) -> None:
     (tmp_path / "purposes").mkdir()
     policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "fix-test.yaml"

@@ -80,11 +80,15 @@ def emit_block(block: str, value: Any, *, as_json: bool) -> None:
     """
     if as_json:
         return emit(value, as_json=True)
-    sys.stdout.write(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], block) + "\n" if sys.stdout.isatty() else block)
+    sys.stdout.write(_escaped(block) + "\n" if sys.stdout.isatty() else block)
     sys.stdout.flush()
     if block and not sys.stdout.isatty() and _one_stream():
         note("")
     return None
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _one_stream() -> bool:
@@ -102,8 +106,8 @@ def to_json(value: Any, *, sort_keys: bool = False) -> str:
 
 
 def note(text: str) -> None:
-    """One line on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """One line on standard error, with escapes in the place of control characters: it may name what evidence says."""
+    print(_escaped(text), file=sys.stderr, flush=True)
 
 
 def print_error(error: BaseException, *, as_json: bool) -> int:

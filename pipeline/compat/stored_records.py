@@ -29,6 +29,7 @@ from ..corpus.vectors import ENCODED_COLUMNS
 from ..model_errors import Document, checked
 from ..ollama import rounded
 from ..overlays import Text, TrustTier
+from ..redaction import redact_text
 from ..sources.importing import normalise
 
 __all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table",
@@ -159,11 +160,13 @@ class StoredRecords:
 
     def add_document(self, document: StoredDocument) -> None:
         """Add or replace a document that was read."""
+        _without_secret(document.conflict_set, "document: conflict_set")
         record = (document.document_id, document.model_dump_json())
         self._write(("INSERT OR REPLACE INTO documents VALUES (?, ?)", record))
 
     def add_chunk(self, chunk: StoredChunk) -> None:
         """Add or replace a chunk that was read, of a document that is there."""
+        _without_secret(chunk.chunk_id, "chunk: chunk_id")
         if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (chunk.document_id,)).fetchone():
             raise InputError.expected("a document that is there", chunk.document_id, "chunk: document_id")
         record = (chunk.chunk_id, chunk.document_id, chunk.model_dump_json())
@@ -219,6 +222,12 @@ def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
 def import_table(rows: list[dict[str, Any]]) -> pa.Table:
     """Rows of `import_row` as a table that imports take; only the columns that they name."""
     return IMPORT_ROWS.from_rows(rows).select(list(rows[0]) if rows else ["source_id", "text"])
+
+
+def _without_secret(key: str | None, at: str) -> None:
+    """Imports refuse it where rows name each other; refused here, it costs one record and no search."""
+    if key is not None and redact_text(key) != key:
+        raise InputError(f"Expected an id without a secret, got one with a secret - at {at}")
 
 
 def _read(model: type[Any], value: Mapping[str, Any], at: str) -> Any:

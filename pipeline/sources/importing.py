@@ -59,9 +59,11 @@ _VOCABULARIES = {
     "declared_standing": STANDINGS,
 }
 _REDACTED = (
-    "path", "title", "section", "uri", "version", "entity", "level", "domain", "document_type", "content_type", "language",
-    "superseded_by", "conflict_set", "parent_id",
+    "path", "title", "section", "uri", "version", "level", "domain", "document_type", "content_type", "language",
 )  # fmt: skip
+_KEYS = ("entity", "parent_id", "superseded_by", "conflict_set")
+"""What ties rows to each other. Masks are alike, so masked keys would tie what has nothing to do with each other, and
+without a key a row would lose its parent's zone or outlive what replaced it: a secret in one is refused."""
 _REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs", "applicable_roles", "excluded_roles")
 """What importers fill freely. Names that bounds compare (source, owner, principals, branch, session, ...) stay as they are."""
 _REDACTIONS = EVIDENCE.schema.field("redactions")
@@ -103,7 +105,8 @@ def normalise(
     names a row in messages; by default it is what the rows' column `read_at` says, else `rows[3]`.
 
     Raises:
-        InputError: a column is unknown or has the wrong type, a value is outside its list, an instant has no time zone.
+        InputError: a column is unknown or has the wrong type, a value is outside its list, an instant has no time zone,
+            a key by which rows name each other holds a secret.
     """
     if now.tzinfo is None:
         raise InputError.expected("an instant with a time zone", "a naive one", "now")
@@ -124,7 +127,7 @@ def normalise(
     _fill_owner_user(fill, columns, principal)
     _fill_times(fill, columns, now)
     fill.constant("generated", False)
-    columns["redactions"] = _redact(columns, report)
+    columns["redactions"] = _redact(columns, report, where)
     _fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
     report.written = len(columns["text"])
@@ -291,15 +294,30 @@ def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
         fill.values("version", values, pa.repeat("a digest of the text", len(lost)))
 
 
-def _redact(columns: dict[str, pa.Array], report: ImportReport) -> pa.Array:
-    """Masks secrets in place; gives the byte ranges of the masks in `text`."""
+def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) -> pa.Array:
+    """Masks secrets in place, and refuses them in keys; gives the byte ranges of the masks in `text`."""
     columns["text"], spans = redact_column(columns["text"])
     for name in _REDACTED:
         columns[name], _ = redact_column(columns[name])
     for name in _REDACTED_LISTS:
         columns[name] = redact_list_column(columns[name])
+    for name in _KEYS:
+        changed = pc.fill_null(pc.not_equal(redact_column(columns[name])[0], columns[name]), False)
+        if pc.any(changed).as_py():
+            row = pc.index(changed, True).as_py()
+            hint = "rows are told apart by it, and masked ones would be alike: give the row another, or leave it out"
+            raise InputError(
+                f"Expected an id without a secret, got one with a secret - at {_place(columns, row, where)}.{name}",
+                hint=hint,
+            )
     report.redacted = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
     return spans.cast(_REDACTIONS.type)
+
+
+def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
+    """Where a row stands, in masked words: as its reader says, else by path and first line, else by its number."""
+    said, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
+    return f"{path}:{line}" if path and line and said.startswith("rows[") else said
 
 
 def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
