@@ -68,12 +68,13 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
         facts: rows of STRUCTURED_FACTS; a record's rows lie side by side.
         fact_owner: number of the request that each fact was admitted for.
         all_records: compare a text that names no record with every record of its request: an answer need not name one.
+            Where several have the field, a value can then agree with one, and is not said to differ from any.
     """
     values = values_in(subjects.text)
     record = np.unique(codes_of([pa.array(fact_owner), facts["evidence_id"]]), return_inverse=True)[1]
     order = np.argsort(record, kind="stable")
     starts = starts_of(np.bincount(record))
-    about, own_line = _about(subjects, values, facts, fact_owner, record, all_records)
+    about, own_line, silent = _about(subjects, values, facts, fact_owner, record, all_records)
     counts = np.diff(starts)[about[1]]
     pair = np.repeat(np.arange(len(about[0])), counts)
     value, fact = about[0][pair], order[expand_ranges(starts[:-1][about[1]], counts)]
@@ -81,6 +82,10 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
     cell = (values.line[value] * max(facts.num_rows, 1) + fact) * len(KINDS) + values.kind[value]
     named &= same | ~np.isin(cell, cell[same & named])
+    # Of several records, a text that names none can be held against no certain one: it agrees, or nothing is said.
+    guessed, width = named & silent[pair], int(record.max(initial=0)) + 1
+    asked = np.unique(value[guessed] * width + record[fact[guessed]]) // width
+    named &= same | ~guessed | (np.bincount(asked, minlength=len(values.kind))[value] < 2)
     compared = np.flatnonzero(named)
     # An id agrees with its record whole; the field to name is the one that holds it.
     rank = np.where(same[compared], np.where(keyed[compared], 0, 1), np.where(own_line[pair[compared]], 2, 3))
@@ -96,8 +101,8 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
 
 def _about(
     subjects: Subjects, values: Values, facts: pa.Table, fact_owner: Int, record: Int, all_records: bool
-) -> tuple[tuple[Int, Int], NDArray[np.bool_]]:
-    """Pairs (value, record) to compare, and whether the value's own line names the record."""
+) -> tuple[tuple[Int, Int], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Pairs (value, record) to compare, whether the value's own line names the record, and whether its text names none."""
     first = np.unique(record, return_index=True)[1]
     entity = pc.utf8_lower(flat(facts["entity"]).take(pa.array(first)))
     known = pc.binary_join_element_wise(pa.scalar("i:", entity.type), entity, pa.scalar("", entity.type))
@@ -117,6 +122,7 @@ def _about(
 
     linked = pairs(of_line.row, of_line.key, subjects.owner[values.text])
     texts = pairs(of_text.row, of_text.key, subjects.owner)
+    silent = np.empty(0, np.int64)
     if all_records:
         silent = np.setdiff1d(np.arange(len(subjects.owner)), texts // max(len(first), 1))
         row, number = np.nonzero(subjects.owner[silent][:, None] == fact_owner[first])
@@ -127,7 +133,8 @@ def _about(
     counts = np.diff(starts)[of_value]
     value = np.repeat(np.arange(len(of_value)), counts)
     number = texts[expand_ranges(starts[:-1][of_value], counts)] % width
-    return (value, number), np.isin(values.line[value] * width + number, linked)
+    named = np.isin(values.line[value] * width + number, linked)
+    return (value, number), named, np.isin(of_value[value], silent)
 
 
 def _compared(

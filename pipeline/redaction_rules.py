@@ -247,7 +247,7 @@ PASSWORDS = (
     Rule(
         "password",
         re.compile(
-            rf"{_PASSWORD}[\"'\]]{{0,2}}[ \t]{{0,3}}(?:=|:|=>|:=)[ \t]{{0,3}}[\"'](?P<s>[^\s\"'`]{{8,64}})[\"']"
+            rf"{_PASSWORD}[\"'\]\\]{{0,4}}[ \t]{{0,3}}(?:=|:|=>|:=)[ \t]{{0,3}}\\{{0,3}}[\"'](?P<s>[^\s\"'`\\]{{8,64}})\\{{0,3}}[\"']"
         ),
     ),
     # Without quotes only where nothing follows: in code a value like this is a name, and a comma or bracket comes after it.

@@ -7,6 +7,7 @@ exist: `unknown_key`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -52,7 +53,11 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table], request_id: str | 
     held = tables[STRUCTURED_FACTS.name]
     facts = held.filter(pc.equal(held["request_id"], wanted)).combine_chunks()
     nothing = pa.nulls(1, pa.string())
-    subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([answer], pa.large_string()), nothing, nothing)
+    sentences = re.sub(r"(?<=[.!?]) (?=\S)", "\n", answer)  # a sentence speaks for itself, as a line of evidence does
+    contract = tables[CONTRACTS.name].filter(pc.equal(tables[CONTRACTS.name]["request_id"], wanted))
+    # A request that searches the folders of one engagement asks about that engagement.
+    about = pa.array(["/".join(contract["search_paths"][0].as_py() or ()) or None], pa.string())
+    subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([sentences], pa.large_string()), about, nothing)
     found = findings(subject, facts, np.zeros(facts.num_rows, dtype=np.int64), all_records=True)
     rows = facts.to_pylist()
     return [

@@ -176,6 +176,25 @@ def test_a_negative_amount_is_another_than_its_positive() -> None:
     assert canonical("money", "-52500 USD") != canonical("money", "52500 USD")
 
 
+def test_an_answer_that_names_none_of_several_records_differs_from_none() -> None:
+    two = (
+        {"field": "fee", "value": "$52,500"},
+        {"field": "fee", "value": "$18,000", "entity": "ENG-002", "evidence_id": "e2"},
+    )
+    said = {"The engagement fee is $50,000.": "unknown_key", "The fee is $18,000.": "match",
+            "The fee of ENG-001 is $50,000.": "mismatch"}  # fmt: skip
+    assert {text: verify_facts(text, tables_of(*two))[0].finding for text in said} == said
+    (fee,) = [f for f in verify_facts("The fee of ENG-001 is $50,000.", tables_of(*two)) if f.kind == "money"]
+    assert fee.canonical == "$52,500"
+    assert verify_facts("The fee is $50,000.", tables_of(two[0]))[0].finding == "mismatch"
+
+
+def test_each_sentence_of_an_answer_is_held_against_the_record() -> None:
+    answer = "The fee of ENG-001 is $50,000. The fee of ENG-001 is $52,500."
+    found = {f.value: f.finding for f in verify_facts(answer, tables_of({"field": "fee", "value": "$52,500"}))}
+    assert found == {"ENG-001": "match", "$50,000": "mismatch", "$52,500": "match"}
+
+
 def test_a_field_is_named_by_the_words_that_tell_it_from_others() -> None:
     lines = pa.array(["due on", "the deadline", "a date", "Date of the fee"])
     assert names_fields(lines, ["due_date", "date", "fee"]).tolist() == [
