@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
     """List the runs with snapshots that you may read, counting those."""
-    from ..runs import RunStore
+    from ..runs import RunStore, started_by
     from ..service import readable_snapshots
 
     settings = settings_of(runs=runs, grants=grants)
@@ -51,9 +51,7 @@ def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = F
                     "statuses": dict(sorted(statuses.items())),
                 }
             )
-    unfinished = [
-        id_ for id_ in store.unfinished() if store.resume(id_).plan["settings"].get("principal") == settings.principal
-    ]
+    unfinished = [id_ for id_ in store.unfinished() if started_by(store.folder(id_), settings.principal)]
     text = write_table(
         "",
         ("run", "created at", "kind", "snapshots", "statuses"),
