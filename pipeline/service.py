@@ -1,13 +1,13 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
-Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `snapshot_rows`, `events_of`, and by
+Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `read_each`, `snapshot_rows`, `events_of`, and by
 their names here `access` (who may look) and `checks` (`verified`). Every door (command line, and later others) goes
 through these, so that the same request gives the same bytes everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +47,7 @@ __all__ = [
     "open_retriever",
     "open_run",
     "pinned_corpus",
+    "read_each",
     "readable_snapshots",
     "replayed",
     "replayed_turn",
@@ -161,8 +162,23 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
         return report, None
 
 
-def answers_of(settings: Settings, snapshot_id: str | None = None) -> list[dict[str, Any]]:
+def read_each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> tuple[list[tuple[Any, list[Any]]], int]:
+    """Each run with what is read of it, and how many were left out because they are damaged."""
+    from ..nodes.errors import StoreError
+
+    found, damaged = [], 0
+    for run in runs:
+        try:
+            found.append((run, read(run)))
+        except StoreError:
+            damaged += 1
+    return found, damaged
+
+
+def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
     """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
+
+    Beside it how many runs were left out because they are damaged: somebody else's does not keep a principal from theirs.
 
     Raises:
         AccessError: the snapshot is another's.
@@ -173,9 +189,9 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> list[dict[
     store = RunStore(settings["runs"], create=False)
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
-        return logged_answers(store, [snapshot_id])
-    mine = (readable_snapshots(settings, run, questions=False) for run in store.list())
-    return logged_answers(store, [row["snapshot_id"] for rows in mine for row in rows])
+        return logged_answers(store, [snapshot_id]), 0
+    mine, damaged = read_each(store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), damaged
 
 
 def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:

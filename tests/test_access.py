@@ -128,3 +128,18 @@ def test_an_auditor_hears_of_a_finished_run_that_nobody_can_tell_whose_it_is(run
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     code, _, err = run("snapshots", batch, capsys=capsys)
     assert (code, " that you may read" in err) == (7, False)
+
+
+def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(runs_of_ana, shop, capsys, monkeypatch):
+    _, batch, _ = runs_of_ana
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    grants.write_text(grants.read_text() + "  eve: {projects: [shop]}\n")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    _, mine = ask(capsys=capsys)
+    Path("answer.md").write_text("So.")
+    run("verify-answer", mine, "answer.md", capsys=capsys)
+    part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
+    part.write_bytes(part.read_bytes()[:100])
+    code, out, err = run("answers", "--json", capsys=capsys)
+    assert (code, err) == (0, "left out: 1 damaged run; `verify` names what differs\n")
+    assert [entry["snapshot_id"] for entry in json.loads(out)] == [mine]
