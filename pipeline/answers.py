@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.answer_checks import Shown, answer_findings
+from ..nodes.answer_checks import Shown, answer_findings, places_of
 from ..nodes.rendering import shows_text
 from .runs import Replay, RunStore, log_answer, replay
 from .runs.answer_log import sha256_of_text
@@ -108,6 +108,7 @@ def store_report(store: RunStore, report: AnswerReport, answer: str, *, principa
     Raises:
         StoreError: the folder of runs cannot be written to.
     """
+    places = places_of([fact.value for fact in report.facts], answer)
     entry = {
         "version": 1,
         "snapshot_id": report.snapshot_id,
@@ -125,12 +126,12 @@ def store_report(store: RunStore, report: AnswerReport, answer: str, *, principa
             {
                 "kind": fact.kind,
                 "finding": fact.finding,
-                "byte_start": len(answer[: answer.find(fact.value)].encode()) if fact.value in answer else None,
+                "byte_start": len(answer[:start].encode()) if start >= 0 else None,
                 "value_sha256": sha256_of_text(fact.value),
                 "record_id": fact.record_id,
                 **{f"{name}_sha256": sha256_of_text(getattr(fact, name)) for name in ("field", "canonical", "locator")},
             }
-            for fact in report.facts
+            for fact, start in zip(report.facts, places, strict=True)
         ],
     }
     return log_answer(store, entry)
