@@ -141,10 +141,10 @@ def replayed_turn(settings: Settings, event: Path, model_input: Path | None = No
     return replay_turn(load_event(event), lambda name: replayed(settings, name), model_input)
 
 
-def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[Any, str | None]:
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[Any, str | None, str | None]:
     """An answer held against a snapshot that the principal may read, and the hash of its entry in the log of answers.
 
-    The hash is None where the folder of runs cannot be written to; see `answers.verify_answer`.
+    Where it could not be logged, no hash, and as the third why; see `answers.verify_answer`.
 
     Raises:
         AccessError: the snapshot is another's.
@@ -157,9 +157,16 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     store = RunStore(settings["runs"], create=False)
     report = verify_answer(store, snapshot_id, answer)
     try:
-        return report, store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
-    except (StoreError, OSError):
-        return report, None
+        entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
+    except StoreError as error:
+        return report, None, error.message
+    except OSError as error:
+        return (
+            report,
+            None,
+            f"Expected to write the log of answers, got {error.strerror or type(error).__name__} - at runs",
+        )
+    return report, entry, None
 
 
 def read_each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> tuple[list[tuple[Any, list[Any]]], int]:

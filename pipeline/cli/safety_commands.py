@@ -36,10 +36,10 @@ def verify_answer(
     """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions; log what was found."""
     from ..service import answer_report
 
-    report, entry = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
+    report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
     emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
-    if entry is None:
-        note("not logged: the folder of runs cannot be written to")
+    if not_logged:
+        note(f"warn: not logged: {not_logged}")
     if report.status == "erased":
         return EXIT["erased"]
     return EXIT["ok"] if report.ok else EXIT["differs"]
