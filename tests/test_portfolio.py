@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import shutil
@@ -122,6 +123,8 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     entry = store_report(store, report, said, principal="ana", at=NOW)
     stored = (tmp_path / "answers" / f"{entry}.json").read_text()
     assert not [word for word in ("$50,000", "52,500", "ENG-777", "ENG-001", "engagements") if word in stored]
+    words = [word for fact in report.facts for word in (fact.value, fact.canonical) if word]
+    assert not [word for word in words if hashlib.sha256(word.encode()).hexdigest() in stored]
     (logged,) = logged_answers(store, [found.snapshot_id])
     assert {"mismatch": "$52,500", "unknown_key": None}.items() <= {f["finding"]: f["canonical"] for f in logged["facts"]}.items()  # fmt: skip
     assert logged_answers(store, ["retr-snap-other"]) == []
