@@ -1,7 +1,7 @@
 """An answer held against the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
 
 Reads `Shown` items (label, locator, visible text), what records that were looked up say of values of the answer, and its
-text. Gives `answer_findings`.
+text. Gives `answer_findings`, `places_of`.
 
 What one would otherwise get wrong: a finding says that the visible bytes do not carry something, not that it is false.
 What the model knows from elsewhere is exactly what this is meant to show (S0.100, S0.102). Evidence left unused is noted
@@ -11,6 +11,7 @@ and is no defect.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from .answer_facts import contradictions
 from .answer_values import values_in
 from .tables import ANSWER_FINDINGS, AnswerFindings
 
-__all__ = ["Shown", "answer_findings"]
+__all__ = ["Shown", "answer_findings", "places_of"]
 
 _ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
 _TRAILING = ".,;:!?"
@@ -148,16 +149,28 @@ def _facts(
             subject = sentence.text[start - sentence.start : end - sentence.start]
             said.add(subject)
             yield "contradicted_fact", True, subject, label, expected, start, end
-    for subject, expected in mismatches:
+    places = places_of([subject for subject, _ in mismatches], answer)
+    for (subject, expected), start in zip(mismatches, places, strict=True):
         if subject not in said:
-            start = _place_of(subject, answer)
             yield "contradicted_fact", True, subject, None, expected, start, start + len(subject)
 
 
-def _place_of(value: str, answer: str) -> int:
-    """Where a value first stands on its own, not inside another: 15 is not where 2015 is."""
-    alone = re.search(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", answer)
-    return alone.start() if alone else answer.find(value)
+def places_of(values: Sequence[str], answer: str) -> list[int]:
+    """Where each value first stands on its own, in characters; -1 = nowhere. 15 is not where 2015 or 2025-11-15 is."""
+    spans = [(value.start, value.end) for value in values_in(answer)]
+    starts = [start for start, _ in spans]
+
+    def cut(match: re.Match[str]) -> bool:
+        """Whether a value begins before the match and ends inside or after it, or begins inside and ends after it."""
+        before, last = (spans[max(0, bisect_right(starts, at) - 1)] for at in (match.start(), match.end() - 1))
+        return before[0] < match.start() < before[1] or match.start() <= last[0] < match.end() < last[1]
+
+    places = []
+    for value in values:
+        alone = list(re.finditer(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", answer))
+        whole = [match for match in alone if not (spans and cut(match))] or alone
+        places.append(whole[0].start() if whole else answer.find(value))
+    return places
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -43,9 +44,10 @@ def open_run(settings: Settings, id_: str) -> Any:
     Raises:
         AccessError: there is none, or an unfinished one of somebody else's; the message is the one for foreign runs.
         InputError: it is no id.
-        StoreError: there is no folder of runs, the run is damaged, or it is the principal's and unfinished.
+        StoreError: there is no folder of runs, the run is damaged and the principal started it or audits a project, or
+            it is the principal's and unfinished.
     """
-    from .runs import RunStore, starter_of
+    from .runs import RunStore, started_by
     from .runs.ids import run_of
 
     store = RunStore(settings["runs"], create=False)
@@ -54,9 +56,14 @@ def open_run(settings: Settings, id_: str) -> Any:
         folder = store.folder(run_id)
     except StoreError as error:
         raise _unknown(id_) from error
-    if run_id not in store.run_ids() and starter_of(folder) != settings.principal:
+    if run_id not in store.run_ids() and not started_by(folder, settings.principal):
         raise _unknown(id_)
-    return store.open(run_id)
+    try:
+        return store.open(run_id)
+    except StoreError as error:
+        if _hears_of_damage(settings, folder):
+            raise
+        raise _unknown(id_) from error
 
 
 def expect_reader(settings: Settings, run: Any) -> None:
@@ -69,7 +76,7 @@ def expect_reader(settings: Settings, run: Any) -> None:
         if _starter(run) == settings.principal or readable_snapshots(settings, run, questions=False):
             return
     except StoreError:
-        if _hears_of_damage(settings, run):
+        if _hears_of_damage(settings, run.folder):
             raise
     raise _unknown(run.run_id)
 
@@ -89,7 +96,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
             for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
         )
     except StoreError as error:
-        if _hears_of_damage(settings, run):
+        if _hears_of_damage(settings, run.folder):
             raise
         raise _unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
@@ -241,12 +248,14 @@ def _starter(run: Any) -> str | None:
     return run.manifest.get("settings", {}).get("principal")
 
 
-def _hears_of_damage(settings: Settings, run: Any) -> bool:
-    """Whether damage may be told: to whoever started the run, to auditors, and to all where nobody can tell whose it is."""
-    try:
-        return _starter(run) == settings.principal or bool(audited_projects(settings, run))
-    except StoreError:
-        return True
+def _hears_of_damage(settings: Settings, folder: Path) -> bool:
+    """Whether damage may be told: to auditors, and to whoever started the run, as far as that can still be read.
+
+    Where nobody can tell whose a run is, it is everybody else's: that it exists is not said.
+    """
+    from .runs import started_by
+
+    return started_by(folder, settings.principal) or pc.any(_grants_of(settings)["audit"], min_count=0).as_py()
 
 
 def _unknown(id_: str) -> AccessError:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.answer_checks import Shown, answer_findings
+from ..nodes.answer_checks import Shown, answer_findings, places_of
 from ..nodes.rendering import shows_text
 from .runs import Replay, RunStore, log_answer, replay
 from .runs.answer_log import sha256_of_text
@@ -103,13 +103,16 @@ def verify_answer(store: RunStore, snapshot_id: str, answer: str) -> AnswerRepor
 
 
 def store_report(store: RunStore, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
-    """Log what was found, without a word of answer or evidence; returns the entry's SHA-256 (S1.29, step 4).
+    """Log what was found, without a word or a hash of a value; returns the entry's SHA-256 (S1.29, step 4).
+
+    A value is named by its place in the answer, and what a record says by record and field.
 
     Raises:
         StoreError: the folder of runs cannot be written to.
     """
+    places = places_of([fact.value for fact in report.facts], answer)
     entry = {
-        "version": 1,
+        "version": 2,
         "snapshot_id": report.snapshot_id,
         "run_id": store.open(report.snapshot_id).run_id,
         "principal": principal,
@@ -125,12 +128,11 @@ def store_report(store: RunStore, report: AnswerReport, answer: str, *, principa
             {
                 "kind": fact.kind,
                 "finding": fact.finding,
-                "byte_start": len(answer[: answer.find(fact.value)].encode()) if fact.value in answer else None,
-                "value_sha256": sha256_of_text(fact.value),
+                "byte_start": len(answer[:start].encode()) if start >= 0 else None,
                 "record_id": fact.record_id,
-                **{f"{name}_sha256": sha256_of_text(getattr(fact, name)) for name in ("field", "canonical", "locator")},
+                "field_sha256": sha256_of_text(fact.field),
             }
-            for fact in report.facts
+            for fact, start in zip(report.facts, places, strict=True)
         ],
     }
     return log_answer(store, entry)

@@ -35,7 +35,7 @@ from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_
 from ..nodes.token_counting import Counters
 from .cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .hooks import TableCheck, declared_table, failed_node
-from .lanes import Silent, lane_states
+from .lanes import Silent, known_and_lost, lane_states
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -125,14 +125,14 @@ class QueryVectors:
             del self.known[text]
         return np.stack([self.known[text] for text in texts])
 
-    def silent(self) -> bool:
-        """Whether the encoder gives no vector of any text: then its error is about no text of its own."""
+    def silent(self) -> Exception | None:
+        """What the encoder says if it gives no vector of any text: then its error is about no text of its own."""
         assert self.encoder is not None
         try:
             self.encoder.encode([PROBE])
-        except Exception:  # an encoder may raise anything
-            return True
-        return False
+        except Exception as error:  # an encoder may raise anything
+            return error
+        return None
 
     def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
         """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
@@ -345,8 +345,8 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
 
 
 def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, Silent | None]:
-    """The frame's vectors with those of the shard's queries, which row belongs to which sub-query, and whether the
-    encoder failed on all of them. An error about one text is raised: the shard is halved around it.
+    """The frame's vectors with those of the shard's queries, which row belongs to which sub-query, and whom
+    an encoder that fails on every text costs them. An error about one text is raised: the shard is halved around it.
     """
     uses = holds(sub_queries["lanes"], "semantic")
     if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
@@ -356,11 +356,13 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
     try:
         matrix = line.vectors.of(texts.dictionary.to_pylist())
     except Exception as error:
-        error.add_note("node: semantic_hits")
-        requests = pc.unique(flat(asked["request_id"]))
-        if len(requests) > 1 and not line.vectors.silent():
+        silent = line.vectors.silent()
+        said = silent or error  # of a silent one what it says of no request: an error about a batch differs by batch
+        said.add_note("node: semantic_hits")
+        if silent is None and pc.count_distinct(asked["request_id"]).as_py() > 1:
             raise
-        return None, QUERY_VECTORS.empty(), Silent(requests, _reason(error))
+        kept, lost = known_and_lost(asked, line.vectors.known)
+        return *_query_vectors(kept, vectors, line)[:2], Silent(lost, _reason(said))
     table = QUERY_VECTORS.build(
         {
             "request_id": asked["request_id"],

@@ -125,10 +125,20 @@ def semantic_reasons(
 
 @dataclass(frozen=True)
 class Silent:
-    """An encoder that gives no vectors: the requests that asked it, and what it said."""
+    """An encoder that gives no vectors: the requests that asked it for one, and what it said."""
 
     asked: pa.Array
     message: str
+
+
+def known_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, pa.Array]:
+    """Of sub-queries that ask an encoder that gives no vectors: those of requests whose texts all have one already, and the
+    ids of the other requests. So what a request loses is the same beside others as alone.
+    """
+    texts = flat(asked["query_text"]).dictionary_encode()
+    without = pa.array([text not in known for text in texts.dictionary.to_pylist()], pa.bool_()).take(texts.indices)
+    lost = pc.unique(flat(asked["request_id"]).filter(without))
+    return asked.filter(pc.invert(pc.is_in(flat(asked["request_id"]), value_set=lost))), lost
 
 
 def lane_states(

@@ -204,7 +204,8 @@ def _csv(data: bytes, file: str) -> list[Row]:
     number = 1
     try:
         while number <= len(lines):
-            first, reader = number, csv.reader(lines[number - 1 :], strict=True)
+            rest = map(lines.__getitem__, range(number - 1, len(lines)))  # a copy per bad row would be quadratic
+            first, reader = number, csv.reader(rest, strict=True)
             try:
                 for cells in reader:
                     if not header:

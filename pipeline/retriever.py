@@ -42,7 +42,7 @@ from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
-from .runs import LiveRun, RunStore, StagedRun, compact, starter_of
+from .runs import LiveRun, RunStore, StagedRun, compact, started_by
 from .runs.ids import new_run_id, snapshot_id
 from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
 
@@ -302,7 +302,7 @@ class Retriever:
     def _resumed(self, run_id: str) -> tuple[StagedRun, Line]:
         """An interrupted run, and the line at the generation that it pinned; this retriever stays at its own."""
         assert self.runs is not None
-        if run_id not in self.runs.folders() or starter_of(self.runs.folder(run_id)) != self.principal:
+        if run_id not in self.runs.folders() or not started_by(self.runs.folder(run_id), self.principal):
             raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint="`runs` lists yours")
         staged = self.runs.resume(run_id)
         settings = staged.plan["settings"]

@@ -1,13 +1,13 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
-Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `snapshot_rows`, `events_of`, and by
+Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `read_each`, `snapshot_rows`, `events_of`, and by
 their names here `access` (who may look) and `checks` (`verified`). Every door (command line, and later others) goes
 through these, so that the same request gives the same bytes everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +47,7 @@ __all__ = [
     "open_retriever",
     "open_run",
     "pinned_corpus",
+    "read_each",
     "readable_snapshots",
     "replayed",
     "replayed_turn",
@@ -140,10 +141,10 @@ def replayed_turn(settings: Settings, event: Path, model_input: Path | None = No
     return replay_turn(load_event(event), lambda name: replayed(settings, name), model_input)
 
 
-def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[Any, str | None]:
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[Any, str | None, str | None]:
     """An answer held against a snapshot that the principal may read, and the hash of its entry in the log of answers.
 
-    The hash is None where the folder of runs cannot be written to; see `answers.verify_answer`.
+    Where it could not be logged, no hash, and as the third why; see `answers.verify_answer`.
 
     Raises:
         AccessError: the snapshot is another's.
@@ -156,13 +157,35 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     store = RunStore(settings["runs"], create=False)
     report = verify_answer(store, snapshot_id, answer)
     try:
-        return report, store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
-    except (StoreError, OSError):
-        return report, None
+        entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
+    except StoreError as error:
+        return report, None, error.message
+    except OSError as error:
+        return (
+            report,
+            None,
+            f"Expected to write the log of answers, got {error.strerror or type(error).__name__} - at runs",
+        )
+    return report, entry, None
 
 
-def answers_of(settings: Settings, snapshot_id: str | None = None) -> list[dict[str, Any]]:
+def read_each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> tuple[list[tuple[Any, list[Any]]], int]:
+    """Each run with what is read of it, and how many were left out because they are damaged."""
+    from ..nodes.errors import StoreError
+
+    found, damaged = [], 0
+    for run in runs:
+        try:
+            found.append((run, read(run)))
+        except StoreError:
+            damaged += 1
+    return found, damaged
+
+
+def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
     """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
+
+    Beside it how many runs were left out because they are damaged: somebody else's does not keep a principal from theirs.
 
     Raises:
         AccessError: the snapshot is another's.
@@ -173,9 +196,9 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> list[dict[
     store = RunStore(settings["runs"], create=False)
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
-        return logged_answers(store, [snapshot_id])
-    mine = (readable_snapshots(settings, run, questions=False) for run in store.list())
-    return logged_answers(store, [row["snapshot_id"] for rows in mine for row in rows])
+        return logged_answers(store, [snapshot_id]), 0
+    mine, damaged = read_each(store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), damaged
 
 
 def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:

@@ -98,3 +98,48 @@ def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, caps
     for command in (["replay", snapshot], ["xray", snapshot], ["snapshots", batch], ["lineage", batch]):
         code, _, err = run(*command, capsys=capsys)
         assert (code, " that you may read, got none - at " in err) == (3, True)
+
+
+@pytest.mark.parametrize("which", ["interactive", "batch", "begun"])
+def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_there(
+    runs_of_ana, shop, capsys, monkeypatch, which
+):
+    snapshot, batch, begun = runs_of_ana
+    name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch, "begun": begun}[which]
+    folder = shop / ".scoped-retrieval" / "runs" / name
+    file = {"batch": folder / "manifest.json", "begun": folder / "stage" / "run.json"}.get(which)
+    file = file or next(folder.glob("live/*.arrow"))
+    file.write_bytes(file.read_bytes()[:9])
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    for command in ("lineage ID", "snapshots ID", "run --resume ID"):
+        answers = {said(*command.replace("ID", one).split(), capsys=capsys) for one in (name, f"run-{ABSENT}")}
+        assert [code for code, _, _ in answers] == [3], answers
+    assert json.loads(run("runs", "--json", capsys=capsys)[1]) == {"runs": [], "unfinished": []}
+    wanted = (f"retr-snap-{name.removeprefix('run-')}-0001", f"retr-snap-{ABSENT}-0001")
+    answers = {said("replay", one, capsys=capsys) for one in wanted}
+    assert [code for code, _, _ in answers] == [3]
+
+
+def test_an_auditor_hears_of_a_finished_run_that_nobody_can_tell_whose_it_is(runs_of_ana, shop, capsys, monkeypatch):
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    grants.write_text(grants.read_text() + "  eve: {projects: [shop], audit: true}\n")
+    _, batch, _ = runs_of_ana
+    (shop / ".scoped-retrieval" / "runs" / batch / "manifest.json").write_text("{")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    code, _, err = run("snapshots", batch, capsys=capsys)
+    assert (code, " that you may read" in err) == (7, False)
+
+
+def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(runs_of_ana, shop, capsys, monkeypatch):
+    _, batch, _ = runs_of_ana
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    grants.write_text(grants.read_text() + "  eve: {projects: [shop]}\n")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    _, mine = ask(capsys=capsys)
+    Path("answer.md").write_text("So.")
+    run("verify-answer", mine, "answer.md", capsys=capsys)
+    part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
+    part.write_bytes(part.read_bytes()[:100])
+    code, out, err = run("answers", "--json", capsys=capsys)
+    assert (code, err) == (0, "left out: 1 damaged run; `verify` names what differs\n")
+    assert [entry["snapshot_id"] for entry in json.loads(out)] == [mine]

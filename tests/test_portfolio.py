@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from scoped_retrieval.pipeline.answers import store_report, verify_answer
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.runs import RunStore, logged_answers, replay, verify
 from scoped_retrieval.pipeline.runs.erasure import erase_evidence
-from scoped_retrieval.pipeline.verify_facts import verify_facts
+from scoped_retrieval.pipeline.verify_facts import FactFinding, verify_facts
 
 PRICING = "What pricing tiers should we offer for the new audit service?"
 CRITERIA = "What are the acceptance criteria for deliverable DEL-12345?"
@@ -121,6 +123,8 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     entry = store_report(store, report, said, principal="ana", at=NOW)
     stored = (tmp_path / "answers" / f"{entry}.json").read_text()
     assert not [word for word in ("$50,000", "52,500", "ENG-777", "ENG-001", "engagements") if word in stored]
+    words = [word for fact in report.facts for word in (fact.value, fact.canonical) if word]
+    assert not [word for word in words if hashlib.sha256(word.encode()).hexdigest() in stored]
     (logged,) = logged_answers(store, [found.snapshot_id])
     assert {"mismatch": "$52,500", "unknown_key": None}.items() <= {f["finding"]: f["canonical"] for f in logged["facts"]}.items()  # fmt: skip
     assert logged_answers(store, ["retr-snap-other"]) == []
@@ -135,6 +139,16 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     assert [(p.kind, p.part) for p in verify(store, store.run_ids()[0]).problems] == [
         ("changed", f"answers/{entry}.json")
     ]
+
+
+def test_a_logged_value_has_the_place_where_it_stands_on_its_own(tmp_path: Path, corpus: Path) -> None:
+    found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
+    store, said = RunStore(tmp_path), "Zürich, in 2015 or on 2025-11-15: the fee was 15."
+    facts = (FactFinding("15", "number", "mismatch", "52500", "fee", "e1", "fees.csv#2"),)
+    report = replace(verify_answer(store, found.snapshot_id, said), facts=facts)
+    entry = store_report(store, report, said, principal="ana", at=NOW)
+    (logged,) = json.loads((tmp_path / "answers" / f"{entry}.json").read_text())["facts"]
+    assert logged["byte_start"] == len(said[: said.rindex("15")].encode())
 
 
 def test_an_answer_is_held_against_no_record_where_none_was_looked_up(corpus: Path, tmp_path: Path) -> None:

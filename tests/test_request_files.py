@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from scoped_retrieval.pipeline.request_files import read_requests
+from scoped_retrieval.pipeline.request_files import Unreadable, read_requests
 from scoped_retrieval.pipeline.requests import resolve_requests
 
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
@@ -56,6 +56,13 @@ def test_a_row_of_csv_that_does_not_parse_fails_alone(tmp_path: Path):
         ("line-3", "line-6", "line-8"), reason
     )
     assert failures["line-8"] == f"{reason} (unexpected end of data) - at r.csv:8"
+
+
+def test_every_bad_row_of_a_long_csv_is_named_and_the_others_are_read(tmp_path: Path):
+    (tmp_path / "r.csv").write_text("project,purpose,question\n" + 'shop,fix-test,"x"y\nshop,fix-test,z\n' * 3000)
+    rows = read_requests(tmp_path / "r.csv")
+    assert [row.number for row in rows] == list(range(2, 6002))
+    assert [isinstance(row, Unreadable) for row in rows] == [True, False] * 3000
 
 
 def test_an_id_that_is_a_whole_number_is_its_text_in_every_format(tmp_path: Path):

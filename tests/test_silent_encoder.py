@@ -81,3 +81,40 @@ def test_a_text_that_has_no_vector_costs_the_others_nothing(story: Story):
     found = said(story, Failing("r 5"), *(asked(n, question="a role for") for n in range(8)))
     assert [request for request, rows in found.items() if rows] == ["r05"]
     assert found["r05"][0][0] == "lane_failed"
+
+
+class Dying(WordsByTheirStart):
+    """Gives vectors until it is `gone`; then it says how many texts it was asked for."""
+
+    gone = False
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        if self.gone:
+            raise ModelError(f"Expected {len(texts)} vectors, got none - at server {hash(tuple(texts))}")
+        return super().encode(texts)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_encoder_that_dies_costs_those_whose_questions_it_never_saw(story: Story, size: int):
+    encoder, runs = Dying(), story.folder / "runs"
+    first, second = asked(1), asked(2)
+    how: dict[str, Any] = {"lanes": ("lexical", "semantic"), "runs": runs, "shard_requests": size}
+    with story.open(encoder=encoder, **how) as retriever:
+        before = RunStore(runs).open(retriever.run([first]).run_id)
+        encoder.gone = True
+        after = RunStore(runs).open(retriever.run([first, second]).run_id)
+    failed = after.table("conditions", texts=True).filter(pc.field("subject") == "semantic")
+    assert failed["request_id"].to_pylist() == ["r02"]
+    hits = [run.table("hits") for run in (before, after)]
+    taken = [h.filter((pc.field("lane") == "semantic") & (pc.field("request_id") == "r01")) for h in hits]
+    assert taken[0].num_rows and taken[0].equals(taken[1])
+
+
+def test_what_an_encoder_says_of_a_batch_stands_in_no_condition(story: Story):
+    requests = [asked(1), asked(2)]
+    messages = []
+    for size in (1, 2):
+        encoder = Dying()
+        encoder.gone = True
+        messages.append(said(story, encoder, *requests, shard_requests=size))
+    assert messages[0] == messages[1]

@@ -26,6 +26,7 @@ __all__ = [
     "emit_block",
     "exit_code_of",
     "note",
+    "note_left_out",
     "print_error",
     "shows_progress",
     "to_json",
@@ -108,6 +109,12 @@ def to_json(value: Any, *, sort_keys: bool = False) -> str:
 def note(text: str) -> None:
     """One line on standard error, with escapes in the place of control characters: it may name what evidence says."""
     print(_escaped(text), file=sys.stderr, flush=True)
+
+
+def note_left_out(damaged: int) -> None:
+    """How many damaged runs a list leaves out, if any."""
+    if damaged:
+        note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
 
 
 def print_error(error: BaseException, *, as_json: bool) -> int:

@@ -115,13 +115,12 @@ def _unfinished(settings: Any) -> set[str]:
 
 def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
     """What is known of a run of the principal's that is finished; None if it is not finished, or not theirs."""
-    from ..runs import RunStore
+    from ..runs import RunStore, started_by
 
     store = RunStore(settings["runs"], create=False)
     if run_id not in store.run_ids() or run_id in store.unfinished():
         return None
-    run = store.open(run_id)
-    if run.live or run.manifest["settings"].get("principal") != settings.principal:
+    if not started_by(store.folder(run_id), settings.principal) or (run := store.open(run_id)).live:
         return None
     statuses = dict(sorted(run.manifest["statuses"].items()))
     return {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ import typer
 
 from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
-from .output import EXIT, emit, emit_block, note, to_json, write_table
+from .output import EXIT, emit, emit_block, note, note_left_out, to_json, write_table
 
 __all__ = ["register"]
 
@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
     """List the runs with snapshots that you may read, counting those."""
-    from ..runs import RunStore
+    from ..runs import RunStore, started_by
     from ..service import readable_snapshots
 
     settings = settings_of(runs=runs, grants=grants)
@@ -51,9 +51,7 @@ def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = F
                     "statuses": dict(sorted(statuses.items())),
                 }
             )
-    unfinished = [
-        id_ for id_ in store.unfinished() if store.resume(id_).plan["settings"].get("principal") == settings.principal
-    ]
+    unfinished = [id_ for id_ in store.unfinished() if started_by(store.folder(id_), settings.principal)]
     text = write_table(
         "",
         ("run", "created at", "kind", "snapshots", "statuses"),
@@ -295,18 +293,13 @@ def compact(
     return EXIT["ok"]
 
 
-def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> Iterator[tuple[Any, list[Any]]]:
+def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
     """Each run and what is read of it; one that is damaged is left out and counted on standard error."""
-    from ...nodes.errors import StoreError
+    from ..service import read_each
 
-    damaged = 0
-    for run in runs:
-        try:
-            yield run, read(run)
-        except StoreError:
-            damaged += 1
-    if damaged:
-        note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
+    found, damaged = read_each(runs, read)
+    note_left_out(damaged)
+    return found
 
 
 def _problems(of_run: dict[str, Any]) -> list[str]:

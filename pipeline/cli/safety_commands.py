@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, RunsFlag, settings_of
-from .output import EXIT, emit, note, write_table
+from .output import EXIT, emit, note, note_left_out, write_table
 
 __all__ = ["register"]
 
@@ -36,10 +36,10 @@ def verify_answer(
     """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions; log what was found."""
     from ..service import answer_report
 
-    report, entry = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
+    report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
     emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
-    if entry is None:
-        note("not logged: the folder of runs cannot be written to")
+    if not_logged:
+        note(f"warn: not logged: {not_logged}")
     if report.status == "erased":
         return EXIT["erased"]
     return EXIT["ok"] if report.ok else EXIT["differs"]
@@ -54,7 +54,7 @@ def answers(
     """List the answers that were verified, with what was found, for snapshots that you may read."""
     from ..service import answers_of
 
-    found = answers_of(settings_of(runs=runs, grants=grants), snapshot)
+    found, damaged = answers_of(settings_of(runs=runs, grants=grants), snapshot)
     columns = ("verified_at", "snapshot_id", "principal", "ok")
     rows = [
         (*(entry[name] for name in columns), sum(each["wrong"] for each in entry["findings"]), _counted(entry["facts"]))
@@ -62,6 +62,7 @@ def answers(
     ]
     titles = (*(name.replace("_", " ") for name in columns), "wrong", "records")
     emit(found, as_json=as_json, text=write_table("", titles, rows))
+    note_left_out(damaged)
     return EXIT["ok"]
 
 

@@ -17,7 +17,7 @@ from .answer_log import log_answer, logged_answers
 from .erasure import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, compact
 from .replay import Replay, replay
-from .run import FORMAT, Run, starter_of
+from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
 from .verify import Problem, VerifyReport, verify
 
@@ -37,6 +37,7 @@ __all__ = [
     "log_answer",
     "logged_answers",
     "replay",
+    "started_by",
     "starter_of",
     "verify",
 ]

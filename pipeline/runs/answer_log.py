@@ -2,9 +2,10 @@
 
 runs/answers/<sha256>.json        one verified answer; LOG holds its SHA-256 as a line of the snapshot's run
 
-What one would otherwise get wrong: a log of texts would keep what `erase` takes away. So an entry holds kinds, places and
-hashes: the words of the answer lie with whoever has the answer, those of a record in the texts of its run, as long as
-they are there.
+What one would otherwise get wrong: a log of texts would keep what `erase` takes away, and so would hashes of values, as
+dates and amounts are few enough to try. An entry holds kinds, places, ids of records, and hashes of the whole answer and
+of names of fields: the words of the answer lie with whoever has the answer, those of a record in the texts of its run, as
+long as they are there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import VerificationError
+from ...nodes.tables import STRUCTURED_FACTS
 from ..durable import file_sha256, make_folders
 from .files import read_json, write_bytes
 from .log import Line
@@ -58,24 +60,28 @@ def logged_answers(store: RunStore, snapshots: Collection[str]) -> list[dict[str
     entries = [
         _entry(store, line) for line in store.log.lines() if line.kind == KIND and line.body["snapshot_id"] in wanted
     ]
-    texts: dict[str, dict[str, str]] = {}
-    for run_id in dict.fromkeys(entry["run_id"] for entry in entries if entry["facts"]):
-        known = store.open(run_id).texts
-        texts[run_id] = dict(zip(known["sha256"].to_pylist(), known["text"].to_pylist(), strict=True))
+    on_record = {id_: _on_record(store, id_) for id_ in {e["snapshot_id"] for e in entries if e["facts"]}}
     return [
-        entry
-        | {
-            "facts": [
-                {name: value for name, value in fact.items() if name not in _HASHED}
-                | {name.removesuffix("_sha256"): texts[entry["run_id"]].get(fact[name]) for name in _HASHED}
-                for fact in entry["facts"]
-            ]
-        }
+        entry | {"facts": [_told(fact, on_record[entry["snapshot_id"]]) for fact in entry["facts"]]}
         for entry in entries
     ]
 
 
-_HASHED = ("field_sha256", "canonical_sha256", "locator_sha256")
+def _on_record(store: RunStore, snapshot_id: str) -> dict[tuple[str, str | None], dict[str, Any]]:
+    """What records say in a snapshot, by record and the hash of the field's name; null where it was erased."""
+    rows = store.open(snapshot_id).table(STRUCTURED_FACTS.name, texts=True, snapshot_id=snapshot_id).to_pylist()
+    return {
+        (row["evidence_id"], sha256_of_text(row["field"])): {
+            "field": row["field"], "canonical": row["value"], "locator": row["locator"],
+        }
+        for row in rows
+    }  # fmt: skip
+
+
+def _told(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
+    """A value of an entry without hashes, and what the record says of it."""
+    said = on_record.get((fact["record_id"], fact["field_sha256"]), dict.fromkeys(("field", "canonical", "locator")))
+    return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | said
 
 
 def check_answers(store: RunStore, lines: Iterable[Line]) -> list[tuple[str, bool]]:

@@ -42,6 +42,14 @@ def starter_of(folder: Path) -> str | None:
     return read_settings(folder / "live" / live[0]).get("principal") if live else None
 
 
+def started_by(folder: Path, principal: str) -> bool:
+    """Whether a principal certainly started the run in a folder: where what would say so is damaged, nobody did."""
+    try:
+        return starter_of(folder) == principal
+    except StoreError:
+        return False
+
+
 class Run:
     """A run to read. Tables come in stored form (free text as hashes) unless texts are asked for."""
 
