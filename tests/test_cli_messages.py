@@ -57,7 +57,7 @@ def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
     first, _ = sorted((shop / ".scoped-retrieval" / "runs").glob("run-*"))
     file = next(first.glob("*/*.arrow"))
     file.write_bytes(file.read_bytes()[:60])
-    for command in ("runs", "snapshots"):
+    for command in ("runs", "snapshots", "context-actions"):
         code, out, err = run(command, capsys=capsys)
         assert code == 0
         assert kept.split("-")[2] in out

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
-from .output import EXIT, emit, note
+from .output import EXIT, emit, note, note_left_out
 
 __all__ = ["register"]
 
@@ -31,16 +31,17 @@ def context_actions(
     """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
     from ...nodes.errors import InputError
     from ..runs import RunStore
-    from ..service import readable_snapshots
+    from ..service import read_each, readable_snapshots
     from ..views.context_actions import actions_of, as_csv
 
     settings = settings_of(runs=runs, grants=grants)
     whose = principal or settings.principal
-    found = [
-        action
-        for run in RunStore(settings["runs"], create=False).list()
-        for action in actions_of(run, readable_snapshots(settings, run), whose)
-    ]
+    read, damaged = read_each(
+        RunStore(settings["runs"], create=False).list(),
+        lambda run: actions_of(run, readable_snapshots(settings, run), whose),
+    )
+    note_left_out(damaged)
+    found = [action for _, actions in read for action in actions]
     found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
     text = as_csv(found)
     if out is None:
