@@ -187,6 +187,7 @@ def with_own_presets(policies: Policies) -> Policies:
         "mode": MODE, "version": LEAK_TEST, "search_paths": ["**/*.*"], "exclude_kinds": ["level", "zone"],
         "exclude_values": ["task", "public"], "exclude_unless": ["", ""], "lane_k": 30, "max_items": 10,
         "chunk_expansion": True, "exact_lookups": True, "citation_chaining": True, "include_deleted": False,
+        "cross_encoder": False,
         "newest_first": False,
     } | {name: [] for name in ("include_paths", "include_when", "lanes", "window_paths")}  # fmt: skip
     lists = [name for name, column in ROLE_POLICIES.columns.items() if pa.types.is_list(column.type)]
