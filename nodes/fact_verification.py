@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .fact_matching import Subjects, findings
-from .frames import OPEN_START, micros
+from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .item_texts import item_texts
 from .keys import flags_at, gathered, positions, take_or
 from .masking import class_lists, masked
@@ -34,7 +34,6 @@ from .tables import (
 
 STALE_DAYS = 30
 """Age from which a record counts as stale (S1.33)."""
-_DAY = 86_400_000_000
 _FIELD = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
 
 
@@ -67,7 +66,7 @@ def structured_facts(
         stored["section"],
     )
     recorded = micros(gathered(placements["recorded_time"], placement), OPEN_START)
-    stale = micros(contracts["as_of"], 0)[owner] - recorded > STALE_DAYS * _DAY
+    stale = micros(contracts["as_of"], 0)[owner] - recorded > STALE_DAYS * MICROS_PER_DAY
     table = STRUCTURED_FACTS.build(
         {
             "request_id": chosen["request_id"].take(at),

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "groups": ({}, {"grants": {"principals.ana.groups": ["dev"]}}),
     "project": ({"grants": BOTH}, {"grants": BOTH, "request": {"project": "billing"}}),
     "namespace": ({}, ask(namespace="other")),
-    "workspace_root": ({}, ask(workspace_root="/work/tree")),
+    "workspace_root": ({}, ask(workspace_root="/home/ana/shop")),
     "branch": ({}, ask(branch="other")),
     "test_suite": ({}, ask(test_suite="other")),
     "session_id": ({"purpose": NEAR}, {"purpose": NEAR, "request": {"session_id": "s1"}}),

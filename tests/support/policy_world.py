@@ -73,7 +73,7 @@ ROWS = [
     _row("doc", "docs/private.md", "The queue in private.", zone="private"),
     _row("doc", "docs/ended.md", "The queue as it was, deleted since.", days=20, deleted_at=NOW - timedelta(days=10)),
     _row("doc", "ventures/acme/plan.md", "The queue of the venture.", level="venture"),
-    _row("doc", "docs/tree.md", "The queue as the work tree has it.", workspace_root="/work/tree"),
+    _row("doc", "docs/tree.md", "The queue as the work tree has it.", workspace_root="/home/ana/shop"),
     _row("doc", "src/tool/note.md", "The queue of another namespace.", namespace="tool"),
     _row("doc", "platform/queue.md", "The queue of the platform.", owner_project="platform", source_id="project-doc:p"),
     _row("doc", "platform/open.md", "The queue of all.", owner_project="platform", zone="public", source_id="project-doc:p"),
