@@ -31,10 +31,10 @@ demo: $(STAMP)-demo ## install and run the main job on the bundled sample and th
 	$(BIN)/scoped-retrieval demo
 
 test: $(STAMP)-dev ## install and run the tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-full: $(STAMP)-dev ## the tests with kill tests and large properties, run before a release
-	TEST_PROFILE=full $(BIN)/python -m pytest -n auto
+	TEST_PROFILE=full $(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(STAMP)-dev ## lint, types and import rules
 	$(BIN)/ruff check .
@@ -46,7 +46,7 @@ bench: $(STAMP)-dev ## 10,000 requests over 100,000 chunks, recorded in data/res
 	$(BIN)/python tests/bench/ten_thousand.py --record
 
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
-	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto tests -m golden
+	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --dist loadgroup tests -m golden
 
 format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff format .

@@ -5,7 +5,7 @@ the line travel once through Ray's object store. Corpus, runs and the folder of 
 
 What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
-An interrupt waits until the workers are gone, because a resumed shard has another time of capture in its parts.
+An interrupt waits for the shards in flight, because a resumed shard has another time of capture in its parts.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ __all__ = ["RayEngine", "ray_available"]
 RETRIES = 3
 """Times that a shard is begun again after its worker died or its disk failed."""
 IN_FLIGHT = 2
-"""Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt loses little."""
-STOP_SECONDS = 30.0
-"""How long an interrupted engine waits for its workers to be gone."""
+"""Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
 _HINT = "install scoped-retrieval[ray]"
 
 
@@ -86,10 +84,10 @@ class RayEngine:
                         _result(ray, reference, job.staged.run_id, flying[reference])
                         yield flying.pop(reference)
             finally:
-                for reference in flying:
-                    ray.cancel(reference, force=True)
-                if flying:  # whoever resumes the run must not meet a worker that still writes it
-                    ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
+                # Whoever resumes the run must not meet a worker that still writes it. Nothing is cancelled: what is in
+                # flight counts when it is done, and Ray aborts the whole process where a task ends while it is cancelled.
+                if flying:
+                    ray.wait(list(flying), num_returns=len(flying))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from stand_in_encoder import WordsByTheirStart
 from tiny_cross_encoder import model_at
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time on one machine
 
 ASKED = {"project": "shop", "purpose": "answer-question"}
 QUESTIONS = [
