@@ -3,7 +3,7 @@
     with Retriever.open("corpus", principal="ana", runs="runs") as retriever:
         print(retriever.retrieve("why does the default role fail?").block)
 
-Reads the clock once per request (`asked_at`) and nothing else of the world after that. A durable snapshot is written
+Reads the clock once per pass (`asked_at`) and nothing else of the world after that. A durable snapshot is written
 before a block leaves; where a request requires one and it could not be written, no block leaves.
 
 What one would otherwise get wrong: a retriever stays at the generation that the corpus had when it was opened, whoever
@@ -24,26 +24,26 @@ from typing import Any
 import pyarrow as pa
 
 from ..nodes.bm25 import Bm25
-from ..nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError, VerificationError
-from ..nodes.tables import CAPTURES, REQUESTS
+from ..nodes.errors import AccessError, InputError, StoreError
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
-from .contracts.out_of_scope import capture, expect_auditor
+from .contracts.out_of_scope import expect_auditor
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
 from .cross_encoder import PairReader, PairScores, load_cross_encoder
-from .driver import LANES, Line, QueryVectors, build_driver, failed_line, lanes_known, run_line
+from .driver import LANES, Line, QueryVectors, build_driver, lanes_known
 from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
+from .grouping import Grouped
 from .lanes import lanes_off
 from .policies import Policies, load_policies
 from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
-from .retrieval import Retrieval, RunSummary, retrieval_of, without_snapshot
+from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, started_by
-from .runs.ids import new_run_id, snapshot_id
+from .session import Asked, Session
 from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
 
 SHARD_REQUESTS = 256
@@ -84,8 +84,6 @@ class Retriever:
         self._encoder = encoder
         self._shard_requests = shard_requests
         self._clock = clock
-        self._live: LiveRun | None = None
-        self._asked: set[str] = set()
         self._settings = {
             "lanes": ",".join(lanes_known(lanes)),
             "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
@@ -109,6 +107,15 @@ class Retriever:
             lanes_off=off,
             pairs=PairScores(cross_encoder),
         )
+        self._session = Session(
+            line=self._line,
+            resolve=self._resolve,
+            begin=self._begin if runs is not None else None,
+            clock=clock,
+            max_age_days=policies.roles.max_age_days,
+            auditor=self._auditor,
+        )
+        self._grouped = Grouped(self._session.answers, shard_requests)
 
     @classmethod
     def open(
@@ -185,50 +192,15 @@ class Retriever:
         before this returns. Where it could not be written, the answer says so, and leaves unless a snapshot is required;
         where its record does not add up, the request failed.
 
+        Threads may share a retriever: what they ask while it answers is answered in one pass, each as if asked alone.
+
         Raises:
             InputError: the request is not what was expected.
         """
         if not isinstance(request, str | Mapping):
             raise InputError.of_kind("a question or a mapping of request fields", request, "request")
-        started = time.perf_counter()
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
-        now = self._clock()
-        requests, failures = resolve_requests(
-            [row], principal=self.principal, asked_at=now, corpus=self._commits(),
-            defaults={**self._defaults(), "purpose": "answer-question"}, preset=self.preset, **self._known(),
-        )  # fmt: skip
-        if failures.num_rows:
-            raise InputError(failures["error"][0].as_py())
-        requests = self._unasked(requests, explicit="request_id" in row or "requestId" in row)
-        if self.runs is not None and self._live is None:
-            self._live = LiveRun(
-                self.runs, now=now, inputs=self._inputs(), lineage=self._lineage(), settings=self._recorded()
-            )
-        name = self._live.next_id() if self._live else snapshot_id(new_run_id(now), 1)
-        captures = CAPTURES.build({"request_id": requests["request_id"], "snapshot_id": [name], "created_at": [now]})
-        self._line = with_counters(self._line, requests)
-        tables = run_line(requests, failures, captures, self._line)
-        found = replace(
-            retrieval_of(tables),
-            latency_ms=round(1_000 * (time.perf_counter() - started), 3),
-            max_age_days=self.policies.roles.max_age_days(requests["role"][0].as_py()),
-        )
-        required = requests["require_snapshot"][0].as_py()
-        if self._live is None:
-            return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
-        try:
-            self._live.write(tables, self._line.vectors.used(tables))
-        except VerificationError as error:
-            return self._unproven(self._live, requests, captures, error)
-        except OSError as error:
-            return without_snapshot(found, required=required, reason=_said(error))
-        self._asked.add(found.request_id)
-        if self._auditor is not None:
-            try:
-                capture(self._live.store.path, self._live.run_id, name, tables, self._line, self._auditor)
-            except StoreError as error:  # the answer is durable: it leaves
-                return replace(found, not_captured=error.message)
-        return found
+        return self._grouped(Asked(row, time.perf_counter()))
 
     def run(
         self,
@@ -267,8 +239,7 @@ class Retriever:
 
     def close(self, *, compacted: bool = True) -> None:
         """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
-        live, self._live = self._live, None
-        self._asked.clear()
+        live = self._session.close()
         if live is not None and live.number and compacted and self.runs is not None:
             compact(self.runs, live.run_id)
 
@@ -317,26 +288,17 @@ class Retriever:
             )
         return staged, with_counters(line, staged.requests) if staged.pending() else line
 
-    def _unproven(self, live: LiveRun, requests: pa.Table, captures: pa.Table, error: VerificationError) -> Retrieval:
-        """The answer whose record does not add up: it failed, and nothing of it leaves or is kept."""
-        tables = failed_line(requests, error, captures, self._line)
-        found = retrieval_of(tables)
-        try:
-            live.write(tables)
-        except (VerificationError, OSError) as again:
-            return without_snapshot(found, required=True, reason=_said(again))
-        self._asked.add(found.request_id)
-        return found
+    def _resolve(self, row: Row, now: datetime) -> tuple[pa.Table, pa.Table]:
+        """A request of the session."""
+        defaults = {**self._defaults(), "purpose": "answer-question"}
+        return resolve_requests(
+            [row], principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
+            preset=self.preset, **self._known(),
+        )  # fmt: skip
 
-    def _unasked(self, requests: pa.Table, *, explicit: bool) -> pa.Table:
-        """The request under an id that this session has not used: asking again is a snapshot of its own."""
-        wanted = requests["request_id"][0].as_py()
-        if wanted not in self._asked:
-            return requests
-        if explicit:
-            raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
-        number = next(n for n in range(2, len(self._asked) + 3) if f"{wanted}-{n}" not in self._asked)
-        return requests.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
+    def _begin(self, now: datetime) -> LiveRun:
+        assert self.runs is not None
+        return LiveRun(self.runs, now=now, inputs=self._inputs(), lineage=self._lineage(), settings=self._recorded())
 
     def _defaults(self) -> dict[str, Any]:
         projects = sorted(set(self.grants.projects(self.principal)))
@@ -366,13 +328,6 @@ class Retriever:
         from .views.lineage import lineage_of
 
         return lineage_of(build_driver())
-
-
-def _said(error: Exception) -> str:
-    """What a caller may read of an error of the disk or of the record."""
-    if isinstance(error, ScopedRetrievalError):
-        return error.message
-    return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"
 
 
 def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,9 @@ from scoped_retrieval.nodes.errors import AccessError, InputError, ModelError, S
 from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
+from scoped_retrieval.pipeline.runs import LiveRun, RunStore, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
+from scoped_retrieval.pipeline.session import Asked
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -70,6 +74,66 @@ def test_no_id_of_the_capture_stands_in_the_block(corpus: Corpus, tmp_path: Path
     assert first.snapshot_id != second.snapshot_id
     assert first.snapshot_id not in first.block
     assert first.tables["snapshots"]["snapshot_digest"].equals(second.tables["snapshots"]["snapshot_digest"])
+
+
+def test_what_threads_ask_at_once_is_answered_in_one_pass_as_if_asked_alone(corpus: Corpus, tmp_path: Path):
+    asked = batch(9)
+    passes: list[int] = []
+    begun, full = threading.Event(), threading.Event()
+
+    def clock() -> datetime:  # read once per pass; the first one waits until the others stand in line
+        passes.append(1)
+        if len(passes) == 1:
+            begun.set()
+            assert full.wait(60)
+        return NOON
+
+    wrong = {"request_id": "wrong", "question": "x", "purpose": "?", "project": "shop"}
+    again = {**asked[0], "question": "and again?"}
+    with opened(corpus, runs=tmp_path / "grouped", clock=clock) as retriever, ThreadPoolExecutor(11) as threads:
+        calls = [threads.submit(retriever.retrieve, asked[0])]
+        assert begun.wait(60)
+        calls += [threads.submit(retriever.retrieve, row) for row in (*asked[1:], wrong, again)]
+        while retriever._grouped.waiting() < len(calls):
+            os.sched_yield()
+        full.set()
+        errors = [str(call.exception(60)) for call in calls[-2:]]
+        found = {call.result(60).request_id: call.result(60) for call in calls[:-2]}
+    assert len(passes) == 2
+    assert "Expected one of fix-test" in errors[0]
+    assert "got one that was asked before - at r000" in errors[1]
+    with opened(corpus, runs=tmp_path / "alone") as retriever:
+        alone = [retriever.retrieve(row) for row in asked]
+    for one in alone:
+        other = found[one.request_id]
+        assert other.block == one.block and other.conditions == one.conditions and other.citations == one.citations
+        assert other.tables.keys() == one.tables.keys()
+        assert verify(RunStore(tmp_path / "grouped"), other.snapshot_id).ok
+    stores = [RunStore(tmp_path / name) for name in ("grouped", "alone")]
+    assert digests(stores[0], stores[0].folders()[0]) == digests(stores[1], stores[1].folders()[0])
+
+
+def test_where_a_snapshot_of_a_group_is_not_written_the_others_still_have_theirs(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rows = [Asked(row, 0.0) for row in batch(4)]
+    write, written = LiveRun.write, []
+
+    def second_fails(self: LiveRun, *tables: Any) -> None:
+        written.append(1)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        write(self, *tables)
+
+    monkeypatch.setattr(LiveRun, "write", second_fails)
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        found = [one for one in retriever._session.answers(rows) if not isinstance(one, Exception)]
+    assert [one.request_id for one in found] == ["r000", "r001", "r002", "r003"]
+    assert [one.snapshot_id is None for one in found] == [False, True, False, False]
+    store = RunStore(tmp_path / "runs")
+    for one in found:
+        assert one.snapshot_id is None or verify(store, one.snapshot_id).ok
+    assert sorted(digests(store, store.folders()[0])) == ["r000", "r002", "r003"]
 
 
 def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):
@@ -229,7 +293,7 @@ def test_no_block_leaves_if_its_required_snapshot_was_not_written(corpus: Corpus
         assert found.observation["contextBlock"] == ""
         lenient = retriever.retrieve("default role once more")
         assert lenient.block and lenient.snapshot_id is None and lenient.action == "degrade"
-        retriever._live = None
+        retriever._session.live = None
     assert opened(corpus).retrieve("default role", require_snapshot=True).block == ""
 
 

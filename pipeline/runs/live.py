@@ -52,9 +52,9 @@ class LiveRun:
         self._lineage_sha256 = ""
         self._settings = dict(settings or {})
 
-    def next_id(self) -> str:
-        """The id of the next snapshot."""
-        return snapshot_id(self.run_id, self.number + 1)
+    def next_id(self, after: int = 0) -> str:
+        """The id of the next snapshot, or of the one that comes `after` as many more."""
+        return snapshot_id(self.run_id, self.number + after + 1)
 
     def write(self, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
         """Make one snapshot durable.

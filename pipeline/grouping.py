@@ -1,0 +1,72 @@
+"""Calls that many threads make at once, answered together: `Grouped`.
+
+What one would otherwise get wrong: nobody waits for a group to fill. Whoever calls first answers; who calls meanwhile
+stands in line, and the next of them answers for all who stand there. So one caller alone loses no time, and the
+more there are, the larger the groups.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+@dataclass(eq=False)
+class _Call(Generic[Asked, Answer]):
+    """One caller in line, and what came of it."""
+
+    asked: Asked
+    answer: Answer | Exception | None = None
+    done: bool = False
+
+
+class Grouped(Generic[Asked, Answer]):
+    """A function over many questions, called with one at a time by as many threads as there are.
+
+    Args:
+        answers: an answer or an error per question, in their order; never called by two threads at once. What it raises
+            itself is for one question only: a group is then asked again one by one.
+        most: questions in one group.
+    """
+
+    def __init__(self, answers: Callable[[Sequence[Asked]], Sequence[Answer | Exception]], most: int) -> None:
+        self._answers = answers
+        self._most = most
+        self._line: list[_Call[Asked, Answer]] = []
+        self._turn = threading.Lock()
+
+    def __call__(self, asked: Asked) -> Answer:
+        """The answer to one question; raises its error."""
+        call: _Call[Asked, Answer] = _Call(asked)
+        self._line.append(call)
+        try:
+            while not call.done:
+                with self._turn:
+                    if not call.done:
+                        self._settle([one for one in list(self._line) if not one.done][: self._most])
+        finally:  # answered, or interrupted: then nobody may answer who is gone, and the others keep their places
+            self._line.remove(call)
+        if isinstance(call.answer, Exception):
+            raise call.answer
+        return call.answer  # type: ignore[return-value]
+
+    def waiting(self) -> int:
+        """How many stand in line, those who are being answered with them."""
+        return len(self._line)
+
+    def _settle(self, group: Sequence[_Call[Asked, Answer]]) -> None:
+        try:
+            found = self._answers([call.asked for call in group])
+        except Exception as error:
+            if len(group) > 1:
+                for call in group:
+                    self._settle([call])
+                return
+            found = [error]
+        for call, answer in zip(group, found, strict=True):
+            call.answer, call.done = answer, True

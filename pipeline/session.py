@@ -1,0 +1,180 @@
+"""An interactive session: requests answered as they come, each with a durable snapshot before its block leaves.
+
+Requests of one pass go through the line together and come apart again: every table has its rows by request, and no
+answer depends on who else was asked (one answer everywhere).
+
+What one would otherwise get wrong: ids of snapshots are given before the line runs, and files are numbered as they are
+written. Where one cannot be written, those after it are asked again, under the ids that then are next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
+from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
+from .contracts.out_of_scope import capture
+from .driver import Line, failed_line, run_line
+from .retrieval import Retrieval, retrieval_of, without_snapshot
+from .runs import LiveRun
+from .runs.ids import new_run_id, snapshot_id
+from .shards import with_counters
+
+__all__ = ["Asked", "Session"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as its caller wrote it, and when that was, by `time.perf_counter`."""
+
+    row: Mapping[str, Any]
+    at: float
+
+    @property
+    def named(self) -> bool:
+        """Whether the caller gave it an id."""
+        return "request_id" in self.row or "requestId" in self.row
+
+
+@dataclass
+class Session:
+    """Answers groups of requests.
+
+    `resolve` gives a row as REQUESTS and FAILURES; `begin` starts the run that the first snapshot needs, None where no
+    folder of runs was named; `max_age_days` is that of a role.
+    """
+
+    line: Line
+    resolve: Callable[[Mapping[str, Any], datetime], tuple[pa.Table, pa.Table]]
+    begin: Callable[[datetime], LiveRun] | None
+    clock: Callable[[], datetime]
+    max_age_days: Callable[[str | None], float | None]
+    auditor: str | None = None
+    live: LiveRun | None = None
+    used: set[str] = field(default_factory=set)
+    """Ids of the requests that have a snapshot."""
+
+    def answers(self, group: Sequence[Asked]) -> list[Retrieval | Exception]:
+        """An answer or an error per request, in their order."""
+        now = self.clock()
+        resolved = self._resolved(group, now)
+        valid = [one for one in resolved if isinstance(one, pa.Table)]
+        if not valid:
+            return [one for one in resolved if isinstance(one, Exception)]
+        if self.begin is not None and self.live is None:
+            self.live = self.begin(now)
+        names = [
+            self.live.next_id(place) if self.live else snapshot_id(new_run_id(now), place + 1)
+            for place in range(len(valid))
+        ]
+        requests = pa.concat_tables(valid).sort_by("request_id").combine_chunks()
+        ids = [table["request_id"][0].as_py() for table in valid]
+        captures = CAPTURES.build({"request_id": ids, "snapshot_id": names, "created_at": [now] * len(ids)})
+        captures = captures.sort_by("request_id")
+        self.line = with_counters(self.line, requests)
+        tables = run_line(requests, FAILURES.empty(), captures, self.line)
+        left = list(zip(ids, names, strict=True))
+        found: list[Retrieval | Exception] = []
+        for one, asked in zip(resolved, group, strict=True):
+            if isinstance(one, Exception):
+                found.append(one)
+                continue
+            request_id, name = left.pop(0)
+            if self.live is not None and self.live.next_id() != name:
+                found.extend(self.answers([asked]))
+                continue
+            own = tables if len(valid) == 1 else _of_request(tables, request_id)
+            found.append(self._kept(own, name, asked))
+        return found
+
+    def close(self) -> LiveRun | None:
+        """End the session; its run, if it began one."""
+        live, self.live = self.live, None
+        self.used.clear()
+        return live
+
+    def _resolved(self, group: Sequence[Asked], now: datetime) -> list[pa.Table | InputError]:
+        """A row of REQUESTS under an id that this session has not used, or an error, per request."""
+        taken: set[str] = set()
+        found: list[pa.Table | InputError] = []
+        for asked in group:
+            try:
+                requests, failures = self.resolve(asked.row, now)
+                if failures.num_rows:
+                    raise InputError(failures["error"][0].as_py())
+                request = self._unused(requests, self.used | taken, named=asked.named)
+                taken.add(request["request_id"][0].as_py())
+                found.append(request)
+            except InputError as error:
+                found.append(error)
+        return found
+
+    def _unused(self, request: pa.Table, used: set[str], *, named: bool) -> pa.Table:
+        """Asking again is a snapshot of its own, under an id of its own."""
+        wanted = request["request_id"][0].as_py()
+        if wanted not in used:
+            return request
+        if named:
+            raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
+        number = next(n for n in range(2, len(used) + 3) if f"{wanted}-{n}" not in used)
+        return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
+
+    def _kept(self, tables: Mapping[str, pa.Table], name: str, asked: Asked) -> Retrieval:
+        """The answer, once its snapshot is durable; where it could not be written, the answer says so."""
+        request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
+        found = replace(
+            retrieval_of(tables),
+            latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
+            max_age_days=self.max_age_days(request["role"]),
+        )
+        required = request["require_snapshot"]
+        if self.live is None:
+            return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
+        try:
+            self.live.write(tables, self.line.vectors.used(tables))
+        except VerificationError as error:
+            return self._unproven(self.live, tables["requests"], name, error)
+        except OSError as error:
+            return without_snapshot(found, required=required, reason=_said(error))
+        self.used.add(found.request_id)
+        if self.auditor is not None:
+            try:
+                capture(self.live.store.path, self.live.run_id, name, tables, self.line, self.auditor)
+            except StoreError as error:  # the answer is durable: it leaves
+                return replace(found, not_captured=error.message)
+        return found
+
+    def _unproven(self, live: LiveRun, request: pa.Table, name: str, error: VerificationError) -> Retrieval:
+        """The answer whose record does not add up: it failed, and nothing of it leaves or is kept."""
+        captures = CAPTURES.build(
+            {"request_id": request["request_id"], "snapshot_id": [name], "created_at": request["asked_at"]}
+        )
+        tables = failed_line(request, error, captures, self.line)
+        found = retrieval_of(tables)
+        try:
+            live.write(tables)
+        except (VerificationError, OSError) as again:
+            return without_snapshot(found, required=True, reason=_said(again))
+        self.used.add(found.request_id)
+        return found
+
+
+def _of_request(tables: Mapping[str, pa.Table], request_id: str) -> dict[str, pa.Table]:
+    """The rows of one request, in every table that the line gives."""
+    return {
+        name: table.filter(pc.equal(table["request_id"], request_id)).combine_chunks() for name, table in tables.items()
+    }
+
+
+def _said(error: Exception) -> str:
+    """What a caller may read of an error of the disk or of the record."""
+    if isinstance(error, ScopedRetrievalError):
+        return error.message
+    return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"
