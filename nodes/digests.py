@@ -37,7 +37,7 @@ from .array_bytes import (
     valid,
 )
 from .errors import SchemaError
-from .keys import flat, positions
+from .keys import FEW, flat, positions
 from .schema import Table
 
 FORM = "scoped-retrieval/logical-form/3"
@@ -55,7 +55,13 @@ _Columns = Mapping[str, tuple[pa.Array, bool]]
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
-    encoded = plain(texts).cast(pa.large_string()).dictionary_encode()
+    array = plain(texts)
+    if len(array) <= FEW:
+        values = array.to_pylist()
+        return pa.array(
+            [None if text is None else hashlib.sha256(text.encode()).hexdigest() for text in values], pa.string()
+        )
+    encoded = array.cast(pa.large_string()).dictionary_encode()
     hashed = pa.array([hashlib.sha256(t.encode()).hexdigest() for t in encoded.dictionary.to_pylist()], pa.string())
     return hashed.take(encoded.indices)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+FEW = 256
+"""Rows up to which what saves work on many rows costs more calls than it saves: an interactive request has so few."""
 
 
 def flat(column: Column) -> pa.Array:
@@ -56,21 +59,27 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
     Numbers are compared many times faster than texts, and each column of ids is read once.
     """
+    if sum(len(request) for request, _ in pairs) <= FEW:
+        texts = pa.chunked_array([pair_keys(*pair) for pair in pairs], pa.large_string()).dictionary_encode()
+        return _in_pairs(texts, pairs)
     owners = [flat(request) for request, _ in pairs]
     firsts = [owner.take(pa.array(_run_starts(owner))) for owner in owners]
     names = pc.unique(pa.chunked_array([first.cast(pa.large_string()) for first in firsts]))
     members = pa.chunked_array([flat(evidence).cast(pa.string()) for _, evidence in pairs], pa.string())
     encoded = members.dictionary_encode()
     width = max((len(chunk.dictionary) for chunk in encoded.chunks), default=0) + 1
-    codes = [chunk.indices for chunk in encoded.chunks if len(chunk)]
     found = []
-    for owner in owners:
+    for owner, code in zip(owners, _in_pairs(encoded, pairs), strict=True):
         request = positions(owner.cast(pa.large_string()), names)
-        code = (
-            pc.add(pa.array(request * width), codes.pop(0).cast(pa.int64())) if len(owner) else pa.array([], pa.int64())
-        )
+        code = pc.add(pa.array(request * width), code)
         found.append(pc.if_else(owner.is_valid(), code, None) if owner.null_count else code)
     return found
+
+
+def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) -> list[pa.Array]:
+    """The codes of joined columns, int64, column by column. All chunks share one dictionary; an empty column has none."""
+    codes = [chunk.indices.cast(pa.int64()) for chunk in encoded.chunks if len(chunk)]
+    return [codes.pop(0) if len(request) else pa.array([], pa.int64()) for request, _ in pairs]
 
 
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
@@ -84,12 +93,14 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
     Tables are sorted by request, so equal values lie side by side: of a run of them only the first is looked up.
     """
     values = flat(wanted)
-    first = _run_starts(values)
-    if 4 * len(first) > len(values):
-        found = pc.index_in(values, value_set=flat(among))
-        return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
-    found = pc.index_in(values.take(pa.array(first)), value_set=flat(among))
-    return np.repeat(np.asarray(pc.fill_null(found, -1)).astype(np.int64), np.diff(first, append=len(values)))
+    if len(values) <= FEW or 4 * len(first := _run_starts(values)) > len(values):
+        return _found(values, among)
+    return np.repeat(_found(values.take(pa.array(first)), among), np.diff(first, append=len(values)))
+
+
+def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
+    found = pc.index_in(values, value_set=flat(among))
+    return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
 
 
 def _run_starts(values: pa.Array) -> NDArray[np.int64]:
@@ -119,8 +130,9 @@ def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def take_or(column: Column, index: NDArray[np.int64], default: object = None) -> pa.Array:
     """The values at `index`; `default` (or null) where the index is -1 and where the value is null."""
-    array = flat(column).take(pa.array(np.where(index < 0, 0, index), mask=index < 0))
-    return array if default is None else pc.fill_null(array, pa.scalar(default, array.type))
+    missing = index < 0
+    array = flat(column).take(pa.array(np.where(missing, 0, index), mask=missing) if missing.any() else pa.array(index))
+    return array.fill_null(default) if default is not None and array.null_count else array
 
 
 def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -17,7 +17,8 @@ from .keys import flat
 def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """The row each value belongs to, ascending, and the values."""
     array = flat(lists)
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = pc.list_value_length(array)
+    lengths = (lengths.fill_null(0) if array.null_count else lengths).to_numpy()
     return np.repeat(np.arange(len(array), dtype=np.int64), lengths), array.flatten()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class Table:
     persist: bool
     columns: Mapping[str, Column]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema, columns in declared order."""
         return pa.schema([pa.field(name, c.type, c.nullable) for name, c in self.columns.items()])
@@ -110,12 +111,10 @@ class Table:
             raise SchemaError(
                 f"Expected columns {', '.join(expected.names)}, got {', '.join(got.names)} - at {self.name}"
             )
-        for field in expected:
-            if got.field(field.name).type != field.type:
-                raise SchemaError(
-                    f"Expected {field.type}, got {got.field(field.name).type} - at {self.name}.{field.name}"
-                )
-            if not field.nullable and table[field.name].null_count:
+        for field, given, column in zip(expected, got, table.itercolumns(), strict=True):
+            if given.type != field.type:
+                raise SchemaError(f"Expected {field.type}, got {given.type} - at {self.name}.{field.name}")
+            if not field.nullable and column.null_count:
                 raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{field.name}")
         return table
 

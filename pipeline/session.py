@@ -65,7 +65,7 @@ class Session:
         """An answer or an error per request, in their order."""
         now = self.clock()
         resolved = self._resolved(group, now)
-        valid = [one for one in resolved if isinstance(one, pa.Table)]
+        valid = [one for one in resolved if not isinstance(one, InputError)]
         if not valid:
             return [one for one in resolved if isinstance(one, Exception)]
         if self.begin is not None and self.live is None:

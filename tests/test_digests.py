@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scoped_retrieval.nodes import digests
 from scoped_retrieval.nodes.digests import (
     LONG,
     digests_by_request,
@@ -42,6 +44,14 @@ ROWS = [
     {"request_id": "a", "label": None, "rank": None, "score": -0.0, "tags": None, "cuts": None, "words": None, "row": 8},
     {"request_id": "b", "label": "", "rank": 0, "score": 0.0, "tags": [], "cuts": [], "words": "", "row": 9},
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[0, digests.FEW], autouse=True)
+def few(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What is done for many rows and what is done for few give the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "FEW", request.param)
+        yield
 
 
 def rows_table() -> pa.Table:

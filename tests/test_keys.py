@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scoped_retrieval.nodes import keys
 from scoped_retrieval.nodes.keys import flat, gathered, pair_codes, pair_positions, positions, rank_within
+
+
+@pytest.fixture(scope="module", params=[0, keys.FEW], autouse=True)
+def few(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What is done for many rows and what is done for few give the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "FEW", request.param)
+        yield
+
 
 words = st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), min_size=1, max_size=9)
 
