@@ -37,8 +37,9 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
-_RANKS_AT_ONCE = 16
-"""Ranks whose texts are measured together; later ones only for requests that still have room."""
+_RANKS_FIRST = 16
+"""Ranks whose texts are measured together at first; later ones, twice as many each time, only for requests that still
+have room."""
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 Int = NDArray[np.int64]
@@ -149,16 +150,20 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
     done = _Progress(
         frame_tokens[budgets.which], _numbers(pc.utf8_length(frame))[0], int(costs.group.max(initial=0)) + 1, len(owner)
     )
-    for low in range(0, int(items.max(initial=0)), _RANKS_AT_ONCE):
+    low, ranks, most = 0, _RANKS_FIRST, int(items.max(initial=0))
+    while low < most:
         live = np.flatnonzero((items > low) & (_exhausted(done, budgets) < 0))
         stop = np.flatnonzero((items > low) & (_exhausted(done, budgets) >= 0))
         rest = expand_ranges(first[stop] + low, items[stop] - low)
         done.bound[rest] = np.where(done.bound[rest] < 0, _exhausted(done, budgets)[owner[rest]], done.bound[rest])
-        among = expand_ranges(first[live] + low, np.minimum(items[live] - low, _RANKS_AT_ONCE))
+        if not len(live):
+            break
+        among = expand_ranges(first[live] + low, np.minimum(items[live] - low, ranks))
         trial = _tried(among, owner, texts, done, costs, budgets, counters)
         left = np.arange(len(among))
         while len(left):
             left = _round(done, owner[among[left]], left, trial, costs, budgets)
+        low, ranks = low + ranks, 2 * ranks
     return done.fit()
 
 
