@@ -69,6 +69,7 @@ def resolve_requests(
     modes: pa.Table | None = None,
     roles: Collection[str] | None = None,
     work_trees: Collection[Path] = (),
+    tokenizers: Collection[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
@@ -79,7 +80,8 @@ def resolve_requests(
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
     that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
     have an overlay; None lets any pass. A request that names a work tree and no mode takes it from the `SHO.json` there,
-    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none.
+    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none. `tokenizers` are the
+    paths of tokenizer files that a request may name (`tokenizers.registered`); no other path is opened.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -103,7 +105,7 @@ def resolve_requests(
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
-        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row, tokenizers)
         if request.get("mode") and policies:
             chosen(request["mode"], request.get("variables"), policies, at)
         return request, named
@@ -272,6 +274,7 @@ def _resolve(
     corpus: object | None,
     masked: Mapping[str, str],
     row: _Parsed,
+    tokenizers: Collection[str],
 ) -> tuple[dict[str, Any], bool]:
     """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
@@ -294,7 +297,7 @@ def _resolve(
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
     request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
-    request["tokenizer"] = resolved_name(request["tokenizer"])
+    request["tokenizer"] = resolved_name(request["tokenizer"], tokenizers, row.place_of("tokenizer"))
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
         raise InputError.expected("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))

@@ -88,6 +88,7 @@ def open_retriever(
         preset=preset,
         capture_withheld=capture_withheld,
         work_trees=work_trees,
+        tokenizers=settings["tokenizers"],
         cross_encoder=settings["cross_encoder"],
     )
     try:

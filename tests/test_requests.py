@@ -222,6 +222,21 @@ def test_a_secret_in_the_handoff_of_a_work_tree_is_masked_like_one_in_the_row(tm
     assert "acme" in found["variables"] and variables["note"] not in found["variables"]
 
 
+@pytest.mark.parametrize("at", ["tokenizer", "budget.tokenizer"])
+def test_a_request_opens_no_tokenizer_file_that_nobody_registered(tmp_path: Path, at: str):
+    registered, there, absent = (tmp_path / name for name in ("registered.json", "there.json", "absent.json"))
+    said = []
+    for path in (there, absent):
+        there.write_text("no tokenizer", encoding="utf-8")
+        _, failures = resolved(ROW | {at: str(path), "request_id": "q"}, tokenizers=[str(registered)])
+        said.append(failures["q"])
+    expected = "Expected approx-bpe/1, tiktoken:<encoding> or a tokenizer file that is registered, got another path"
+    assert said[0] == said[1], "whether a file exists, and what is in it, is not said"
+    assert said[0].startswith(f"{expected} - at requests[0].{at}")
+    _, failures = resolved(ROW | {at: str(there), "request_id": "q"}, tokenizers=[str(there)])
+    assert failures["q"].startswith("Expected a tokenizers JSON file, got one that does not parse")
+
+
 def test_no_message_quotes_a_question():
     assert "launch code" not in refusal(ROW | {"question": "the launch code", "purpose": "x"})
     assert "launch code" not in refusal({"request_id": "a", "question": ["the launch code"], "project": "p"})
