@@ -29,6 +29,7 @@ __all__ = [
     "is_chosen",
     "is_generated",
     "is_mixed",
+    "is_telling",
 ]
 
 RULES_VERSION = 3
@@ -262,6 +263,14 @@ _IN_TESTS = re.compile(
     r"(?i)(?:my|new|old|test|user|admin)?_?(?:passw(?:or)?d|pass|pwd|secret|user|admin|test|abc|foo|bar)?_?[0-9]{0,6}"
 )
 _NAME_LIKE = re.compile(r"[A-Za-z_]+(?:[._:/-][A-Za-z_]*)*[0-9]{0,4}")
+
+
+_TELLING = re.compile(rf"(?i){_NAME}")
+
+
+def is_telling(name: str) -> bool:
+    """Whether what stands under a name may be a secret."""
+    return bool(_TELLING.search(name))
 
 
 def is_chosen(value: str) -> bool:

@@ -198,6 +198,9 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
     except ValueError as error:
         found = _TOML_PLACE.fullmatch(str(error))
         problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
+        from .quoting import shown_problem  # only here: commands start without what redaction needs
+
+        problem = shown_problem(problem)
         raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error

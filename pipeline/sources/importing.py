@@ -35,6 +35,7 @@ from ...nodes.vocabulary import (
     ZONES,
     Vocabulary,
 )
+from ..quoting import canonical
 from ..redaction import redact_column, redact_list_column
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
@@ -343,7 +344,7 @@ def _canonical(column: pa.Array, vocabulary: Vocabulary, name: str, where: Where
     for position, word in enumerate(encoded.dictionary.to_pylist()):
         if word not in vocabulary and word not in vocabulary.aliases:
             row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
-            vocabulary.canonical(word, f"{where(row)}.{name}")
+            canonical(vocabulary, word, f"{where(row)}.{name}")
         words.append(vocabulary.aliases.get(word, word))
     return _decoded(encoded, words)
 
