@@ -267,7 +267,7 @@ PASSWORDS = (
 STATED = (
     (  # password = …, pwd: …, with nothing after it: in code a name stands there
         "jumbled",
-        Rule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*(?:[\r\n]|$))")),
+        Rule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*[\r\n]|[ \t]*$)")),
     ),
     (  # --password …
         "chosen",
@@ -291,7 +291,7 @@ STATED = (
     ),
     (  # user:…@host.name, user:…@host:5432 and user:…@host/path, without a scheme
         "jumbled",
-        Rule("url-password", re.compile(r"(?i)(?:^|[\s\"'`=(])(?!(?:mailto|e-?mail|mail|from|to|cc|by|contact|author|sip|xmpp|acct|npm):)[a-z][a-z0-9_.-]{1,30}:(?P<s>[^\s/@:\"'`<>=]{8,64})@[a-z][a-z0-9-]{0,62}(?:\.[a-z]|:[0-9]{2,5}\b|/)")),
+        Rule("url-password", re.compile(r"(?i)(?:^|[\s\"'`=(])(?!mailto:|e-?mail:|mail:|from:|to:|cc:|by:|contact:|author:|sip:|xmpp:|acct:|npm:)[a-z][a-z0-9_.-]{1,30}:(?P<s>[^\s/@:\"'`<>=]{8,64})@[a-z][a-z0-9-]{0,62}(?:\.[a-z]|:[0-9]{2,5}\b|/)")),
     ),
 )  # fmt: skip
 """Secrets that only their place tells: what has to be true of the value, and the rule."""
