@@ -243,7 +243,7 @@ ASSIGNMENTS = (
     Rule("assigned-secret", re.compile(rf"(?i){_NAME}[\"'\s:=>-]{{1,6}}(?P<s>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")),
     Rule(  # client_secret=…, api_key=…: in code a name is followed by a comma, a dot or a bracket
         "assigned-secret",
-        re.compile(rf"(?i)\b[a-z0-9_.-]{{0,30}}{_NAME}[a-z0-9_-]{{0,20}}=(?P<s>[^\s\"'`,;()\[\].:<>&]{{12,200}})(?=[\s&;]|$)"),
+        re.compile(rf"(?i){_NAME}[a-z0-9_-]{{0,20}}=(?P<s>[^\s\"'`,;()\[\].:<>&]{{12,200}})(?=[\s&;]|$)"),
     ),
     Rule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?(?:basic|bearer|token)[ \t]+(?P<s>[A-Za-z0-9+/_.=~-]{16,})")),
     Rule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{1,80}:(?P<s>[^\s/@\"'<>]{6,100})@[A-Za-z0-9]")),
