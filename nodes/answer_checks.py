@@ -57,11 +57,13 @@ def answer_findings(
     """
     claims = claims_of(answer)
     by_label = {item.label: item for item in items}
+    contradicted = list(_facts(claims, items, answer, mismatches))
+    taken = [finding[-2:] for finding in contradicted]
     found = [
         *_citations(claims, by_label),
         *_quotes(claims, by_label),
-        *_values(claims, items, frame),
-        *_facts(claims, items, answer, mismatches),
+        *(finding for finding in _values(claims, items, frame) if not _overlaps(finding[-2:], taken)),
+        *contradicted,
         *_actions(claims, by_label),
         *_unused(claims, by_label),
     ]
@@ -140,23 +142,36 @@ def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Find
 def _facts(
     claims: Claims, items: Sequence[Shown], answer: str, mismatches: Sequence[tuple[str, str]]
 ) -> Iterator[Finding]:
-    """Values that a record contradicts: one that is shown, else one that was looked up."""
+    """Values that a record contradicts: one that is shown, else one that was looked up; one finding per place.
+
+    An amount is looked up with its currency and may be read without: both stand at one place.
+    """
     records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
-    said = set()
+    taken: list[tuple[int, int]] = []
     for sentence in claims.sentences:
         for label, place, expected in contradictions(sentence, records):
             start, end = place
             subject = sentence.text[start - sentence.start : end - sentence.start]
-            said.add(subject)
-            yield "contradicted_fact", True, subject, label, expected, start, end
+            if (start, end) in taken or not _overlaps(place, taken):
+                taken.append(place)
+                yield "contradicted_fact", True, subject, label, expected, start, end
     places = places_of([subject for subject, _ in mismatches], answer)
-    for (subject, expected), start in zip(mismatches, places, strict=True):
-        if subject not in said:
+    longest = sorted(zip(mismatches, places, strict=True), key=lambda one: -len(one[0][0]))
+    for (subject, expected), start in longest:
+        if not _overlaps((start, start + len(subject)), taken):
+            taken.append((start, start + len(subject)))
             yield "contradicted_fact", True, subject, None, expected, start, start + len(subject)
 
 
+def _overlaps(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
+    return any(start < place[1] and place[0] < end for start, end in taken)
+
+
 def places_of(values: Sequence[str], answer: str) -> list[int]:
-    """Where each value first stands on its own, in characters; -1 = nowhere. 15 is not where 2015 or 2025-11-15 is."""
+    """Where each value first stands on its own, in characters; -1 = nowhere. 15 is not where 2015 or 2025-11-15 is.
+
+    Nor, if it stands elsewhere as well, where a longer value of the list does, such as EUR 15.
+    """
     spans = [(value.start, value.end) for value in values_in(answer)]
     starts = [start for start, _ in spans]
 
@@ -165,12 +180,15 @@ def places_of(values: Sequence[str], answer: str) -> list[int]:
         before, last = (spans[max(0, bisect_right(starts, at) - 1)] for at in (match.start(), match.end() - 1))
         return before[0] < match.start() < before[1] or match.start() <= last[0] < match.end() < last[1]
 
-    places = []
-    for value in values:
+    places = dict.fromkeys(values, -1)
+    taken: list[tuple[int, int]] = []
+    for value in sorted(places, key=len, reverse=True):
         alone = list(re.finditer(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", answer))
         whole = [match for match in alone if not (spans and cut(match))] or alone
-        places.append(whole[0].start() if whole else answer.find(value))
-    return places
+        free = [match for match in whole if not _overlaps(match.span(), taken)] or whole
+        places[value] = free[0].start() if free else answer.find(value)
+        taken.append((places[value], places[value] + len(value)))
+    return [places[value] for value in values]
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:

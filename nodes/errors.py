@@ -129,4 +129,6 @@ def kind_of(value: object) -> str:
 def _quoted(got: object) -> str:
     text = "nothing" if got is None else repr(got) if isinstance(got, str) else str(got)
     text = text.lower() if isinstance(got, bool) else text
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    if len(text) <= 80:
+        return text
+    return f"text of {len(got)} characters" if isinstance(got, str) else f"{text[:77]}..."

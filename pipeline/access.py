@@ -1,7 +1,7 @@
 """Who may look at what was written: the snapshots of others, the facts of a corpus.
 
 Reads: settings, grants in force, the requests of a run. Gives: `open_run`, `audience_of`, `expect_reader`,
-`audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever asked sees their
+`knows_of_run`, `audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever asked sees their
 part; an auditor of every project that a request reached sees all of it; anybody else gets the answer that an unknown id
 gets.
 """
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes.errors import AccessError, StoreError
+from ..nodes.errors import AccessError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
 from .settings import Settings
 
@@ -29,9 +29,11 @@ __all__ = [
     "corpus_facts",
     "expect_reader",
     "grants_in_force",
+    "knows_of_run",
     "open_run",
     "pinned_corpus",
     "readable_snapshots",
+    "unknown",
 ]
 
 Audience = Literal["audit", "caller"]
@@ -56,15 +58,15 @@ def open_run(settings: Settings, id_: str) -> Any:
     try:
         folder = store.folder(run_id)
     except StoreError as error:
-        raise _unknown(id_) from error
+        raise unknown(id_) from error
     if run_id not in store.run_ids() and not started_by(folder, settings.principal):
-        raise _unknown(id_)
+        raise unknown(id_)
     try:
         return store.open(run_id)
     except StoreError as error:
         if _hears_of_damage(settings, folder):
             raise
-        raise _unknown(id_) from error
+        raise unknown(id_) from error
 
 
 def expect_reader(settings: Settings, run: Any) -> None:
@@ -79,7 +81,40 @@ def expect_reader(settings: Settings, run: Any) -> None:
     except StoreError:
         if _hears_of_damage(settings, run.folder):
             raise
-    raise _unknown(run.run_id)
+    raise unknown(run.run_id)
+
+
+def knows_of_run(settings: Settings, store: Any, run_id: str) -> bool:
+    """Whether the principal may learn that a run exists.
+
+    They started it, or may read one of its snapshots, or audit every project that there are grants for. Of a finished
+    one that is damaged or gone, those who hear of damage; of an unfinished one nobody but who started it.
+    """
+    from .runs import started_by
+
+    try:
+        run = store.open(run_id)
+        mine = _starter(run) == settings.principal or readable_snapshots(settings, run, questions=False)
+        return bool(mine) or _audits_everything(settings)
+    except (ScopedRetrievalError, KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException):
+        folder = store.path / run_id
+        finished = run_id in store.run_ids() or _is_logged(store, run_id)
+        return _hears_of_damage(settings, folder) if finished else started_by(folder, settings.principal)
+
+
+def _is_logged(store: Any, run_id: str) -> bool:
+    try:
+        return any(line.run_id == run_id for line in store.log.lines())
+    except ScopedRetrievalError:
+        return False
+
+
+def _audits_everything(settings: Settings) -> bool:
+    from .grants import load_grants
+
+    path = settings.grants_path
+    projects = set(load_grants(path).table["project"].drop_null().to_pylist()) if path.exists() else set()
+    return bool(projects) and audits_corpus(settings, projects)
 
 
 def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
@@ -91,7 +126,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
     """
     try:
         if not pc.any(pc.equal(run.snapshots["snapshot_id"], snapshot_id)).as_py():
-            raise _unknown(snapshot_id)
+            raise unknown(snapshot_id)
         asked, failed, bounds = (
             run.table(table.name, snapshot_id=snapshot_id).to_pylist()
             for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
@@ -99,12 +134,12 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
     except StoreError as error:
         if _hears_of_damage(settings, run.folder):
             raise
-        raise _unknown(snapshot_id) from error
+        raise unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
     viewer = _Viewer(settings.principal, _grants_for(settings, run))
     audience = viewer.audience(asked_by, {bound["project"] for bound in bounds})
     if audience is None:
-        raise _unknown(snapshot_id)
+        raise unknown(snapshot_id)
     return audience
 
 
@@ -259,7 +294,8 @@ def _hears_of_damage(settings: Settings, folder: Path) -> bool:
     return started_by(folder, settings.principal) or pc.any(_grants_of(settings)["audit"], min_count=0).as_py()
 
 
-def _unknown(id_: str) -> AccessError:
+def unknown(id_: str) -> AccessError:
+    """The one answer about a run or snapshot that is absent, foreign or unknown."""
     kind, lists = ("snapshot", "snapshots") if id_.startswith("retr-snap-") else ("run", "runs")
     return AccessError(
         f"Expected a {kind} that you may read, got none - at {id_}",

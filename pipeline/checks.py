@@ -7,13 +7,15 @@ that run; the others are checked all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import pyarrow.compute as pc
 
 from ..nodes.errors import InputError, StoreError, VerificationError
+from .access import knows_of_run, unknown
 from .settings import Settings
 
 __all__ = ["verified"]
@@ -22,22 +24,32 @@ __all__ = ["verified"]
 def verified(
     settings: Settings, run_id: str | None = None, *, anchor: str | None = None, witness: bool = False
 ) -> dict[str, Any]:
-    """The verification of one run, or of every run of the folder, as plain values.
+    """The verification of one run, or of every run of the folder that the principal may know of, as plain values.
+
+    `head` is the hash of the last line of the log about a run that the principal may know of: it vouches for all lines before it, and says nothing
+    of what others did since.
 
     `witness` recomputes the lexical scores of the runs that are as they were written, with rank-bm25, on the corpus and
     under the BM25 settings that they were made with.
 
     Raises:
+        AccessError: the principal may not know of the run, or there is none.
         InputError: the anchor is no hash.
         VerificationError: there is an anchor and no run at all.
     """
     from .runs import RunStore, verify
+    from .runs.ids import run_of
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
         raise InputError.expected("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
     store = RunStore(settings["runs"], create=False)
-    ids = [run_id] if run_id else sorted({*_logged(store), *store.run_ids()})
+    named = [run_of(run_id) if run_id.startswith("retr-snap-") else run_id] if run_id else None
+    lines = _lines(store)
+    known = cache(lambda one: knows_of_run(settings, store, one))
+    ids = [one for one in named or sorted({*(line.run_id for line in lines), *store.run_ids()}) if known(one)]
+    if run_id and not ids:
+        raise unknown(run_id)
     if anchor is not None and not ids:
         raise VerificationError("Expected a log that holds the anchor, got an empty one - at LOG")
     reports = [verify(store, one, anchor=anchor) for one in ids]
@@ -45,7 +57,7 @@ def verified(
     seen = _witnessed(settings, store, readable) if witness else []
     return {
         "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
-        "head": reports[-1].head if reports else "",
+        "head": next((line.hash for line in reversed(lines) if known(line.run_id)), ""),
         "runs": [
             {
                 "run_id": report.run_id,
@@ -61,12 +73,12 @@ def verified(
     }
 
 
-def _logged(store: Any) -> Iterator[str]:
-    """The runs that LOG names; of a damaged one none, which `verify` then says of every run."""
+def _lines(store: Any) -> list[Any]:
+    """The lines of LOG; of a damaged one none, which `verify` then says of every run."""
     try:
-        yield from {line.run_id for line in store.log.lines()}
+        return store.log.lines()
     except VerificationError:
-        return
+        return []
 
 
 def _bm25_of(run: Any) -> Any:

@@ -15,6 +15,8 @@ from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import pyarrow.compute as pc
+
 from ..nodes.errors import ScopedRetrievalError
 from .settings import Settings
 
@@ -103,14 +105,9 @@ def _grants(settings: Settings) -> Iterator[Check]:
         yield Check("grants", "warn", f"none at {path}", "`index --project P` writes a starter file.")
         return
     table = load_grants(path).table
-    mine = sorted(
-        {
-            p
-            for who, p in zip(*(table[c].to_pylist() for c in ("principal", "project")), strict=True)
-            if who == settings.principal
-        }
-    )
-    found = f"{table.num_rows} grants; {settings.principal} may read {', '.join(mine) or 'nothing'}"
+    held = table.filter(pc.equal(table["principal"], settings.principal))
+    mine = sorted(set(held["project"].drop_null().to_pylist()))
+    found = f"{held.num_rows} grants; {settings.principal} may read {', '.join(mine) or 'nothing'}"
     yield Check("grants", "ok" if mine else "warn", found, "" if mine else f"add {settings.principal} to {path}.")
 
 
@@ -122,14 +119,17 @@ def _policies(settings: Settings) -> Iterator[Check]:
 
 
 def _runs(settings: Settings) -> Iterator[Check]:
+    from .access import knows_of_run
     from .runs import RunStore
 
     folder = settings["runs"]
     if not folder.exists():
         yield Check("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
+    store = RunStore(folder)
+    mine = sum(knows_of_run(settings, store, run.run_id) for run in store.list())
     yield Check(
-        "runs", "ok", f"{len(RunStore(folder).list())} runs at {folder}", "`scoped-retrieval verify` checks each part."
+        "runs", "ok", f"{mine} runs that you may read at {folder}", "`scoped-retrieval verify` checks each part."
     )
 
 

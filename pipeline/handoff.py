@@ -18,6 +18,7 @@ from typing import Any
 
 from ..nodes.errors import InputError
 from ..nodes.vocabulary import MODES
+from .quoting import canonical
 
 __all__ = ["FILE", "handoff", "trees_around"]
 
@@ -60,7 +61,7 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
         raise InputError.of_kind("a JSON object", value, str(file))
     found = {}
     if value.get("mode") is not None:
-        found["mode"] = MODES.canonical(value["mode"], f"{file}: mode")
+        found["mode"] = canonical(MODES, value["mode"], f"{file}: mode")
     if value.get("variables") is not None:
         if not isinstance(value["variables"], dict):
             raise InputError.of_kind("an object", value["variables"], f"{file}: variables")

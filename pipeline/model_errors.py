@@ -12,10 +12,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Document", "checked", "place_of"]
+from .quoting import shown, shown_key
 
-_LONGEST = 40
-"""Characters up to which a word without spaces is shown."""
+__all__ = ["Document", "checked", "place_of"]
 
 
 class Document(BaseModel):
@@ -49,7 +48,7 @@ def checked(model: type[D], value: Any, file: str) -> tuple[D | None, list[str]]
 
 def place_of(file: str, keys: tuple[int | str, ...]) -> str:
     """`file: retrieval_policy.weights`, list positions in brackets."""
-    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{shown_key(key)}" for key in keys)
     return f"{file}: {path.lstrip('.')}" if path else file
 
 
@@ -59,24 +58,24 @@ def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:
         case "missing":
             expected, got = "a value", "nothing"
         case "extra_forbidden":
-            expected, got = f"one of the keys {', '.join(_keys(model, error['loc'][:-1]))}", repr(error["loc"][-1])
+            expected, got = (
+                f"one of the keys {', '.join(_keys(model, error['loc'][:-1]))}",
+                repr(shown_key(str(error["loc"][-1]))),
+            )
         case "expected":
             return f"{error['msg']} - at {at}"
         case _:
             said = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
             expected = _TYPES.get(error["type"], said)
-            got = _shown(error["input"])
+            got = _shown(error["input"], at)
     return f"Expected {expected}, got {got} - at {at}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, at: str) -> str:
     if value is None:
         return "nothing"
-    if isinstance(value, str):
-        return repr(value) if len(value) <= _LONGEST and not any(c.isspace() for c in value) else "text"
-    if isinstance(value, (dict, list, tuple)):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    return str(value)
+    told = shown(value, at)
+    return repr(told) if isinstance(told, str) else str(told)
 
 
 def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

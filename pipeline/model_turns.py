@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..nodes.errors import InputError
+from .quoting import shown
 from .sources.jsonl import Record, parse_json
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def load_event(path: Path) -> ModelRequestEvent:
     stated = record.text("contextHash", "context_hash")
     found = _SHA256.fullmatch(stated) if stated else None
     if stated and not found:
-        raise InputError.expected("a SHA-256 in hex", stated, record.place("contextHash", "context_hash"))
+        raise InputError.expected("a SHA-256 in hex", shown(stated), record.place("contextHash", "context_hash"))
     tools = record.strings("visibleToolSet", "visible_tool_set") or []
     return ModelRequestEvent(
         snapshot_ids=tuple(dict.fromkeys(snapshots)),

@@ -31,11 +31,14 @@ from .redaction_rules import (
     PLUGINS,
     PRIVATE_KEYS,
     RULES_VERSION,
+    STATED,
     TOKENS,
     WRAPPED,
     Rule,
+    is_basic,
     is_chosen,
     is_generated,
+    is_jumbled,
     is_mixed,
 )
 
@@ -162,6 +165,7 @@ def _finders() -> tuple[_Finder, ...]:
         *(_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules()),
         *(_finder(rule, lambda match: not _in_data_uri(match)) for rule in TOKENS),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
+        *(_finder(rule, _SAID[what]) for what, rule in STATED),
         *(_finder(rule, _is_stated if rule.kind == "stated-secret" else _is_assigned) for rule in ASSIGNMENTS),
     )
 
@@ -200,6 +204,14 @@ def _is_assigned(match: re.Match[str]) -> bool:
 
 def _is_stated(match: re.Match[str]) -> bool:
     return is_mixed(match["s"]) and not _in_data_uri(match)
+
+
+_SAID: dict[str, Callable[[re.Match[str]], bool]] = {
+    "basic": lambda match: is_basic(match["s"]),
+    "chosen": lambda match: is_chosen(match["s"]),
+    "jumbled": lambda match: is_jumbled(match["s"]),
+}
+"""What has to be true of a value that only its place tells."""
 
 
 def _is_jwt(match: re.Match[str]) -> bool:

@@ -10,6 +10,7 @@ counts only where a name says what it is (`ASSIGNMENTS`). Encrypted private keys
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections import Counter
@@ -23,15 +24,19 @@ __all__ = [
     "PLUGINS",
     "PRIVATE_KEYS",
     "RULES_VERSION",
+    "STATED",
     "TOKENS",
     "WRAPPED",
     "Rule",
+    "is_basic",
     "is_chosen",
     "is_generated",
+    "is_jumbled",
     "is_mixed",
+    "is_telling",
 ]
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 
 PLUGINS = (
     ("aws", "AWSKeyDetector"),
@@ -236,6 +241,10 @@ ASSIGNMENTS = (
         re.compile(rf"(?i){_NAME}[A-Za-z0-9_-]{{0,20}}(?:[\"'\]]?[ \t]{{0,3}}[:=>/|-]{{1,3}}[ \t]{{0,3}}|[ \t]+is[: \t]+|[ \t]+)[\"'`]?(?P<s>[^\s\"'`,;<>]{{8,100}})"),
     ),
     Rule("assigned-secret", re.compile(rf"(?i){_NAME}[\"'\s:=>-]{{1,6}}(?P<s>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")),
+    Rule(  # client_secret=…, api_key=…: in code a name is followed by a comma, a dot or a bracket
+        "assigned-secret",
+        re.compile(rf"(?i){_NAME}[a-z0-9_-]{{0,20}}=(?P<s>[^\s\"'`,;()\[\].:<>&]{{12,200}})(?=[\s&;]|$)"),
+    ),
     Rule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?(?:basic|bearer|token)[ \t]+(?P<s>[A-Za-z0-9+/_.=~-]{16,})")),
     Rule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{1,80}:(?P<s>[^\s/@\"'<>]{6,100})@[A-Za-z0-9]")),
 )  # fmt: skip
@@ -255,13 +264,54 @@ PASSWORDS = (
 )
 """What people choose as a password, where a name says that it is one; those that `is_chosen` accepts count."""
 
+STATED = (
+    (  # password = …, pwd: …, with nothing after it: in code a name stands there
+        "jumbled",
+        Rule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*[\r\n]|[ \t]*$)")),
+    ),
+    (  # --password …
+        "chosen",
+        Rule("password", re.compile(r"(?i)(?:^|[\s\"'`])--?[a-z-]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd)[ =][\"']?(?P<s>[^\s\"'`<>]{8,64})")),
+    ),
+    (  # | password | … |
+        "chosen",
+        Rule("password", re.compile(r"(?i)\|[ \t*_`]{0,6}[a-z0-9 _-]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[ _-]?key)[ \t*_`]{0,6}\|[ \t*_`]{0,6}(?P<s>[^\s|`<>]{8,64})[ \t*_`]{0,6}(?:\||[\r\n]|$)")),
+    ),
+    (  # Server=…;Password=…;
+        "chosen",
+        Rule("password", re.compile(r"(?i)[;\"'][ \t]?(?:password|pwd)[ \t]?=[ \t]?(?P<s>[^\s;\"'`<>]{8,64})(?=[;\"']|\s|$)")),
+    ),
+    (  # Authorization: Basic …
+        "basic",
+        Rule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?basic[ \t]+(?P<s>[a-z0-9+/]{8,200}={0,2})")),
+    ),
+    (  # scheme://user:…@host
+        "chosen",
+        Rule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{0,80}:(?P<s>[^\s/@\"'<>]{6,100})@[a-z0-9]")),
+    ),
+    (  # user:…@host.name, user:…@host:5432 and user:…@host/path, without a scheme
+        "jumbled",
+        Rule("url-password", re.compile(r"(?i)(?:^|[\s\"'`=(])(?!mailto:|e-?mail:|mail:|from:|to:|cc:|by:|contact:|author:|sip:|xmpp:|acct:|npm:)[a-z][a-z0-9_.-]{1,30}:(?P<s>[^\s/@:\"'`<>=]{8,64})@[a-z][a-z0-9-]{0,62}(?:\.[a-z]|:[0-9]{2,5}\b|/)")),
+    ),
+)  # fmt: skip
+"""Secrets that only their place tells: what has to be true of the value, and the rule."""
+
 _PLACEHOLDER = re.compile(
     r"(?i)example|placeholder|change_?me|dummy|your[_-]|redacted|sample|fake|mock|insert|[<>{}$%()|\\]|://|^(?:0x)?[0-9a-f]{0,6}$"
 )
 _IN_TESTS = re.compile(
     r"(?i)(?:my|new|old|test|user|admin)?_?(?:passw(?:or)?d|pass|pwd|secret|user|admin|test|abc|foo|bar)?_?[0-9]{0,6}"
 )
+_HEX = re.compile(r"(?i)[0-9a-f]{8,}")
 _NAME_LIKE = re.compile(r"[A-Za-z_]+(?:[._:/-][A-Za-z_]*)*[0-9]{0,4}")
+
+
+_TELLING = re.compile(rf"(?i){_NAME}")
+
+
+def is_telling(name: str) -> bool:
+    """Whether what stands under a name may be a secret."""
+    return bool(_TELLING.search(name))
 
 
 def is_chosen(value: str) -> bool:
@@ -269,6 +319,23 @@ def is_chosen(value: str) -> bool:
     if _PLACEHOLDER.search(value) or _IN_TESTS.fullmatch(value):
         return False
     return bool(re.search(r"[0-9]", value) and re.search(r"[A-Za-z]", value))
+
+
+def is_jumbled(value: str) -> bool:
+    """As `is_chosen`, and letters and digits take turns, or signs stand among them: no name in code is like that."""
+    turns = len(re.findall(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])", value))
+    return is_chosen(value) and not _HEX.fullmatch(value) and (turns >= 3 or bool(re.search(r"[!#^&*?+~]", value)))
+
+
+def is_basic(value: str) -> bool:
+    """Base64 of a name, a colon and a password, RFC 7617."""
+    try:
+        name, colon, password = base64.b64decode(value + "=" * (-len(value) % 4)).decode("utf-8").partition(":")
+    except ValueError:
+        return False
+    if not colon or not (name + password).isprintable() or len(password) < 4:
+        return False
+    return not _PLACEHOLDER.search(password) and not _IN_TESTS.fullmatch(password)
 
 
 def is_mixed(value: str) -> bool:

@@ -6,7 +6,7 @@ Gives: REQUESTS and FAILURES; one bad row fails alone and the others go on.
 Who asks comes from the credential. A row may name another principal to ask with the rights of: whether the credential
 may is judged by the contract, and whoever may not is denied. `asked_at` judges rights and is never taken from a row;
 `as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it, in what a
-work tree's `SHO.json` says, too.
+work tree's `SHO.json` says, too; in ids, names and patterns, which bounds compare, they are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,18 @@ from ..nodes.tables import FAILURES, REQUESTS
 from .contracts.presets import Preset
 from .handoff import handoff
 from .redaction import redact_column
-from .request_fields import TEXTS, columns_of, instant, place_of, readable_columns
+from .request_fields import (
+    FIELDS,
+    TEXTS,
+    columns_of,
+    identifier,
+    instant,
+    name,
+    names,
+    patterns,
+    place_of,
+    readable_columns,
+)
 from .request_files import FileRow, Row, Unreadable, read_requests
 from .tokenizers import resolved_name
 
@@ -53,6 +64,12 @@ _ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "st
 _NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
 """Envelope: in no request digest."""
 _REDACTED_LISTS = ("current_files", "anchor_symbols")
+_COMPARED = tuple(
+    column
+    for column, converter in FIELDS.items()
+    if converter in (name, identifier, names, patterns) and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
+)
+"""Ids, names and patterns: masks are alike, so masked ones would be the same to every comparison."""
 _DEPTH = 8
 """Levels of a row that a message can name: groups in groups, lists of names."""
 
@@ -69,6 +86,7 @@ def resolve_requests(
     modes: pa.Table | None = None,
     roles: Collection[str] | None = None,
     work_trees: Collection[Path] = (),
+    tokenizers: Collection[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
@@ -79,7 +97,8 @@ def resolve_requests(
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
     that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
     have an overlay; None lets any pass. A request that names a work tree and no mode takes it from the `SHO.json` there,
-    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none.
+    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none. `tokenizers` are the
+    paths of tokenizer files that a request may name (`tokenizers.registered`); no other path is opened.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -103,7 +122,7 @@ def resolve_requests(
         if roles is not None and given.get("role") not in (None, *roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
-        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row, tokenizers)
         if request.get("mode") and policies:
             chosen(request["mode"], request.get("variables"), policies, at)
         return request, named
@@ -117,6 +136,7 @@ def resolve_requests(
         try:
             if row.error:
                 raise row.error
+            _refuse_secrets(row, masked)
             request, named = resolve(row.given, masked, row)
             if not named:
                 digest = request["request_id"]
@@ -129,7 +149,7 @@ def resolve_requests(
             resolved[request["request_id"]] = request
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")
-            if own and own not in resolved and own not in failed:
+            if own and masked[own] == own and own not in resolved and own not in failed:
                 failed[own] = _Failed(row, error)
             else:
                 nameless.append(_Failed(row, error))
@@ -197,7 +217,7 @@ def _failures(
             if isinstance(row.raw, Mapping):
                 resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row)
         except RecursionError:
-            pass
+            _refuse_secrets(row, masked)
         except ScopedRetrievalError as again:
             error = again
         messages.append(str(error))
@@ -210,7 +230,7 @@ def _failures(
             {
                 "request_id": request_id,
                 "error": said[message],
-                "project": known.get("project"),
+                "project": masked.get(known.get("project") or "", known.get("project")),
                 "purpose": known.get("purpose"),
                 "question": masked.get(question, question) if question else None,
             }
@@ -260,8 +280,23 @@ def _masked(parsed: Iterable[_Parsed], redact: Callable[[str], str] | None) -> d
     """Every distinct free text of the rows, and the same text with its secrets masked."""
     found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
     found |= {row.given["principal"] for row in parsed if row.given.get("principal")}
-    found |= {item for row in parsed for column in _REDACTED_LISTS for item in row.given.get(column) or ()}
+    found |= {item for row in parsed for column in (*_REDACTED_LISTS, *_COMPARED) for item in _said(row, column)}
     return _masks(found, redact)
+
+
+def _said(row: _Parsed, column: str) -> list[str]:
+    """The texts of a column of a row, one or a list."""
+    value = row.given.get(column)
+    return [value] if isinstance(value, str) else value or []
+
+
+def _refuse_secrets(row: _Parsed, masked: Mapping[str, str]) -> None:
+    for column in _COMPARED:
+        if any(masked.get(value, value) != value for value in _said(row, column)):
+            raise InputError(
+                f"Expected a {column} without a secret, got one with a secret - at {row.place_of(column)}",
+                hint="bounds compare it, and masked ones would be alike: give the request another, or leave it out",
+            )
 
 
 def _resolve(
@@ -272,6 +307,7 @@ def _resolve(
     corpus: object | None,
     masked: Mapping[str, str],
     row: _Parsed,
+    tokenizers: Collection[str],
 ) -> tuple[dict[str, Any], bool]:
     """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
@@ -294,7 +330,7 @@ def _resolve(
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
     request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
-    request["tokenizer"] = resolved_name(request["tokenizer"])
+    request["tokenizer"] = resolved_name(request["tokenizer"], tokenizers, row.place_of("tokenizer"))
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
         raise InputError.expected("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))

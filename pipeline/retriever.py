@@ -45,6 +45,7 @@ from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, started_by
 from .session import Asked, Session
 from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
+from .tokenizers import registered
 
 SHARD_REQUESTS = 256
 """Requests per shard: the unit of memory, progress and retry."""
@@ -69,6 +70,7 @@ class Retriever:
         preset: Preset | None = None,
         capture_withheld: bool = False,
         work_trees: Collection[str | Path] = (),
+        tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | None = None,
     ) -> None:
         self.corpus = corpus = corpus.view()
@@ -77,7 +79,8 @@ class Retriever:
         self.policies = policies
         self.runs = runs
         self.preset = preset
-        self._work_trees = frozenset(Path(tree).resolve() for tree in work_trees)
+        trees = frozenset(Path(tree).resolve() for tree in work_trees)
+        self._files = {"work_trees": trees, "tokenizers": registered(tokenizers)}
         self._auditor = principal if capture_withheld else None
         if capture_withheld:
             expect_auditor(grants.table, principal, clock())
@@ -135,6 +138,7 @@ class Retriever:
         preset: Preset | str | Path | None = None,
         capture_withheld: bool = False,
         work_trees: Collection[str | Path] = (),
+        tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | str | Path | None = None,
     ) -> Retriever:
         """A retriever over a corpus folder or an open corpus, at its generation of this moment.
@@ -144,7 +148,8 @@ class Retriever:
         Ollama server at `ollama_url` has it). Without `runs` no snapshot is written. A `preset` bounds every request.
         `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
         principal audits when a request is asked; answers and digests stay the same.
-        Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`.
+        Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`. Files that a request may
+        count with, by path, are `tokenizers`.
         `cross_encoder`, the folder of a model or one that is loaded, rereads each request's best candidates: as many as
         its mode's `k_in`, without a mode three times its `max_items`.
 
@@ -180,6 +185,7 @@ class Retriever:
             preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
             capture_withheld=capture_withheld,
             work_trees=work_trees,
+            tokenizers=tokenizers,
             cross_encoder=load_cross_encoder(cross_encoder)
             if isinstance(cross_encoder, (str, Path))
             else cross_encoder,
@@ -305,9 +311,9 @@ class Retriever:
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def _known(self) -> dict[str, Any]:
-        """What a request may name: the modes, the roles that have an overlay, the work trees whose mode it takes."""
+        """What a request may name: modes, roles that have an overlay, work trees whose mode it takes, tokenizer files."""
         roles = None if self.policies.any_role else self.policies.roles.names
-        return {"modes": self.policies.mode_policies, "roles": roles, "work_trees": self._work_trees}
+        return {"modes": self.policies.mode_policies, "roles": roles, **self._files}
 
     def _commits(self) -> Commits:
         return Commits(self.corpus, self.grants.table)

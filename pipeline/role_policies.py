@@ -19,6 +19,7 @@ from ..nodes.errors import PolicyError
 from ..nodes.tables import ROLE_POLICIES, ROLE_RULES
 from ..nodes.vocabulary import AUTHORITY
 from .overlays import OverlayFile, RoleOverlay, read_overlay
+from .quoting import shown_key
 
 __all__ = ["NO_ROLES", "Roles", "load_roles", "roles_of"]
 
@@ -57,7 +58,7 @@ def load_roles(folder: Path | None = None) -> Roles:
         one = read_overlay(file, at)
         if one.overlay.role_id != name.removesuffix(".json"):
             raise PolicyError(
-                f"Expected {name.removesuffix('.json')}, got '{one.overlay.role_id}' - at {at}: role_id",
+                f"Expected {name.removesuffix('.json')}, got '{shown_key(one.overlay.role_id)}' - at {at}: role_id",
                 hint="the file name says it",
             )
         found.append(one)

@@ -22,9 +22,11 @@ from .access import (
     audits_corpus,
     corpus_facts,
     expect_reader,
+    knows_of_run,
     open_run,
     pinned_corpus,
     readable_snapshots,
+    unknown,
 )
 from .checks import verified
 from .settings import Settings
@@ -44,6 +46,7 @@ __all__ = [
     "engine_of",
     "events_of",
     "expect_reader",
+    "knows_of_run",
     "open_retriever",
     "open_run",
     "pinned_corpus",
@@ -52,6 +55,7 @@ __all__ = [
     "replayed",
     "replayed_turn",
     "snapshot_rows",
+    "unknown",
     "verified",
 ]
 
@@ -88,6 +92,7 @@ def open_retriever(
         preset=preset,
         capture_withheld=capture_withheld,
         work_trees=work_trees,
+        tokenizers=settings["tokenizers"],
         cross_encoder=settings["cross_encoder"],
     )
     try:

@@ -14,7 +14,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One declared setting. `kind` is path, text, choice, list, integer, number or flag."""
+    """One declared setting. `kind` is path, paths, text, choice, list, integer, number or flag."""
 
     name: str
     kind: str
@@ -67,6 +67,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "cross_encoder", "path", None, "folder of a cross-encoder that rereads the best candidates; unset = none"
         ),
+        Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
@@ -197,6 +198,9 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
     except ValueError as error:
         found = _TOML_PLACE.fullmatch(str(error))
         problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
+        from .quoting import shown_problem  # only here: commands start without what redaction needs
+
+        problem = shown_problem(problem)
         raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
@@ -226,6 +230,9 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
     match setting.kind:
         case "path" if isinstance(given, (str, Path)) and str(given):
             return base / Path(given).expanduser()
+        case "paths" if isinstance(given, (str, list, tuple)):
+            items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
+            return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")
         case "text" if isinstance(given, str) and given.strip():
             return given.strip()
         case "choice" if isinstance(given, str):
@@ -279,4 +286,4 @@ def _number(setting: Setting, given: Any, at: str) -> float | int:
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+    return str(value) if isinstance(value, Path) else [_plain(v) for v in value] if isinstance(value, tuple) else value

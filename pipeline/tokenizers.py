@@ -1,7 +1,8 @@
 """Token counters from local files: Hugging Face `tokenizers` JSON and tiktoken encodings, never downloaded.
 
 Gives: `load_counters(names)`, the `Counters` that the line receives, and `resolved_name`. A name is `approx-bpe/1`
-(bundled), the path of a `tokenizer.json`, or `tiktoken:<encoding>`. An encoding is read from tiktoken's own cache folder,
+(bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that whoever opens the retriever registered: a request
+is written by anybody and must not choose a file that this process opens. An encoding is read from tiktoken's own cache folder,
 the one `TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
 
 What one would otherwise get wrong: a path says nothing about the file. At the door a path becomes `PATH@sha256:HEX`, so
@@ -13,15 +14,15 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..nodes.errors import ModelError
+from ..nodes.errors import InputError, ModelError
 from ..nodes.token_counting import BASE, Counter, Counters, EncodedCounter
 
-__all__ = ["load_counter", "load_counters", "resolved_name"]
+__all__ = ["load_counter", "load_counters", "registered", "resolved_name"]
 
 PINNED = "@sha256:"
 TIKTOKEN_PREFIX = "tiktoken:"
@@ -47,16 +48,30 @@ def load_counters(names: Iterable[str], environment: Mapping[str, str] | None = 
     return Counters({name: load_counter(name, environment) for name in sorted(set(names) - {BASE})})
 
 
-def resolved_name(name: str) -> str:
+def registered(files: Iterable[str | Path]) -> frozenset[str]:
+    """The paths by which a request may name these tokenizer files: as given and from the root."""
+    paths = [Path(file) for file in files]
+    return frozenset(str(each) for path in paths for each in (path, path.absolute(), path.resolve()))
+
+
+def resolved_name(name: str, files: Collection[str], at: str) -> str:
     """The name of a counter that can be loaded here; a file's with its SHA-256: `PATH@sha256:HEX`.
 
+    Of any path but `files`, the registered ones, nothing is read, not even whether it exists.
+
     Raises:
+        InputError: the path is not registered; all such paths read alike.
         ModelError: as `load_counters`, or a file is not the one that its name pins.
     """
     path, _, pinned = name.partition(PINNED)
     if not path.endswith(".json") or name == BASE or name.startswith(TIKTOKEN_PREFIX):
         _known(name)
         return name
+    if str(Path(path)) not in files:
+        raise InputError(
+            f"Expected {BASE}, {TIKTOKEN_PREFIX}<encoding> or a tokenizer file that is registered, got another path - at {at}",
+            hint="the setting `tokenizers`, or `Retriever.open(tokenizers=...)`, names the files that a request may count with.",
+        )
     file = Path(path)
     if not file.is_file():
         raise ModelError(f"Expected a tokenizer file, got no file - at {file}", hint="nothing is downloaded.")

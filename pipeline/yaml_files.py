@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import yaml
 
-from ..nodes.errors import PolicyError
+from ..nodes.errors import PolicyError, kind_of
 from ..nodes.vocabulary import Vocabulary
+from .quoting import shown, shown_key, shown_problem
 
 T = TypeVar("T")
 
@@ -40,9 +41,9 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
-            raise _MisplacedError(f"text as key, got {key!r} (put it in quotes)", key_node.start_mark.line + 1)
+            raise _MisplacedError(f"text as key, got {shown(key)} (put it in quotes)", key_node.start_mark.line + 1)
         if key in result:
-            raise _MisplacedError(f"every key once, got {key!r} again", key_node.start_mark.line + 1)
+            raise _MisplacedError(f"every key once, got {shown_key(key)!r} again", key_node.start_mark.line + 1)
         result[key] = loader.construct_object(value_node, deep=True)
     return result
 
@@ -71,6 +72,10 @@ class _MisplacedError(Exception):
         self.what, self.line = what, line
 
 
+def _problem(error: yaml.YAMLError) -> str:
+    return shown_problem(getattr(error, "problem", None) or getattr(error, "reason", None) or "text that is not")
+
+
 def parse(data: bytes, file: str) -> Item:
     """The content of a YAML file; `file` names it in errors.
 
@@ -95,9 +100,7 @@ def parse(data: bytes, file: str) -> Item:
         mark = getattr(error, "problem_mark", None)
         breaks = data.count(b"\n")  # what ends too early is reported behind the last line
         where = f"{file}:{min(mark.line, breaks) + 1}" if mark else file
-        raise PolicyError(
-            f"Expected YAML, got {getattr(error, 'problem', None) or getattr(error, 'reason', 'text that is not')} - at {where}"
-        ) from error
+        raise PolicyError(f"Expected YAML, got {_problem(error)} - at {where}") from error
     except PolicyError:
         raise
     except ValueError as error:
@@ -114,7 +117,7 @@ class Item:
 
     @property
     def at(self) -> str:
-        return f"{self.file}: {self.key}" if self.key else self.file
+        return f"{self.file}: {'.'.join(map(shown_key, self.key.split('.')))}" if self.key else self.file
 
     @property
     def missing(self) -> bool:
@@ -129,7 +132,13 @@ class Item:
             return PolicyError(f"Expected {expected}, got {got} - at {self.at}", hint=hint)
         if got is None:
             return PolicyError(f"Expected {expected}, got nothing - at {self.at}", hint=hint)
-        return PolicyError(PolicyError.expected(expected, got, self.at).message, hint=hint)
+        return PolicyError(PolicyError.expected(expected, shown(got, self.key), self.at).message, hint=hint)
+
+    def _of_kind(self, expected: str) -> PolicyError:
+        """The error that a list or mapping is something else: at the top, what it says is the whole file."""
+        if self.key or isinstance(self.value, (list, dict)):
+            return self.wrong(expected)
+        return PolicyError(f"Expected {expected}, got {kind_of(self.value)} - at {self.at}")
 
     def fields(
         self, known: Iterable[str], required: Iterable[str] = (), aliases: Mapping[str, str] | None = None
@@ -137,12 +146,13 @@ class Item:
         """The values of a mapping by key, each of `known` or an alias; those that are not there are missing items."""
         known, aliases = list(known), aliases or {}
         if not isinstance(self.value, dict):
-            raise self.wrong(f"a mapping with the keys {', '.join(known)}")
+            raise self._of_kind(f"a mapping with the keys {', '.join(known)}")
         spelled: dict[str, str] = {}
         for key in self.value:
             name = aliases.get(key, key)
             if name not in known:
-                raise Item(key, self.file, self._below(key)).wrong(f"one of the keys {', '.join(known)}")
+                got = f"Expected one of the keys {', '.join(known)}, got {shown_key(key)!r}"
+                raise PolicyError(f"{got} - at {Item(key, self.file, self._below(key)).at}")
             if name in spelled:
                 raise Item(key, self.file, self._below(key)).wrong(f"{name} once, not as {spelled[name]} as well")
             spelled[name] = key
@@ -158,14 +168,14 @@ class Item:
     def entries(self) -> Iterator[tuple[str, Item]]:
         """The pairs of a mapping whose keys are names; nothing where it is missing."""
         if not self.missing and not isinstance(self.value, dict):
-            raise self.wrong("a mapping")
+            raise self._of_kind("a mapping")
         for key, value in (self.value or {}).items():
             yield key, Item(value, self.file, self._below(key))
 
     def items(self) -> list[Item]:
         """The elements of a list; none where it is missing."""
         if not self.missing and not isinstance(self.value, list):
-            raise self.wrong("a list")
+            raise self._of_kind("a list")
         return [Item(value, self.file, f"{self.key}[{n}]") for n, value in enumerate(self.value or [])]
 
     def optional(self, read: Callable[[Item], T]) -> T | None:
@@ -204,7 +214,7 @@ class Item:
         if not isinstance(self.value, str) or (self.value not in vocabulary and self.value not in vocabulary.aliases):
             aliases = ", ".join(f"{alias} = {word}" for alias, word in vocabulary.aliases.items())
             raise self.wrong(f"one of {', '.join(vocabulary.values)}", hint=f"aliases: {aliases}" if aliases else "")
-        return vocabulary.canonical(self.value, self.at)
+        return vocabulary.canonical(self.value, self.file)
 
     def words(self, vocabulary: Vocabulary, *, except_: Sequence[str] = ()) -> list[str]:
         """Words of a closed list, without repeats, in the order of the list; some may be ruled out."""

@@ -1,6 +1,7 @@
 """Who may look: what is absent, what is somebody else's and what nobody ever heard of read alike."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_a_snapshot_of_another_and_one_of_no_run_read_alike(runs_of_ana, capsys,
     assert err.startswith("error: Expected a snapshot that you may read, got none - at ID\n")
 
 
-@pytest.mark.parametrize("command", ["lineage ID", "snapshots ID"])
+@pytest.mark.parametrize("command", ["lineage ID", "snapshots ID", "verify ID", "compact ID"])
 def test_a_run_of_another_and_one_that_is_not_there_read_alike(runs_of_ana, capsys, monkeypatch, command):
     snapshot, batch, begun = runs_of_ana
     live = f"run-{snapshot.split('-')[2]}"
@@ -143,3 +144,39 @@ def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(r
     code, out, err = run("answers", "--json", capsys=capsys)
     assert (code, err) == (0, "left out: 1 damaged run; `verify` names what differs\n")
     assert [entry["snapshot_id"] for entry in json.loads(out)] == [mine]
+
+
+def test_checks_count_and_name_the_runs_that_a_principal_may_know_of(runs_of_ana, shop, capsys, monkeypatch):
+    def told() -> tuple[set[str], str, list[str], str]:
+        report = json.loads(run("verify", "--json", capsys=capsys)[1])
+        health = json.loads(run("doctor", "--json", capsys=capsys)[1])
+        counted = next(check["found"] for check in health["checks"] if check["name"] == "runs").split()[0]
+        compacted = json.loads(run("compact", "--json", capsys=capsys)[1])["compacted"]
+        return {one["run_id"] for one in report["runs"]}, report["head"], compacted, counted
+
+    snapshot, batch, _ = runs_of_ana
+    live = f"run-{snapshot.split('-')[2]}"
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    first = grants.read_text()
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert told() == (set(), "", [], "0")
+    grants.write_text(first + "  eve: {projects: [shop]}\n")
+    _, mine = ask(capsys=capsys)
+    of_eve = f"run-{mine.split('-')[2]}"
+    assert (told()[0], told()[3]) == ({of_eve}, "1")
+    log = (shop / ".scoped-retrieval" / "runs" / "LOG").read_text().splitlines()
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    assert told()[0] == {live, batch, of_eve}, "an auditor sees all of them"
+    assert told()[1] == (shop / ".scoped-retrieval" / "runs" / "LOG").read_text().splitlines()[-1].split()[0]
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert told()[1] in {line.split()[0] for line in log if of_eve in line}, "what others did since is not said"
+
+
+def test_a_run_that_is_gone_is_missed_by_auditors_alone(runs_of_ana, shop, capsys, monkeypatch):
+    _, batch, _ = runs_of_ana
+    shutil.rmtree(shop / ".scoped-retrieval" / "runs" / batch)
+    code, out, _ = run("verify", capsys=capsys)
+    assert (code, f"{batch}: missing" in out) == (5, True)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    code, out, _ = run("verify", capsys=capsys)
+    assert (code, out) == (0, "head of the log: -\n")

@@ -113,6 +113,26 @@ def test_a_value_that_a_record_contradicts_is_found_where_it_stands_alone() -> N
     assert place == (answer.rindex("15"), answer.rindex("15") + 2)
 
 
+FEE = Shown("structured-fact#5", "fees/basic", "fee: basic\namount: EUR 480", "structured-fact")
+
+
+@pytest.mark.parametrize(
+    ("answer", "items", "mismatches", "subjects"),
+    [
+        ("The fee is EUR 500.", [], [("EUR 500", "EUR 480"), ("500", "480")], ["EUR 500"]),
+        ("The amount is EUR 500 [structured-fact#5].", [FEE], [("EUR 500", "EUR 480")], ["500"]),
+        ("It is EUR 500, that is 500 a month.", [], [("500", "480"), ("EUR 500", "EUR 480")], ["EUR 500", "500"]),
+        ("It was 500 and 600.", [], [("500", "480"), ("600", "580")], ["500", "600"]),
+    ],
+)
+def test_an_amount_with_and_without_its_currency_is_one_finding_per_place(
+    answer: str, items: list[Shown], mismatches: list[tuple[str, str]], subjects: list[str]
+) -> None:
+    wrong = [row for row in answer_findings(items, answer, mismatches=mismatches).to_pylist() if row["wrong"]]
+    assert [(row["finding"], row["subject"]) for row in wrong] == [("contradicted_fact", one) for one in subjects]
+    assert [answer[row["byte_start"] : row["byte_end"]] for row in wrong] == subjects
+
+
 def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
     assert found("It is 5 [doc#1].", []) == [("unsupported_value", "5"), ("unknown_citation", "doc#1")]
     assert answer_findings([], "").num_rows == 0

@@ -176,7 +176,7 @@ def test_provenance_of_each_item_names_its_citation():
         ({"role_id": 7}, "Expected a valid string, got 7 - at b.json: role_id"),
         ({"selected": [{}]}, "Expected a value, got nothing - at b.json: selected[0].chunk_id"),
         ({"warnings": [{"code": "ODD", "message": "m"}]}, "got 'ODD' - at b.json: warnings[0].code"),
-        ({"summary": "some words of evidence"}, "got text - at b.json: summary"),
+        ({"summary": "some words of evidence"}, "got text of 22 characters - at b.json: summary"),
     ],
 )
 def test_what_is_wrong_with_a_bundle_is_named_without_quoting_text(change: dict[str, Any], message: str):

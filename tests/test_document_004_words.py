@@ -77,6 +77,25 @@ def test_every_reason_of_a_rejection(reason: str):
     assert len(made["selected"]) == 1
 
 
+DAY_AGO = NOW - timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("row", "detail", "reason"),
+    [
+        ({"lifecycle": "revoked"}, "lifecycle_excluded", "low_score"),
+        ({"deleted_at": DAY_AGO}, "deleted", "low_score"),
+        ({"superseded_at": DAY_AGO}, "superseded", "stale"),
+        ({"valid_until": DAY_AGO}, "expired", "stale"),
+    ],
+)
+def test_stale_is_what_is_out_of_date_and_no_other_exclusion(row: dict[str, Any], detail: str, reason: str):
+    states = {"lifecycle": "verified"}
+    made = told(overlay(), rows=[TWO[0] | states, TWO[1] | states | row])
+    assert [(one["detail"], one["reason"]) for one in made["rejected"]] == [(detail, reason)]
+    assert made["diagnostics"]["dropped_stale_count"] == (reason == "stale")
+
+
 WARNED: dict[str, dict[str, Any]] = {
     "NO_HIGH_TRUST_MATCH": {"rows": TWO},
     "ONLY_SHARED_CORPUS": {"overlays": (), "role": "anybody"},

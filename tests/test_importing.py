@@ -257,6 +257,17 @@ def test_a_secret_in_a_key_is_refused_by_line_and_never_made_alike(key: str, sec
     assert [row[key] for row in imported(*given[:2])] == ["m1"]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_in_a_name_that_bounds_compare_is_refused_by_line(name: str) -> None:
+    said = {"owner_project": "shop", "source_id": "a:b", "text": "x"}
+    secret: object = ["ana", TOKEN] if name == "principals" else f"a:{TOKEN}" if name == "source_id" else TOKEN
+    rows = [{**said, PLACE: "rows.jsonl:1"}, {**said, name: secret, PLACE: "rows.jsonl:2"}]
+    with pytest.raises(InputError, match=rf"Expected a name without a secret, .* at rows\.jsonl:2\.{name}") as refused:
+        imported(*rows)
+    assert TOKEN not in str(refused.value)
+    assert len(imported(*rows[:1])) == 1
+
+
 @pytest.mark.parametrize(
     ("path", "place"), [("docs/a.md", r"docs/a\.md:7"), (f"{TOKEN}.md", r"\[REDACTED:github-token\]\.md:7")]
 )

@@ -23,7 +23,7 @@ from scoped_retrieval.nodes.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test
+from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
@@ -209,6 +209,39 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
+
+
+def preview_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`contract preview` counts the rows of the project, whatever a gate says of them."""
+    right = surfaces.preview
+
+    def wrong(scope: Any) -> dict[str, Any]:
+        return right(scope) | {"rows": scope.frame.evidence.num_rows}
+
+    monkeypatch.setattr(surfaces, "preview", wrong)
+
+
+def actions_with_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`context_actions.csv` names the candidates of a retrieval, those that were withheld among them."""
+    right = surfaces.actions_of
+
+    def wrong(run: Any, snapshots: Any, principal: str) -> list[dict[str, Any]]:
+        ids = " ".join(run.table("decisions")["evidence_id"].to_pylist())
+        return [action | {"citations": ids} for action in right(run, snapshots, principal)]
+
+    monkeypatch.setattr(surfaces, "actions_of", wrong)
+
+
+@pytest.mark.parametrize(
+    ("plant", "surface"), [(preview_of_everything, "contract preview"), (actions_with_withheld, "context actions")]
+)
+def test_a_list_that_tells_of_rows_out_of_scope_is_found(
+    plant: Plant, surface: str, crowd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    report = probed(crowd, principal="user-01", project="user-01", probes=1, angles=("open",))
+    assert {leak.surface for leak in report.leaks} == {surface}
+    assert "another answer" in {leak.kind for leak in report.leaks}
 
 
 BROKEN: dict[str, tuple[Plant, str, str]] = {

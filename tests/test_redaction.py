@@ -5,6 +5,7 @@ Secrets in this file are put together from pieces, so that scanners of the repos
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 
@@ -86,6 +87,39 @@ def test_a_generated_value_under_a_telling_name_is_masked(before: str, value: st
 @pytest.mark.parametrize("value", ["hunter2" + "secret", "correct-horse-" + "77"])
 def test_a_password_that_somebody_made_up_is_masked_where_a_name_says_what_it_is(text: str, value: str) -> None:
     assert MASK.sub("#", redact_text(text % value)) == text % "#"
+
+
+JUMBLED, CHOSEN = "x9k2" + "mq7wz4", "Sommer" + "2024A"
+BASIC = base64.b64encode(f"bob:{CHOSEN}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("oauth.client_secret=%s&scope=all", JUMBLED + "lp"), ("password = %s\n", JUMBLED), ("pwd: %s", "t7!gq9xl"),
+        ("client --password %s --verbose", CHOSEN), ("psql --db-password=%s", CHOSEN), ("| password | %s |", CHOSEN),
+        ("| **API key** | `%s` |\n", JUMBLED), ("-H 'Authorization: Basic %s'", BASIC),
+        ("postgres://app:%s@db.internal/x", CHOSEN), ("redis://:%s@cache:6379", CHOSEN),
+        ("dsn = app:%s@db.internal:5432/x", JUMBLED), ("Server=db;User Id=app;Password=%s;", CHOSEN),
+    ],
+)  # fmt: skip
+def test_a_secret_that_only_its_place_tells_is_masked(text: str, value: str) -> None:
+    assert MASK.sub("#", redact_text(text % value)) == text % "#"
+    long = [text % value, "plain words " * 1_000]  # so much that RE2 picks the texts
+    assert [MASK.sub("#", one) for one in redact_column(pa.array(long))[0].to_pylist()] == [text % "#", long[1]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password = field2value\n", "mailto:jo1x9y2z@example.org", "nginx:1.25.3alpine@sha256:aa", "npm:lodash4x5y@a.b",
+        "password = get_password(user)", "| token | string |", "| password | required |", "--password PASSWORD",
+        "Authorization: Basic <credentials>", "--password password123", "--password $DB_PASSWORD1",
+        "git@github.com:org/repo.git", "token=self.token2", "client_secret=client_secret_1", "Authorization: Basic realm",
+    ],
+)  # fmt: skip
+def test_a_name_or_a_placeholder_in_the_place_of_a_secret_stays(text: str) -> None:
+    assert redact_text(text) == text
 
 
 @pytest.mark.parametrize(

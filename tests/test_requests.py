@@ -222,6 +222,41 @@ def test_a_secret_in_the_handoff_of_a_work_tree_is_masked_like_one_in_the_row(tm
     assert "acme" in found["variables"] and variables["note"] not in found["variables"]
 
 
+@pytest.mark.parametrize(
+    "field",
+    ["request_id", "intent_id", "trace_id", "model_request_id", "project", "namespace", "workspace_root", "branch",
+     "test_suite", "session_id", "turn_id", "task_id", "role", "allowed_sources", "denied_sources", "allowed_paths",
+     "denied_paths"],
+)  # fmt: skip
+def test_a_secret_in_what_bounds_compare_is_refused_and_stands_in_no_failure(field: str):
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    value: object = [f"src/{secret}"] if field.endswith(("sources", "paths")) else secret
+    requests, failures = resolve_requests(
+        [{"request_id": "good"} | ROW, {"request_id": "bad"} | ROW | {field: value}], principal="ana", asked_at=NOW
+    )
+    assert requests["request_id"].to_pylist() == ["good"]
+    (failure,) = failures.to_pylist()
+    assert failure["request_id"] == ("row-2" if field == "request_id" else "bad")
+    expected = f"Expected a {field} without a secret, got one with a secret - at requests[1].{field}"
+    assert failure["error"].startswith(expected)
+    assert secret not in str(failure)
+
+
+@pytest.mark.parametrize("at", ["tokenizer", "budget.tokenizer"])
+def test_a_request_opens_no_tokenizer_file_that_nobody_registered(tmp_path: Path, at: str):
+    registered, there, absent = (tmp_path / name for name in ("registered.json", "there.json", "absent.json"))
+    said = []
+    for path in (there, absent):
+        there.write_text("no tokenizer", encoding="utf-8")
+        _, failures = resolved(ROW | {at: str(path), "request_id": "q"}, tokenizers=[str(registered)])
+        said.append(failures["q"])
+    expected = "Expected approx-bpe/1, tiktoken:<encoding> or a tokenizer file that is registered, got another path"
+    assert said[0] == said[1], "whether a file exists, and what is in it, is not said"
+    assert said[0].startswith(f"{expected} - at requests[0].{at}")
+    _, failures = resolved(ROW | {at: str(there), "request_id": "q"}, tokenizers=[str(there)])
+    assert failures["q"].startswith("Expected a tokenizers JSON file, got one that does not parse")
+
+
 def test_no_message_quotes_a_question():
     assert "launch code" not in refusal(ROW | {"question": "the launch code", "purpose": "x"})
     assert "launch code" not in refusal({"request_id": "a", "question": ["the launch code"], "project": "p"})

@@ -384,7 +384,7 @@ def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: C
     asked = {"question": "role", "project": "shop", "purpose": "answer-question", "tokenizer": str(path)}
     for pattern in (" ", "e"):
         tokenizer_file(path, pattern)
-        with opened(corpus, runs=store) as retriever:
+        with opened(corpus, runs=store, tokenizers=[path]) as retriever:
             found.append(retriever.retrieve(asked).tables)
             staged = retriever._staged([asked])
     for table, column in (("contracts", "contract_id"), ("snapshots", "snapshot_digest")):
@@ -393,10 +393,10 @@ def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: C
     assert found[1]["blocks"]["tokenizer"].to_pylist() == [f"{path}@sha256:{sha256}"]
     tokenizer_file(path, "o")
     expected = pytest.raises(ModelError, match=f"Expected the tokenizer file with SHA-256 {sha256}, got ")
-    with opened(corpus, runs=store) as retriever, expected:
+    with opened(corpus, runs=store, tokenizers=[path]) as retriever, expected:
         retriever.run(resume=staged.run_id)
     tokenizer_file(path, "e")
-    with opened(corpus, runs=store) as retriever:
+    with opened(corpus, runs=store, tokenizers=[path]) as retriever:
         retriever.run(resume=staged.run_id)
     assert verify(store, staged.run_id).ok
 

@@ -87,6 +87,7 @@ def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_rea
 
 
 def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings):
+    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
     with opened(settings) as retriever:
         gone, kept = (retriever.run([ASKED]).run_id for _ in range(2))
     shutil.rmtree(settings["runs"] / gone)

@@ -143,3 +143,12 @@ def test_lanes_keep_their_declared_order(place):
 def test_a_number_out_of_range_names_the_variable_it_came_from(place):
     with pytest.raises(InputError, match=r"Expected 0 to 1, got '3' - at SCOPED_RETRIEVAL_BM25_B$"):
         place.load(environ={"SCOPED_RETRIEVAL_BM25_B": "3"})
+
+
+def test_tokenizer_files_are_relative_to_where_they_were_written(place):
+    place.project.write_text('tokenizers = ["a.json", "/b.json"]')
+    assert place.load()["tokenizers"] == (place.project.parent / "a.json", Path("/b.json"))
+    assert place.load(environ={"SCOPED_RETRIEVAL_TOKENIZERS": "a.json,b.json"})["tokenizers"] == (
+        place.cwd / "a.json", place.cwd / "b.json",
+    )  # fmt: skip
+    assert place.load()["tokenizers"] != place.load({"tokenizers": []})["tokenizers"] == ()

@@ -165,15 +165,13 @@ def verify(
     anchor: Annotated[str | None, typer.Option(help="Head of the run log as kept elsewhere.")] = None,
     witness: Annotated[bool, typer.Option("--witness", help="Recompute lexical scores with rank-bm25, too.")] = False,
     corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Check runs against their records; names the first part that differs.
-
-    Whoever can read the folder may check all of it, without a grant: what is told is ids, counts and hashes.
-    """
+    """Check the runs that you may know of against their records; names the first part that differs."""
     from ..service import verified
 
-    report = verified(settings_of(runs=runs, corpus=corpus), run, anchor=anchor, witness=witness)
+    report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor, witness=witness)
     told = Counter(problem for one in report["runs"] for problem in _problems(one))
     of_all = [problem for problem, runs_of in told.items() if runs_of == len(report["runs"]) > 1]
     lines = [f"every run: {problem}" for problem in of_all]
@@ -269,18 +267,21 @@ def lineage(
 def compact(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every interactive run.")] = None,
     runs: RunsFlag = None,
+    grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Turn interactive snapshots into Parquet parts; no digest changes.
-
-    Whoever can write to the folder may do it, without a grant: what is told is ids and counts.
-    """
+    """Turn the interactive snapshots of runs that you may know of into Parquet parts; no digest changes."""
     from ..runs import RunStore
     from ..runs import compact as compact_run
+    from ..runs.ids import run_of
+    from ..service import knows_of_run, open_run, unknown
 
-    store = RunStore(settings_of(runs=runs)["runs"], create=False)
-    pending = store.uncompacted()
-    ids = [store.open(run).run_id] if run else pending
+    settings = settings_of(runs=runs, grants=grants)
+    store = RunStore(settings["runs"], create=False)
+    if run and not knows_of_run(settings, store, run_of(run) if run.startswith(SNAPSHOT_PREFIX) else run):
+        raise unknown(run)
+    pending = [run_id for run_id in store.uncompacted() if knows_of_run(settings, store, run_id)]
+    ids = [open_run(settings, run).run_id] if run else pending
     live = [run_id for run_id in ids if run_id in pending]
     done = [compact_run(store, run_id) for run_id in ids]
     said = [

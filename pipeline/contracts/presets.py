@@ -20,6 +20,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..patterns import pattern_parts
+from ..quoting import shown_row
 from ..request_fields import PATTERNS, column_of, columns_of
 from ..yaml_files import parse
 from .narrowing import PLACES, Fields, narrowed
@@ -72,7 +73,12 @@ def fields_in(path: str | Path) -> Fields:
     for name, column in columns.items():
         if column not in PLACES:
             raise InputError.expected(f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{name}")
-    return Fields(columns_of(content, path.name), frozenset(column for column in columns.values() if column))
+    try:
+        read = columns_of(content, path.name)
+    except InputError:
+        columns_of(shown_row(content), path.name)
+        raise
+    return Fields(read, frozenset(column for column in columns.values() if column))
 
 
 def plain_fields(fields: Fields) -> dict[str, Any]:

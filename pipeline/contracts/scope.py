@@ -29,6 +29,7 @@ from ..grants import GrantsFile, load_grants
 from ..policies import Policies, load_policies
 from ..requests import resolve_requests
 from ..settings import Settings
+from ..tokenizers import registered
 from .narrowing import Fields
 from .presets import plain_fields
 
@@ -93,6 +94,7 @@ class Desk:
     asked_at: datetime
     defaults: Mapping[str, Any]
     work_trees: Collection[Path] = ()
+    tokenizers: Collection[str] = ()
 
     def scope(self, fields: Fields) -> Scope:
         """What a request with these fields could see.
@@ -107,6 +109,7 @@ class Desk:
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
             modes=policies.mode_policies, roles=policies.roles.names, work_trees=self.work_trees,
+            tokenizers=self.tokenizers,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
@@ -138,6 +141,7 @@ def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
         asked_at=datetime.now(UTC),
         defaults={"purpose": settings["purpose"]} | ({"project": projects[0]} if len(projects) == 1 else {}),
         work_trees=work_trees,
+        tokenizers=registered(settings["tokenizers"]),
     )
 
 

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ..contracts.scope import Desk
 from ..corpus import Corpus
 from ..grants import GrantsFile
 from ..policies import Policies
@@ -81,6 +82,7 @@ class Bench:
             lanes=self.settings["lanes"],
             encoder=self.encoder,
             cross_encoder=self.settings["cross_encoder"],
+            tokenizers=self.settings["tokenizers"],
             clock=lambda: self.as_of,
         )
         return RunStore(runs).open(retriever.run([dict(row) for row in requests]).run_id)
@@ -89,6 +91,11 @@ class Bench:
         """The settings under which a tenant looks at what was written."""
         mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
         return Settings({**self.settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
+
+    def desk(self, tenant: Tenant, corpus: Path) -> Desk:
+        """The desk at which a tenant looks at contracts."""
+        opened = Corpus.open(corpus)
+        return Desk(opened, self.grants, self.policies, tenant.principal, self.as_of, {"project": tenant.project})
 
     def under(self, policies: Policies) -> Bench:
         """The same under other policies."""
@@ -228,13 +235,14 @@ class _Batch:
         return found
 
     def _lists(self, found: _Answers) -> None:
-        """What the first tenants may list, and what `why` tells them."""
+        """What the first tenants may list and count, and what `why` tells them."""
         snapshots = dict(zip(*(found.run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
         for unit in self.units[:LISTED]:
-            request_id = next(iter(unit.asked(self.planted, self.bench.as_of)))
+            request_id, probe = next(iter(unit.asked(self.planted, self.bench.as_of).items()))
             canary = self.planted.ids[unit.case.name][0]
             settings = self.bench.for_tenant(unit.tenant, self.corpus, found.folder)
-            surfaces = listed(settings, found.run, snapshots[request_id], canary, found.folder)
+            desk = self.bench.desk(unit.tenant, self.corpus)
+            surfaces = listed(settings, desk, probe.fields, found.run, snapshots[request_id], canary, found.folder)
             if surfaces is None:
                 continue
             at = f"{unit.case.name}/lists"

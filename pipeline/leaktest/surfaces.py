@@ -24,14 +24,19 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.keys import flat
 from ...nodes.tables import TABLES
+from ..contracts.narrowing import Fields
+from ..contracts.preview import preview
+from ..contracts.scope import Desk
 from ..contracts.why import why_not
 from ..driver import outputs
+from ..request_fields import columns_of
 from ..retrieval import Retrieval, retrieval_of
 from ..runs.ids import SNAPSHOT_ID
 from ..runs.run import Run
 from ..service import audited_projects, corpus_facts, readable_snapshots
 from ..settings import Settings
 from ..views import xray
+from ..views.context_actions import actions_of, as_csv
 
 __all__ = [
     "ECHOES",
@@ -72,17 +77,23 @@ def surfaces_of(
         yield request_id, answer, {name: plain(text, folder) for name, text in found.items()}
 
 
-def listed(settings: Settings, run: Run, snapshot_id: str, canary: str, folder: Path) -> Surfaces | None:
-    """What a tenant may list of corpus and run, and what `why` says of a canary and of a row that does not exist.
+def listed(
+    settings: Settings, desk: Desk, asked: Mapping[str, Any], run: Run, snapshot_id: str, canary: str, folder: Path
+) -> Surfaces | None:
+    """What a tenant may list of corpus and run, count under a contract, and learn by `why` of a canary and of no row.
 
-    `settings` are those of the tenant on this state. None for a tenant who audits: they see more, as they may.
+    `settings` and `desk` are those of the tenant on this state, `asked` a request of theirs. None for a tenant who
+    audits: they see more, as they may.
     """
     if audited_projects(settings, run):
         return None
-    snapshots = [{k: v for k, v in row.items() if k != "question"} for row in readable_snapshots(settings, run)]
+    # Without questions: they are an echo.
+    snapshots = [row | {"question": ""} for row in readable_snapshots(settings, run)]
     found = {
         "corpus info": _json(corpus_facts(settings)),
-        "snapshots": _json(snapshots),  # without questions: they are an echo
+        "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
+        "context actions": as_csv(actions_of(run, snapshots, settings.principal)),
+        "contract preview": _json(preview(desk.scope(Fields(columns_of(asked, "request"))))),
         "why": _why(settings, snapshot_id, canary),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
     }

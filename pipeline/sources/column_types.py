@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import AUTHORITY
+from ..quoting import canonical, shown
 
 __all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "instant"]
 
@@ -60,7 +61,7 @@ def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
         ranks = []
         for position, word in enumerate(encoded.dictionary.to_pylist()):
             row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
-            ranks.append(AUTHORITY.values.index(AUTHORITY.canonical(word, f"{where(row)}.authority")))
+            ranks.append(AUTHORITY.values.index(canonical(AUTHORITY, word, f"{where(row)}.authority")))
         return pa.array(ranks, pa.int32()).take(encoded.indices)
     column = as_declared(column, pa.int32(), "authority", where)
     outside = pc.fill_null(pc.or_(pc.less(column, 0), pc.greater(column, 3)), False)
@@ -84,15 +85,15 @@ def instant(value: Any, at: str, *, dates: bool = False) -> datetime:
             return datetime.fromtimestamp(value / 1000, UTC)
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
     except (ValueError, OverflowError, OSError) as error:
-        raise InputError.expected(expected, value, at) from error
+        raise InputError.expected(expected, shown(value, at), at) from error
     if moment.tzinfo is None:
         if dates and isinstance(value, str) and len(value.strip()) == 10:
             return moment.replace(tzinfo=UTC)
-        raise InputError.expected(expected, value, at, hint="add Z for UTC, or an offset such as +02:00")
+        raise InputError.expected(expected, shown(value, at), at, hint="add Z for UTC, or an offset such as +02:00")
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
-        raise InputError.expected("an instant from year 1 to 9999 in UTC", value, at) from error
+        raise InputError.expected("an instant from year 1 to 9999 in UTC", shown(value, at), at) from error
 
 
 def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:

@@ -35,6 +35,7 @@ from ...nodes.vocabulary import (
     ZONES,
     Vocabulary,
 )
+from ..quoting import canonical
 from ..redaction import redact_column, redact_list_column
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
@@ -64,8 +65,11 @@ _REDACTED = (
 _KEYS = ("entity", "parent_id", "superseded_by", "conflict_set")
 """What ties rows to each other. Masks are alike, so masked keys would tie what has nothing to do with each other, and
 without a key a row would lose its parent's zone or outlive what replaced it: a secret in one is refused."""
+_COMPARED = ("source_id", "owner_project", "owner_user", "namespace", "workspace_root", "branch", "session_id", "test_suite",
+             "principals")  # fmt: skip
+"""Names that bounds compare: masked ones would be alike to a bound, so a secret in one is refused as well."""
 _REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs", "applicable_roles", "excluded_roles")
-"""What importers fill freely. Names that bounds compare (source, owner, principals, branch, session, ...) stay as they are."""
+"""What importers fill freely."""
 _REDACTIONS = EVIDENCE.schema.field("redactions")
 _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 
@@ -301,17 +305,28 @@ def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) ->
         columns[name], _ = redact_column(columns[name])
     for name in _REDACTED_LISTS:
         columns[name] = redact_list_column(columns[name])
-    for name in _KEYS:
-        changed = pc.fill_null(pc.not_equal(redact_column(columns[name])[0], columns[name]), False)
+    for name in (*_KEYS, *_COMPARED):
+        changed = _changed(columns[name])
         if pc.any(changed).as_py():
             row = pc.index(changed, True).as_py()
             hint = "rows are told apart by it, and masked ones would be alike: give the row another, or leave it out"
             raise InputError(
-                f"Expected an id without a secret, got one with a secret - at {_place(columns, row, where)}.{name}",
+                f"Expected {'an id' if name in _KEYS else 'a name'} without a secret, got one with a secret "
+                f"- at {_place(columns, row, where)}.{name}",
                 hint=hint,
             )
     report.redacted = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
     return spans.cast(_REDACTIONS.type)
+
+
+def _changed(column: pa.Array) -> pa.Array:
+    """Which rows hold a secret, in the one value or in one of the list."""
+    if not pa.types.is_list(column.type):
+        return pc.fill_null(pc.not_equal(redact_column(column)[0], column), False)
+    values = pc.list_flatten(column)
+    secret = pc.fill_null(pc.not_equal(redact_column(values)[0], values), False)
+    rows = pc.list_parent_indices(column).filter(secret)
+    return pc.is_in(pa.array(np.arange(len(column)), rows.type), value_set=rows)
 
 
 def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
@@ -343,7 +358,7 @@ def _canonical(column: pa.Array, vocabulary: Vocabulary, name: str, where: Where
     for position, word in enumerate(encoded.dictionary.to_pylist()):
         if word not in vocabulary and word not in vocabulary.aliases:
             row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
-            vocabulary.canonical(word, f"{where(row)}.{name}")
+            canonical(vocabulary, word, f"{where(row)}.{name}")
         words.append(vocabulary.aliases.get(word, word))
     return _decoded(encoded, words)
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
+from ..quoting import canonical, shown_key
 from ..strict_json import RepeatedKeyError, strict_json
 from .column_types import instant
 from .report import SourceReport
@@ -106,7 +107,7 @@ class Record:
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
         """A value of a closed list, in its canonical form."""
         value = self.value(*names)
-        return None if value is None else vocabulary.canonical(value, self.place(*names))
+        return None if value is None else canonical(vocabulary, value, self.place(*names))
 
     def mapping(self, name: str) -> Record:
         """The object in a field, as a record of its own; empty if there is none."""
@@ -156,7 +157,7 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     try:
         value = strict_json(text)
     except RepeatedKeyError as error:
-        raise InputError.expected("every field once", f"{error.args[0]!r} again", at) from None
+        raise InputError.expected("every field once", f"{shown_key(error.args[0])!r} again", at) from None
     except (ValueError, RecursionError) as error:
         detail = "too deep nesting" if isinstance(error, RecursionError) else "a number of too many digits"
         if isinstance(error, json.JSONDecodeError):

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
+from ..quoting import shown
 from .documents import file_rows
 from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
@@ -180,7 +181,7 @@ def _confidence(record: Record) -> float | None:
         return value
     if isinstance(value, str) and value.lower() in _CONFIDENCE:
         return _CONFIDENCE[value.lower()]
-    raise InputError.expected(_EXPECTED_CONFIDENCE, value, f"{record.at}.confidence")
+    raise InputError.expected(_EXPECTED_CONFIDENCE, shown(value), f"{record.at}.confidence")
 
 
 def _whole(record: Record, *names: str) -> int | None:

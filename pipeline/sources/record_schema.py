@@ -24,6 +24,7 @@ from pathlib import Path
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
+from ..quoting import shown_key
 from ..yaml_files import Item, parse
 
 __all__ = ["SCHEMA_SUFFIX", "TYPES", "RecordSchema", "schema_beside"]
@@ -125,5 +126,5 @@ def schema_beside(file: Path) -> RecordSchema:
             required.add(name)
     key = top["key"].text()
     if key not in types:
-        raise PolicyError(f"Expected one of {', '.join(types)}, got '{key}' - at {top['key'].at}")
+        raise PolicyError(f"Expected one of {', '.join(types)}, got '{shown_key(key)}' - at {top['key'].at}")
     return RecordSchema(key, types, frozenset(required | {key}))

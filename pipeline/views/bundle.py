@@ -42,14 +42,13 @@ REASONS = {
     "budget_items": "budget_cut",
     "budget_tokens": "budget_cut",
     "budget_part": "budget_cut",
-    "lifecycle_excluded": "stale",
     "superseded": "stale",
-    "deleted": "stale",
     "expired": "stale",
     "before_window": "stale",
     "stale": "stale",
 }
-"""Reason codes in the document's words; every other one is `low_score`."""
+"""Reason codes in the document's words; every other one is `low_score`. Stale is what is out of date: older than the role or
+the window takes, no longer valid, or replaced. What nobody verified, what was revoked and what was deleted is not old."""
 WARNINGS = {
     "no_overlay": "ONLY_SHARED_CORPUS",
     "no_strong_match": "NO_HIGH_TRUST_MATCH",

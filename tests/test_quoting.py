@@ -1,0 +1,83 @@
+"""What a message shows of a file: keys, words and numbers, and neither secrets nor the text of another file."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import run
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.vocabulary import ZONES
+from scoped_retrieval.pipeline.contracts.presets import fields_in
+from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.quoting import shown
+from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.sources.jsonl import parse_json, read_lines
+
+TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+PROSE = "the launch code of the north site is four words"
+
+
+@pytest.mark.parametrize(
+    ("value", "at", "says"),
+    [
+        ("fix_tests", "requests[0].purpose", "'fix_tests'"), (3, "top", "3"), (None, "top", "nothing"),
+        ("2026-01-01 10:00", "row.time", "'2026-01-01 10:00'"), (TOKEN, "top", "a secret"),
+        (PROSE, "top", "text of 47 characters"), ("a" * 41, "top", "text of 41 characters"),
+        ("Sommer2024A", "f.yaml: db.password", "text"), (20240917, "f.yaml: api_key", "a number"),
+        ({"a": 1}, "top", "an object of 1"), (["a"], "top", "a list of 1"),
+    ],
+)  # fmt: skip
+def test_a_value_is_shown_where_it_is_a_word_or_a_number_and_no_secret(value: object, at: str, says: str):
+    assert InputError.expected("more", shown(value, at), at).message == f"Expected more, got {says} - at {at}"
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "file.json"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+BAD = {
+    "a key": json.dumps({TOKEN: 1}), "a value": json.dumps({"role_id": TOKEN, "purpose": TOKEN, "zone": TOKEN}),
+    "a long key": json.dumps({PROSE: 1}), "a key below": json.dumps({"vocabulary": {"synonyms": {TOKEN: 1}}}),
+    "a key twice": f'{{"{TOKEN}": 1, "{TOKEN}": 2}}', "another file": PROSE, "a word": TOKEN,
+    "a password": json.dumps({"principals": {"ana": {"password": "Sommer2024A"}}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("command", ["overlay validate", "bundle validate", "contract preview"])
+def test_no_validator_prints_what_a_file_holds(tmp_path: Path, text: str, command: str, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = written(tmp_path, text)
+    if command == "contract preview":
+        with pytest.raises(InputError) as refused:
+            fields_in(file)
+        said = str(refused.value)
+    else:
+        code, out, err = run(*command.split(), str(file), capsys=capsys)
+        said = out + err
+        assert code == 2
+    assert "Expected " in said and file.name in said
+    for secret in (TOKEN, TOKEN[:20], PROSE, PROSE[:20], "Sommer2024A"):
+        assert secret not in said
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_no_loader_of_grants_prints_what_a_file_holds(tmp_path: Path, text: str):
+    with pytest.raises(InputError) as refused:
+        load_grants(written(tmp_path, text))
+    for secret in (TOKEN, TOKEN[:20], PROSE, PROSE[:20], "Sommer2024A"):
+        assert secret not in str(refused.value)
+
+
+def test_a_word_outside_a_list_and_a_name_that_stands_twice_are_no_place_for_a_secret(tmp_path: Path):
+    (record,) = read_lines(written(tmp_path, json.dumps({"zone": TOKEN})))
+    for read in (lambda: record.word(ZONES, "zone"), lambda: parse_json(f'{{"{TOKEN}":1,"{TOKEN}":2}}'.encode(), "f")):
+        with pytest.raises(InputError) as refused:
+            read()
+        assert TOKEN not in str(refused.value)
+    (tmp_path / "scoped-retrieval.toml").write_text(f'a = {{ "{TOKEN}" = 1, "{TOKEN}" = 2 }}')
+    with pytest.raises(InputError) as refused:
+        load_settings(cwd=tmp_path, environ={}, user=tmp_path / "none")
+    assert TOKEN not in str(refused.value)
