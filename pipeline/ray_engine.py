@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -154,7 +153,7 @@ class _Travelling:
             )
         line = replace(
             self.line,
-            corpus=Corpus.open(Path(self.corpus), self.generation),
+            corpus=Corpus.open(self.corpus, self.generation),
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),
         )
