@@ -148,8 +148,10 @@ def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
     """
     if isinstance(path, ObjectPlace):
         names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
-        for name in sorted(names, key=lambda name: (name == last, name)):
-            (path / name).upload(folder / name)
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            list(pool.map(lambda name: (path / name).upload(folder / name), (name for name in names if name != last)))
+        if last:
+            (path / last).upload(folder / last)
         return
     sync_path(folder)
     if not path.exists():
@@ -208,6 +210,16 @@ def remove_tree(path: Place) -> None:
         path.remove_below()
     else:
         shutil.rmtree(path)
+
+
+def copy_tree(path: Place, folder: Path) -> None:
+    """Copy a folder, or what lies below a prefix, to a new folder of this machine."""
+    if not isinstance(path, ObjectPlace):
+        shutil.copytree(path, folder)
+        return
+    for name in path.files():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((path / name).read_bytes())
 
 
 def remove_leftovers(parent: Place) -> None:

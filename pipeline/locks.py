@@ -2,7 +2,7 @@
 
 Gives: `held`, the context of a lock at a place; `confirm`, which says before a decisive write that it is held still.
 
-A lease is a numbered object below the place, `<place>/000001`: who creates the next number holds the lock, and a store
+A lease is a numbered object beside the place, `<place>.lease/000001`: who creates the next number holds the lock, and a store
 creates an object once. It names its owner and the time at which it expires, and is renewed while it is held; the number of
 one that was given up stays, so that no number comes twice.
 
@@ -29,7 +29,7 @@ from filelock import FileLock, Timeout
 from ..nodes.errors import BusyError, StoreError
 from .places import ObjectPlace, Place
 
-__all__ = ["Lease", "confirm", "held"]
+__all__ = ["Lease", "confirm", "expect_create", "held"]
 
 TTL = 60.0
 """Seconds that a lease lasts unless it is renewed: so long a writer that died keeps others out."""
@@ -60,7 +60,7 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
         finally:
             lock.release()
         return
-    lease = Lease(place)
+    lease = Lease(place.with_name(f"{place.name}.lease"))
     if not lease.acquire(timeout):
         raise BusyError(busy, hint=hint)
     _held[str(place)] = lease
@@ -101,7 +101,7 @@ class Lease:
 
     def acquire(self, timeout: float = 0.0) -> bool:
         """Take the lock; False if somebody else holds it for longer than `timeout` seconds."""
-        _expect_create(self.place)
+        expect_create(self.place)
         deadline = time.monotonic() + timeout
         while True:
             newest = self._newest()
@@ -185,7 +185,7 @@ def _renewed(lease: Lease) -> Iterator[None]:
         thread.join()
 
 
-def _expect_create(place: ObjectPlace) -> None:
+def expect_create(place: ObjectPlace) -> None:
     """Stop where a store creates an object twice: there, nobody could hold a lock.
 
     Raises:

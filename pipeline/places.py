@@ -12,7 +12,7 @@ fails where the object stands.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -166,6 +166,11 @@ class ObjectPlace:
             return
         depth = pattern.count("/")
         yield from (self._below(n) for n in self.files() if n.count("/") == depth and PurePosixPath(n).match(pattern))
+
+    def write_all(self, data: Mapping[str, bytes | memoryview]) -> None:
+        """Put many objects below, together."""
+        if data:
+            self._told(lambda: self.fs.pipe({self._below(name)._key: bytes(each) for name, each in data.items()}))
 
     def read_all(self, names: list[str]) -> list[bytes]:
         """Many objects below, read together."""

@@ -41,14 +41,16 @@ def write_json(path: Place, value: Any, *, sync: bool) -> str:
 
 
 def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
-    """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished.
+    """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished."""
+    return write_bytes(path, parquet_bytes(table), sync=sync)
 
-    Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not.
-    """
+
+def parquet_bytes(table: pa.Table) -> memoryview:
+    """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not."""
     sink = pa.BufferOutputStream()
     words: Any = [path for field in table.schema for path in _words(field)]
     pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=words)
-    return write_bytes(path, memoryview(sink.getvalue()), sync=sync)
+    return memoryview(sink.getvalue())
 
 
 def _words(field: pa.Field) -> list[str]:

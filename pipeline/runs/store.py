@@ -25,7 +25,16 @@ from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, stag
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
-from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
+from .files import (
+    files_below,
+    locked,
+    parquet_bytes,
+    read_json,
+    read_parquet,
+    sha256_of,
+    write_json,
+    write_parquet,
+)
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
 from .log import log_at
@@ -359,17 +368,23 @@ def write_stored(
     """
     if check:
         check_conservation(stored, f"shard {shard}")
-    parts = []
+    parts, waiting = [], {}
     for name, table in [*stored.items(), ("texts", texts)]:
         if not table.num_rows:
             continue
         path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         digest = logical_digest(name, table, digests)
-        sha256 = write_parquet(folder / path, table)
+        if isinstance(folder, ObjectPlace):
+            waiting[path.as_posix()] = data = parquet_bytes(table)
+            sha256 = hashlib.sha256(data).hexdigest()
+        else:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            sha256 = write_parquet(folder / path, table)
         parts.append(
             {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}
         )
+    if isinstance(folder, ObjectPlace):
+        folder.write_all(waiting)
     statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
     return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
 
