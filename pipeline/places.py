@@ -278,9 +278,11 @@ def _why(codes: set[str]) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it."""
+    """The error and what caused it, each once: an error that is raised again may stand in its own chain."""
     each: BaseException | None = error
-    while each is not None:
+    seen: set[int] = set()
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
         yield each
         each = each.__cause__ or each.__context__
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
 from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
 from ..locks import confirm, held
 from ..own_folders import keep_out
@@ -56,10 +56,11 @@ class Corpus:
         path = place_of(path)
         if (path / "CURRENT").exists():
             raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
-        for folder in ("packs", "generations"):
-            make_folders(path / folder)
-        keep_out(path)
-        Manifest(0, "", None, MultisetHash.of(), 0).write(path)
+        with _taken(path, "make the folder elsewhere, or let yourself write there."):
+            for folder in ("packs", "generations"):
+                make_folders(path / folder)
+            keep_out(path)
+            Manifest(0, "", None, MultisetHash.of(), 0).write(path)
         return cls.open(path)
 
     @classmethod
@@ -310,12 +311,26 @@ class Corpus:
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
             remove_ghosts(self.path)
-            yield
+            with _taken(self.path, "the corpus is as it was; make room, or let yourself write there, and try again."):
+                yield
 
     def _move_on(self, base: Generation) -> None:
         if base is not self._base:
             self._base = base
             self._frames.clear()
+
+
+@contextmanager
+def _taken(path: Place, hint: str) -> Iterator[None]:
+    """What the disk says against being written to, as an error that says what to do."""
+    try:
+        yield
+    except ScopedRetrievalError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise StoreError(f"Expected the disk to take it, got {error.strerror} - at {path}", hint=hint) from error
 
 
 def _repeats(receipt: Receipt, selection: Selection) -> bool:

@@ -188,6 +188,7 @@ class ObjectLog(Log):
             except FileExistsError:
                 if entry.read_bytes() != data:  # another writer was first
                     continue
+            self._known[entry.name] = data
             return digest
 
     def _data(self) -> bytes:
