@@ -28,7 +28,8 @@ from .live_files import live_files, read_live, read_settings, write_live
 from .log import Line, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run
-from .store import RunStore, kind_of, write_manifest, write_stored
+from .store import RunStore, kind_of
+from .writing import write_manifest, write_stored
 
 
 class LiveRun:

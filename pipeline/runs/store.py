@@ -8,7 +8,6 @@ does exactly the rest: a shard whose receipt is missing, or whose parts do not m
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -25,32 +24,14 @@ from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, stag
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
-from .files import (
-    files_below,
-    locked,
-    parquet_bytes,
-    read_json,
-    read_parquet,
-    sha256_of,
-    write_json,
-    write_parquet,
-)
+from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
 from .log import log_at
-from .parts import (
-    PER_REQUEST,
-    PER_RUN,
-    PERSISTED,
-    Vectors,
-    check_conservation,
-    logical_digest,
-    stored_tables,
-    texts_of,
-)
+from .parts import PER_RUN, Vectors
 from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
+from .writing import PROVENANCE_PART, write_manifest, write_shard
 
-PROVENANCE_PART = "tables/provenance/part-00000.parquet"
 _SHARD = pa.field("shard", pa.int32(), False)
 _STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
 
@@ -335,80 +316,3 @@ class StagedRun:
             top = name.split("/")[0]
             if Path(name).name.startswith(TEMPORARY) or (top in ("tables", "texts") and name not in wanted):
                 (self.folder / name).unlink()
-
-
-def write_shard(
-    folder: Place,
-    shard: int,
-    tables: Mapping[str, pa.Table],
-    *,
-    vectors: Vectors | None = None,
-    per_run: bool = False,
-) -> dict[str, Any]:
-    """Write the parts of one shard below `folder`; returns its receipt. Tables without rows leave no part."""
-    declared = [TABLES[name] for name in PER_RUN] if per_run else list(PER_REQUEST)
-    stored = stored_tables(tables, declared)
-    given = {t.name: tables[t.name] for t in declared if t.name in tables}
-    texts = texts_of(given, stored, vectors)
-    return write_stored(folder, shard, stored, texts, digests=tables.get("request_digests"), check=not per_run)
-
-
-def write_stored(
-    folder: Place,
-    shard: int,
-    stored: Mapping[str, pa.Table],
-    texts: pa.Table,
-    *,
-    digests: pa.Table | None = None,
-    check: bool = True,
-) -> dict[str, Any]:
-    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt.
-
-    `digests` are REQUEST_DIGESTS of the tables, if the line has just made them.
-    """
-    if check:
-        check_conservation(stored, f"shard {shard}")
-    parts, waiting = [], {}
-    for name, table in [*stored.items(), ("texts", texts)]:
-        if not table.num_rows:
-            continue
-        path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
-        digest = logical_digest(name, table, digests)
-        if isinstance(folder, ObjectPlace):
-            waiting[path.as_posix()] = data = parquet_bytes(table)
-            sha256 = hashlib.sha256(data).hexdigest()
-        else:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            sha256 = write_parquet(folder / path, table)
-        parts.append(
-            {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}
-        )
-    if isinstance(folder, ObjectPlace):
-        folder.write_all(waiting)
-    statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
-    return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
-
-
-def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
-    """Sync every part and the folders that lead to it, then write manifest.json; returns its SHA-256."""
-    tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
-    statuses: Counter[str] = Counter()
-    for receipt in receipts:
-        statuses.update(receipt["statuses"])
-        for part in receipt["parts"]:
-            entry = tables[part["table"]]
-            entry["rows"] += part["rows"]
-            entry["parts"].append({key: part[key] for key in ("path", "rows", "sha256", "digest")})
-    provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
-    manifest = {
-        **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
-        **more,
-        "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
-        "snapshots": sum(statuses.values()),
-        "statuses": dict(statuses),
-        "lineage_sha256": sha256_of(folder / "lineage.json"),
-        "tables": tables,
-    }
-    parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
-    sync_all([*parts, folder / "lineage.json"], folder)
-    return write_json(folder / "manifest.json", manifest, sync=True)
