@@ -74,6 +74,15 @@ def test_a_holder_that_was_overtaken_neither_renews_nor_releases_the_other_one(p
     assert third.acquire() and third.number == 3
 
 
+def test_a_holder_whose_clock_is_slow_is_not_confirmed_once_another_one_holds(prefix: ObjectPlace):
+    slow, fast = Clock(), Clock()
+    first, second = Lease(prefix, slow), Lease(prefix, fast)
+    assert first.acquire()
+    fast.now += first.ttl
+    assert second.acquire()
+    assert not first.confirmed() and second.confirmed()
+
+
 def test_a_number_made_again_after_older_ones_were_removed_holds_nothing(prefix: ObjectPlace):
     clock = Clock()
     late, holder = Lease(prefix, clock), Lease(prefix, clock)

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import StoreError, VerificationError
@@ -73,9 +74,45 @@ def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
 
 
 class Log:
-    """The log of one runs folder."""
+    """The log of one runs folder, wherever it lies."""
 
-    def __init__(self, folder: Place) -> None:
+    def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
+        """Add a line; returns its hash."""
+        raise NotImplementedError
+
+    def _data(self) -> bytes:
+        """The whole log."""
+        raise NotImplementedError
+
+    def lines(self) -> list[Line]:
+        """Every line, the chain checked.
+
+        Raises:
+            VerificationError: a line does not match its hash, its place or the line before.
+        """
+        data = self._data()
+        lines: list[Line] = []
+        previous = START
+        for number, raw in enumerate(data.split(b"\n")[:-1], start=1):
+            line = _parse(raw, number)
+            if line.body.get("previous") != previous or line.sequence != number:
+                raise VerificationError(
+                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}"
+                )
+            previous = line.hash
+            lines.append(line)
+        return lines
+
+    def head(self) -> str:
+        """The hash of the last line."""
+        lines = self.lines()
+        return lines[-1].hash if lines else START
+
+
+class FileLog(Log):
+    """The log of a folder: one file."""
+
+    def __init__(self, folder: Path) -> None:
         self.path = folder / LOG
         self._lock = folder / ".LOG.lock"
 
@@ -110,36 +147,11 @@ class Log:
             else:
                 os.truncate(self.path, size)
 
-    def lines(self) -> list[Line]:
-        """Every line, the chain checked.
-
-        Raises:
-            VerificationError: a line does not match its hash, its place or the line before.
-        """
-        data = self._data()
-        lines: list[Line] = []
-        previous = START
-        for number, raw in enumerate(data.split(b"\n")[:-1], start=1):
-            line = _parse(raw, number)
-            if line.body.get("previous") != previous or line.sequence != number:
-                raise VerificationError(
-                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}"
-                )
-            previous = line.hash
-            lines.append(line)
-        return lines
-
     def _data(self) -> bytes:
-        """The whole log."""
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
             return b""
-
-    def head(self) -> str:
-        """The hash of the last line."""
-        lines = self.lines()
-        return lines[-1].hash if lines else START
 
     def _tail(self) -> tuple[str, int]:
         if not self.path.exists():
@@ -171,7 +183,6 @@ class ObjectLog(Log):
     """
 
     def __init__(self, folder: ObjectPlace) -> None:
-        super().__init__(folder)
         self._lines = folder / LOG
         self._known: dict[str, bytes] = {}
 
@@ -206,7 +217,7 @@ class ObjectLog(Log):
 
 def log_at(folder: Place) -> Log:
     """The log of a runs folder."""
-    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else Log(folder)
+    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else FileLog(folder)
 
 
 def _line(kind: str, run_id: str, body: dict[str, Any], previous: str, sequence: int) -> tuple[str, bytes]:
