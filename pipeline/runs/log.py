@@ -73,7 +73,7 @@ def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
     return found
 
 
-class Log:
+class RunLog:
     """The log of one runs folder, wherever it lies."""
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
@@ -109,7 +109,7 @@ class Log:
         return lines[-1].hash if lines else START
 
 
-class FileLog(Log):
+class Log(RunLog):
     """The log of a folder: one file."""
 
     def __init__(self, folder: Path) -> None:
@@ -176,7 +176,7 @@ class FileLog(Log):
         return line.hash, line.sequence
 
 
-class ObjectLog(Log):
+class ObjectLog(RunLog):
     """The log of runs on an object store: `LOG/<sequence>`, one object per line, which together are the bytes of a log.
 
     Appending is creating the next number, which a store lets one writer do: the chain has no fork, and needs no lock.
@@ -215,9 +215,9 @@ class ObjectLog(Log):
         return b"".join(self._known[name] for name in names)
 
 
-def log_at(folder: Place) -> Log:
+def log_at(folder: Place) -> RunLog:
     """The log of a runs folder."""
-    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else FileLog(folder)
+    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else Log(folder)
 
 
 def _line(kind: str, run_id: str, body: dict[str, Any], previous: str, sequence: int) -> tuple[str, bytes]:
