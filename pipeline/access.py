@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from ..nodes.errors import AccessError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
+from .places import Place
 from .settings import Settings
 
 __all__ = [
@@ -284,7 +284,7 @@ def _starter(run: Any) -> str | None:
     return run.manifest.get("settings", {}).get("principal")
 
 
-def _hears_of_damage(settings: Settings, folder: Path) -> bool:
+def _hears_of_damage(settings: Settings, folder: Place) -> bool:
     """Whether damage may be told: to auditors, and to whoever started the run, as far as that can still be read.
 
     Where nobody can tell whose a run is, it is everybody else's: that it exists is not said.

@@ -25,7 +25,7 @@ INPUTS = (
 )  # fmt: skip
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 
-BESIDE = ("corpus", "corpus.identity", "corpus.incoming", "durable")
+BESIDE = ("corpus", "corpus.identity", "corpus.incoming", "durable", "locks", "places")
 """Modules of `pipeline` that those import, and that decide what a generation holds, which its id says, or where files lie."""
 
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(?:\(([^)]*)\)|(.*))", re.MULTILINE)

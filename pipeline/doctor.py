@@ -1,7 +1,8 @@
 """`doctor`: is everything here to index, ask and replay, and which settings are in force?
 
 Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
-fail, what was found, and for anything but ok what to do. It changes nothing and loads no model. It reads every file of the
+fail, what was found, and for anything but ok what to do. It changes nothing and loads no model; of an object store it
+asks that an object be created twice, and removes it. It reads every file of the
 corpus, which opening one does not: a changed byte shows here.
 """
 
@@ -17,13 +18,19 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ..nodes.errors import ScopedRetrievalError
+from ..nodes.errors import ScopedRetrievalError, StoreError
 from .settings import Settings
 
 __all__ = ["Check", "examine"]
 
 PACKAGES = ("scoped-retrieval", "apache-hamilton", "pyarrow", "numpy", "pandas", "rank-bm25")
-EXTRAS = {"semantic": "sentence_transformers", "viz": "pygraphviz", "eval": "ir_measures", "notebook": "nbclient"}
+EXTRAS = {
+    "semantic": "sentence_transformers",
+    "viz": "pygraphviz",
+    "eval": "ir_measures",
+    "notebook": "nbclient",
+    "remote": "s3fs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,23 @@ def _model(settings: Settings) -> Iterator[Check]:
 
     available, why = encoder_available()
     yield Check("semantic lane", "ok" if available else "warn", settings["encoder"] if available else "off", why)
+
+
+def _stores(settings: Settings) -> Iterator[Check]:
+    """Whether the object stores of corpus and runs answer, and create an object once, as their locks need."""
+    from .locks import expect_create
+    from .places import ObjectPlace
+
+    for name in ("corpus", "runs"):
+        place = settings[name]
+        if isinstance(place, ObjectPlace):
+            list(place.iterdir())
+            try:
+                expect_create(place)
+            except StoreError as error:
+                yield Check(f"{name} store", "warn", error.message, error.hint or "it can be read, and not written to.")
+                continue
+            yield Check(f"{name} store", "ok", f"{place} answers, and creates an object once")
 
 
 def _corpus(settings: Settings) -> Iterator[Check]:
@@ -162,4 +186,4 @@ def _records(settings: Settings) -> Iterator[Check]:
         yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
 
 
-_EXAMINERS = (_packages, _model, _corpus, _grants, _policies, _records, _runs)
+_EXAMINERS = (_packages, _model, _stores, _corpus, _grants, _policies, _records, _runs)

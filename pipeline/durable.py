@@ -5,6 +5,7 @@ grants, captures. Temporary names start with `TEMPORARY`; what a crash left unde
 
 What one would otherwise get wrong: a rename is not on disk before the folder that holds the name is synced, and that
 folder's own name lies in the one above. Whatever names a thing is written after the whole chain of folders was synced.
+On an object store a put is all of that: there, what is staged is staged on this machine, and there is nothing to sync.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,16 +23,22 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from .places import ObjectPlace, Place
+
 TEMPORARY = ".tmp-"
 
 
-def write_atomic(path: Path, data: bytes | memoryview, *, sync: bool = True, private: bool = False) -> None:
+def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, private: bool = False) -> None:
     """Replace a file; a reader sees the old bytes or the new ones.
 
     Args:
         sync: bytes and name are on disk when this returns; else `sync_all` brings them there later.
-        private: a new file is its owner's alone, and one that stands keeps its mode.
+        private: a new file is its owner's alone, and one that stands keeps its mode. On an object store, whoever
+            may read the prefix reads it.
     """
+    if isinstance(path, ObjectPlace):
+        path.write_bytes(data)
+        return
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
@@ -89,7 +97,26 @@ class _Hashed:
         """The file's owner closes it."""
 
 
-def file_sha256(path: Path) -> str | None:
+def store_table(path: Place, table: pa.Table) -> None:
+    """Write a new Arrow IPC file, whole or not at all, durably."""
+    if isinstance(path, ObjectPlace):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        path.write_bytes(memoryview(sink.getvalue()))
+        return
+    temporary = path.with_name(f"{TEMPORARY}{path.stem}")
+    write_table(temporary, table)
+    temporary.replace(path)
+    sync_path(path.parent)
+
+
+def arrow_source(path: Place) -> Any:
+    """A stored file for Arrow to read: mapped, or read whole where it cannot be."""
+    return pa.BufferReader(path.read_bytes()) if isinstance(path, ObjectPlace) else pa.memory_map(str(path))
+
+
+def file_sha256(path: Place) -> str | None:
     """SHA-256 of a file's bytes, None if it cannot be read."""
     try:
         with path.open("rb") as file:
@@ -99,9 +126,13 @@ def file_sha256(path: Path) -> str | None:
 
 
 @contextmanager
-def staging_folder(parent: Path) -> Iterator[Path]:
+def staging_folder(parent: Place, prefix: str = TEMPORARY) -> Iterator[Path]:
     """A temporary folder beside its future name; it is gone afterwards unless `publish_folder` renamed it."""
-    folder = parent / f"{TEMPORARY}{uuid.uuid4().hex}"
+    if isinstance(parent, ObjectPlace):
+        with tempfile.TemporaryDirectory(prefix=prefix) as temporary:
+            yield Path(temporary)
+        return
+    folder = parent / f"{prefix}{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
     try:
         yield folder
@@ -109,22 +140,32 @@ def staging_folder(parent: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish_folder(folder: Path, path: Path) -> None:
+def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
     """Give a finished folder its final name, durably; its files are synced already, see `sync_all`.
 
-    A folder that stands under that name stays: names say the content, or are given once.
+    A folder that stands under that name stays: names say the content, or are given once. On an object store, its files
+    are put one by one, `last` after all others: by it others know that the folder is whole.
     """
+    if isinstance(path, ObjectPlace):
+        names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            list(pool.map(lambda name: (path / name).upload(folder / name), (name for name in names if name != last)))
+        if last:
+            (path / last).upload(folder / last)
+        return
     sync_path(folder)
     if not path.exists():
         folder.rename(path)
     sync_path(path.parent)
 
 
-def make_folders(path: Path, root: Path | None = None, *, private: bool = False) -> None:
+def make_folders(path: Place, root: Place | None = None, *, private: bool = False) -> None:
     """Make a folder and those above it that are missing, their names on disk, `root` and what it lists included.
 
     Without `root`, up to the first folder that was there. With `private`, the new ones are their owner's alone.
     """
+    if isinstance(path, ObjectPlace) or isinstance(root, ObjectPlace):
+        return
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700 if private else 0o777, exist_ok=True)
@@ -134,9 +175,11 @@ def make_folders(path: Path, root: Path | None = None, *, private: bool = False)
         sync_up(path.parent, missing[-1].parent)
 
 
-def sync_all(paths: Iterable[Path], root: Path) -> None:
+def sync_all(paths: Iterable[Place], root: Place) -> None:
     """Bring files to disk, and every folder from theirs up to `root`. Threads let the file system commit many at once."""
-    files = list(paths)
+    if isinstance(root, ObjectPlace):
+        return
+    files = [path for path in paths if isinstance(path, Path)]
     folders = sorted({folder for path in {file.parent for file in files} for folder in _up(path, root)})
     with ThreadPoolExecutor(max_workers=16) as pool:
         list(pool.map(sync_path, [*files, *folders]))
@@ -148,8 +191,10 @@ def sync_up(folder: Path, root: Path) -> None:
         sync_path(each)
 
 
-def sync_path(path: Path) -> None:
+def sync_path(path: Place) -> None:
     """Bring a file, or the names in a folder, to disk, where the system can."""
+    if isinstance(path, ObjectPlace):
+        return
     if os.name == "nt" and path.is_dir():
         return
     handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
@@ -159,8 +204,28 @@ def sync_path(path: Path) -> None:
         os.close(handle)
 
 
-def remove_leftovers(parent: Path) -> None:
-    """Remove what crashed writers left under temporary names; the caller holds the lock."""
+def remove_tree(path: Place) -> None:
+    """Remove a folder and all that lies in it."""
+    if isinstance(path, ObjectPlace):
+        path.remove_below()
+    else:
+        shutil.rmtree(path)
+
+
+def copy_tree(path: Place, folder: Path) -> None:
+    """Copy a folder, or what lies below a prefix, to a new folder of this machine."""
+    if not isinstance(path, ObjectPlace):
+        shutil.copytree(path, folder)
+        return
+    for name in path.files():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((path / name).read_bytes())
+
+
+def remove_leftovers(parent: Place) -> None:
+    """Remove what crashed writers left under temporary names; the caller holds the lock. A put leaves nothing."""
+    if isinstance(parent, ObjectPlace):
+        return
     for path in parent.glob(f"{TEMPORARY}*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

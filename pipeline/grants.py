@@ -34,13 +34,14 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from filelock import FileLock
 
-from ..nodes.errors import PolicyError
+from ..nodes.errors import PolicyError, StoreError
 from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from .durable import make_folders, write_atomic
+from .locks import held
 from .patterns import common_patterns
+from .places import Place, place_of
 from .yaml_files import Item, parse
 
 __all__ = ["GrantsFile", "grant_all", "load_grants", "write_starter_grants"]
@@ -72,7 +73,7 @@ class GrantsFile:
     tokens: Mapping[str, str]
     principals: tuple[str, ...]
     digest: str
-    path: Path
+    path: Place
 
     def projects(self, principal: str) -> list[str]:
         """The projects that a principal may ask in, expired grants included."""
@@ -87,15 +88,17 @@ class GrantsFile:
         return sorted({row["principal"] for row in rows if row["own_project"] and row["project"] == project})
 
 
-def load_grants(path: str | Path) -> GrantsFile:
+def load_grants(path: str | Place) -> GrantsFile:
     """The grants of a file.
 
     Raises:
         PolicyError: the file is missing or not what was expected.
     """
-    path = Path(path)
+    path = place_of(path)
     try:
         data = path.read_bytes()
+    except StoreError:
+        raise
     except OSError as error:
         hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you"
         raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
@@ -113,7 +116,7 @@ def grant_all(principal: str, project: str) -> GrantsFile:
 
 
 def write_starter_grants(
-    path: str | Path, principal: str, project: str, *, audit: bool = False, first: bool = False
+    path: str | Place, principal: str, project: str, *, audit: bool = False, first: bool = False
 ) -> bool:
     """Let a principal ask in a project, in a new file or in the one that stands; True if the file was written.
 
@@ -126,9 +129,9 @@ def write_starter_grants(
     Raises:
         PolicyError: the file that stands is not what was expected; it is left alone.
     """
-    path = Path(path).resolve()
+    path = place_of(path).resolve()
     make_folders(path.parent)
-    with FileLock(path.with_name(f".{path.name}.lock")):
+    with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
         data = path.read_bytes() if path.exists() else b""
         standing = _read(data, path) if data else None
         if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
@@ -145,7 +148,7 @@ def write_starter_grants(
     return True
 
 
-def _read(data: bytes, path: Path) -> GrantsFile:
+def _read(data: bytes, path: Place) -> GrantsFile:
     try:
         return _understood(data, path)
     except PolicyError as error:
@@ -153,7 +156,7 @@ def _read(data: bytes, path: Path) -> GrantsFile:
         raise PolicyError(error.message, hint=hint) from error
 
 
-def _understood(data: bytes, path: Path) -> GrantsFile:
+def _understood(data: bytes, path: Place) -> GrantsFile:
     content = parse(data, str(path))
     if content.missing:
         content = Item({}, content.file, content.key)

@@ -27,6 +27,7 @@ from .corpus.identity import evidence_ids
 from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA
+from .places import Place
 from .redaction import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
@@ -94,7 +95,7 @@ class IndexReport:
     """
 
     project: str
-    corpus: Path
+    corpus: Place
     generation: str = ""
     rows: dict[str, int] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
@@ -320,6 +321,6 @@ class _Embedding:
             self._bar.close()
 
 
-def _open(path: Path) -> Corpus:
+def _open(path: Place) -> Corpus:
     """The corpus at `path`; a new one where there is none."""
     return Corpus.open(path) if (path / "CURRENT").exists() else Corpus.create(path)

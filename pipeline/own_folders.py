@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from .places import ObjectPlace, Place
 
 
-def keep_out(folder: Path) -> None:
+def keep_out(folder: Place) -> None:
     """Write a `.gitignore` that ignores everything in a folder of this tool; the readers honor it, too."""
+    if isinstance(folder, ObjectPlace):
+        return
     mark = folder / ".gitignore"
     if not mark.exists():
         mark.write_text("# Written by scoped-retrieval: nothing below is a source.\n*\n", encoding="utf-8")

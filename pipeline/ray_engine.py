@@ -1,7 +1,8 @@
 """Shards as Ray Core tasks: `ShardJob.run` in many processes, of this machine or of a cluster (extra `ray`).
 
-Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path and name, and keeps them; the tables of
-the line travel once through Ray's object store. Corpus, runs and the folder of a cross-encoder must lie under the same path on every node.
+Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path, URL and name, and keeps them; the
+tables of the line travel once through Ray's object store. Folders must lie under the same path on every node, and a URL must be
+reachable from each: workers take credentials from their own environment.
 
 What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
@@ -18,7 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ RETRIES = 3
 IN_FLIGHT = 2
 """Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
 _HINT = "install scoped-retrieval[ray]"
+_HERE = "run it in this process"
 
 
 def ray_available() -> tuple[bool, str]:
@@ -112,7 +113,10 @@ class _Travelling:
     def of(cls, job: ShardJob) -> _Travelling:
         corpus = job.line.corpus
         if not isinstance(corpus, Corpus):
-            raise InputError.expected("a corpus in a folder", "one in memory", "engine", hint="run it in this process")
+            raise InputError.expected("a corpus in a folder", "one in memory", "engine", hint=_HERE)
+        for place in (corpus.path, job.staged.store.path):
+            if str(place).startswith("memory://"):
+                raise InputError.expected("a place that other processes reach", str(place), "engine", hint=_HERE)
         bare: Any = None
         encoder, off = job.line.vectors.encoder, "semantic" in job.line.lanes_off
         return cls(
@@ -154,7 +158,7 @@ class _Travelling:
             )
         line = replace(
             self.line,
-            corpus=Corpus.open(Path(self.corpus), self.generation),
+            corpus=Corpus.open(self.corpus, self.generation),
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),
         )

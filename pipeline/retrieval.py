@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from ..nodes.digests import EMPTY_SHA256
 from ..nodes.tables import TABLES
 from ..nodes.vocabulary import ACTIONS
+from .places import Place
 from .views import harness_forms
 
 
@@ -84,7 +84,7 @@ class RunSummary:
     """What a run of many requests came to."""
 
     run_id: str
-    path: Path
+    path: Place
     statuses: Mapping[str, int]
     seconds: float
 

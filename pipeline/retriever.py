@@ -37,6 +37,7 @@ from .encoder import encoder_of
 from .grants import GrantsFile, load_grants
 from .grouping import Grouped
 from .lanes import lanes_off
+from .places import ObjectPlace, Place
 from .policies import Policies, load_policies
 from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
@@ -123,11 +124,11 @@ class Retriever:
     @classmethod
     def open(
         cls,
-        corpus: Corpus | MemoryCorpus | str | Path,
+        corpus: Corpus | MemoryCorpus | str | Place,
         *,
         principal: str,
-        runs: RunStore | str | Path | None = None,
-        grants: GrantsFile | str | Path | None = None,
+        runs: RunStore | str | Place | None = None,
+        grants: GrantsFile | str | Place | None = None,
         policies: Policies | str | Path | None = None,
         lanes: Collection[str] | None = None,
         encoder: Any = "auto",
@@ -141,7 +142,7 @@ class Retriever:
         tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | str | Path | None = None,
     ) -> Retriever:
-        """A retriever over a corpus folder or an open corpus, at its generation of this moment.
+        """A retriever over a corpus in a folder or at a URL, or an open one, at its generation of this moment.
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
@@ -164,17 +165,17 @@ class Retriever:
         if shard_requests < 1:
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
-        opened = Corpus.open(corpus) if isinstance(corpus, (str, Path)) else corpus
+        opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
         if not isinstance(grants, GrantsFile):
             if grants is None and opened.path is None:
                 raise InputError.expected("grants", "none", "grants", hint="a corpus in memory has no grants file")
-            grants = load_grants(grants if grants is not None else Path(opened.path or "") / "grants.yaml")
+            grants = load_grants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
         return cls(
             opened,
             principal=principal,
             grants=grants,
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
-            runs=RunStore(runs) if isinstance(runs, (str, Path)) else runs,
+            runs=RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs,
             lanes=wanted,
             encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, ollama_url)
             if encoder == "auto"

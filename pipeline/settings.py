@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
+from .places import ObjectPlace, Place, is_url, place_of
 
 __all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
 
@@ -34,7 +35,7 @@ BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One declared setting. `kind` is path, paths, text, choice, list, integer, number or flag."""
+    """One declared setting. `kind` is place (a path or URL), path, paths, text, choice, list, integer, number or flag."""
 
     name: str
     kind: str
@@ -48,9 +49,11 @@ class Setting:
 SETTINGS: Mapping[str, Setting] = {
     s.name: s
     for s in (
-        Setting("corpus", "path", ".scoped-retrieval/corpus", "folder of the corpus"),
-        Setting("runs", "path", ".scoped-retrieval/runs", "folder of the runs"),
-        Setting("grants", "path", None, "grants file; unset = grants.yaml in the corpus folder"),
+        Setting(
+            "corpus", "place", ".scoped-retrieval/corpus", "folder of the corpus, or a URL such as s3://bucket/corpus"
+        ),
+        Setting("runs", "place", ".scoped-retrieval/runs", "folder of the runs, or a URL such as s3://bucket/runs"),
+        Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
         Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
         Setting("project", "text", None, "project that commands speak of"),
         Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
@@ -103,7 +106,7 @@ class Settings:
         return self.values[name].origin
 
     @property
-    def grants_path(self) -> Path:
+    def grants_path(self) -> Place:
         """The grants file: the one set, else `grants.yaml` in the corpus folder."""
         return self["grants"] or self["corpus"] / "grants.yaml"
 
@@ -228,7 +231,12 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
     if given is None:
         return None
     match setting.kind:
+        case "place" if isinstance(given, (str, Path, ObjectPlace)) and str(given):
+            place = place_of(given)
+            return base / place.expanduser() if isinstance(place, Path) else place
         case "path" if isinstance(given, (str, Path)) and str(given):
+            if is_url(given):
+                raise InputError.expected("a path of this machine", given, at)
             return base / Path(given).expanduser()
         case "paths" if isinstance(given, (str, list, tuple)):
             items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
@@ -286,4 +294,6 @@ def _number(setting: Setting, given: Any, at: str) -> float | int:
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else [_plain(v) for v in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, (Path, ObjectPlace)) else value

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval import nodes, pipeline
-from scoped_retrieval.pipeline.code_digest import INPUTS, code_digest, digest_of, modules
+from scoped_retrieval.pipeline.code_digest import BESIDE, INPUTS, code_digest, digest_of, modules
 from scoped_retrieval.pipeline.driver import STEPS
 
 FOLDERS = {name: Path(package.__file__ or "").parent for name, package in (("nodes", nodes), ("pipeline", pipeline))}
@@ -73,7 +73,7 @@ def imported(name: str, source: bytes) -> Iterator[set[str]]:
 
 def test_every_import_of_a_covered_module_is_read_as_the_parser_reads_it():
     covered = modules(FOLDERS, STEPS)
-    beside = {"pipeline.corpus", "pipeline.corpus.identity", "pipeline.corpus.incoming", "pipeline.durable"}
+    beside = {f"pipeline.{name}" for name in BESIDE}
     for name, source in covered.items():
         for meant in imported(name, source) if name != "nodes" else ():
             assert meant & (covered.keys() | beside), f"{name} imports one of {sorted(meant)}"

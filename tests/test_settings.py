@@ -116,7 +116,7 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ("progress = 3", "Expected true or false, got 3"),
         ("bm25_b = true", "Expected a number, got true"),
         ("bm25_b = 3", "Expected 0 to 1, got 3 - at .*toml: bm25_b"),
-        ("corpus = 3", "Expected a value of kind path, got 3"),
+        ("corpus = 3", "Expected a value of kind place, got 3"),
         ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
         ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
         ("a = " + "[" * 3000, "Expected TOML in UTF-8, got too deep nesting"),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..places import Place
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
 from .output import InterruptedCommandError, emit, note, shows_progress, write_table
 
@@ -135,7 +136,7 @@ def _quiet(line: str) -> None:
     """Says nothing."""
 
 
-def _current(corpus: Path) -> str | None:
+def _current(corpus: Place) -> str | None:
     """The current generation; None where there is no corpus, or a new one that holds nothing yet."""
     try:
         first = len(list((corpus / "generations").glob("*.json"))) == 1

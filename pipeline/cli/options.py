@@ -19,9 +19,9 @@ __all__ = [
     "settings_of",
 ]
 
-CorpusFlag = Annotated[Path | None, typer.Option("--corpus", metavar="DIR", help="Folder of the corpus.")]
-RunsFlag = Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Folder of the runs.")]
-GrantsFlag = Annotated[Path | None, typer.Option("--grants", metavar="FILE", help="Grants file.")]
+CorpusFlag = Annotated[str | None, typer.Option("--corpus", metavar="DIR", help="Folder or URL of the corpus.")]
+RunsFlag = Annotated[str | None, typer.Option("--runs", metavar="DIR", help="Folder or URL of the runs.")]
+GrantsFlag = Annotated[str | None, typer.Option("--grants", metavar="FILE", help="Grants file.")]
 ProjectFlag = Annotated[str | None, typer.Option("--project", metavar="P", help="The project.")]
 LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
 PresetFlag = Annotated[

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError
+from ..places import ObjectPlace
 
 __all__ = [
     "EXIT",
@@ -174,7 +175,7 @@ def _with_newline(text: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, Path):
+    if isinstance(value, (Path, ObjectPlace)):
         return str(value)
     if isinstance(value, bytes):
         return value.hex()

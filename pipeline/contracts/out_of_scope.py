@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from ...nodes.keys import gathered, rank_within
 from ...nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
 from ..driver import Line, build_driver
 from ..durable import make_folders
+from ..places import Place
 from ..runs.files import read_parquet, write_parquet
 
 __all__ = ["audited", "capture", "expect_auditor", "out_of_scope", "read_captured"]
@@ -102,7 +102,7 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
     )
 
 
-def capture(runs: Path, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line, auditor: str) -> None:
+def capture(runs: Place, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line, auditor: str) -> None:
     """Keep what an auditor asked for of one part of a run, in the projects that they audit when its requests are asked.
 
     Raises:
@@ -120,20 +120,20 @@ def capture(runs: Path, run_id: str, part: str, tables: Mapping[str, pa.Table], 
             raise StoreError(f"Expected to keep a capture, got {why} - at {run_id}") from error
 
 
-def keep_captured(runs: Path, run_id: str, part: str, table: pa.Table) -> None:
+def keep_captured(runs: Place, run_id: str, part: str, table: pa.Table) -> None:
     """Write the capture of one part of a run, durably; the folder is its owner's alone."""
     folder = runs / FOLDER / run_id
     make_folders(folder, runs, private=True)
     write_parquet(folder / f"{part}.parquet", table, sync=True)
 
 
-def read_captured(runs: Path, run_id: str, request_id: str) -> list[dict[str, Any]]:
+def read_captured(runs: Place, run_id: str, request_id: str) -> list[dict[str, Any]]:
     """The captured matches of one request, best first.
 
     Raises:
         StoreError: nothing was captured for the run.
     """
-    files = sorted((Path(runs) / FOLDER / run_id).glob("*.parquet"))
+    files = sorted((runs / FOLDER / run_id).glob("*.parquet"))
     if not files:
         hint = "`ask` and `run` keep matches out of scope with --capture-withheld"
         raise StoreError(f"Expected a capture of this run, got none - at {run_id}", hint=hint)

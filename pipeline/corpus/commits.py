@@ -10,13 +10,14 @@ table is replaced; those of other sources stay.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError
 from ...nodes.schema import TIMESTAMP
+from ..durable import arrow_source
+from ..places import Place
 from .identity import MultisetHash
 
 FILE = "commits.arrow"
@@ -55,7 +56,7 @@ def commit_hash(commits: pa.Table) -> MultisetHash:
     return MultisetHash.of(["\0".join(("commit", *map(str, row))).encode() for row in rows])
 
 
-def commits_on_disk(path: Path) -> dict[str, pa.Table]:
+def commits_on_disk(path: Place) -> dict[str, pa.Table]:
     """COMMITS of every pack that has them, by the pack's name, current or not.
 
     Raises:
@@ -66,7 +67,7 @@ def commits_on_disk(path: Path) -> dict[str, pa.Table]:
         if file.parent.name.startswith("."):
             continue
         try:
-            with pa.memory_map(str(file)) as source:
+            with arrow_source(file) as source:
                 found[file.parent.name] = pa.ipc.open_file(source).read_all()
         except (pa.ArrowInvalid, OSError) as error:
             raise StoreError(f"Expected an Arrow file, got a damaged one - at {file}") from error

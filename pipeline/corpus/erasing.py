@@ -8,11 +8,9 @@ too. Every step may be repeated, and what a broken-off erasure left is found aga
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +19,14 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.keys import among, truth
-from ..durable import remove_leftovers, sync_path
+from ..durable import arrow_source, remove_leftovers, remove_tree, sync_path
+from ..locks import confirm
+from ..places import Place
 from .changes import CHANGES
 from .commits import without_sources
 from .generation import Generation
 from .incoming import Incoming
+from .manifest import LOCK
 from .publishing import Next
 from .stored import Stored
 
@@ -74,7 +75,7 @@ class Selection:
         }
 
 
-def rows_on_disk(path: Path) -> dict[str, pa.Table]:
+def rows_on_disk(path: Place) -> dict[str, pa.Table]:
     """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
 
     Raises:
@@ -86,7 +87,7 @@ def rows_on_disk(path: Path) -> dict[str, pa.Table]:
         if folder.name.startswith(".") or not file.exists():
             continue
         try:
-            with pa.memory_map(str(file)) as source:
+            with arrow_source(file) as source:
                 found[folder.name] = pa.ipc.open_file(source).read_all().select(_READ)
         except (pa.ArrowInvalid, OSError) as error:
             raise StoreError(f"Expected an Arrow file, got a damaged one - at {file}") from error
@@ -124,7 +125,7 @@ def without_rows(
     return next_.write(none, now, added=-lost)
 
 
-def forget_packs(path: Path, packs: Collection[str]) -> int:
+def forget_packs(path: Place, packs: Collection[str]) -> int:
     """Remove packs, the generations that need one, and packs that no generation needs; how many generations went."""
     used: set[str] = set()
     forgotten = 0
@@ -138,9 +139,10 @@ def forget_packs(path: Path, packs: Collection[str]) -> int:
         else:
             file.unlink()
             forgotten += 1
+    confirm(path / LOCK)
     for folder in sorted((path / "packs").iterdir()):
         if folder.name not in used:
-            shutil.rmtree(folder)
+            remove_tree(folder)
     for folder in (path, path / "generations", path / "packs"):
         remove_leftovers(folder)
         sync_path(folder)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import pyarrow as pa
 
+from ..places import Place
 from .changes import CHANGES
 from .commits import COMMITS, FILE
 from .frame import CorpusFrame, corpus_frame
@@ -20,12 +20,12 @@ from .packs import Pack, Segment
 class Generation:
     """One state of a corpus, which nothing written later can change."""
 
-    path: Path
+    path: Place
     manifest: Manifest
     packs: Mapping[str, Pack]
 
     @classmethod
-    def open(cls, path: Path, generation: str | None = None) -> Generation:
+    def open(cls, path: Place, generation: str | None = None) -> Generation:
         """The generation with this id, by default the current one."""
         manifest = Manifest.read(path, generation)
         packs = {name: Pack(path / "packs" / name, files) for name, files in manifest.packs.items()}

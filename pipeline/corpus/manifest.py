@@ -14,15 +14,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import StoreError
 from ..durable import write_atomic
+from ..locks import confirm
+from ..places import ObjectPlace, Place
 from .identity import MultisetHash
 from .packs import Segment
 
 SCHEMA_VERSION = 1
+LOCK = "LOCK"
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 
@@ -56,7 +58,7 @@ class Manifest:
         """Rows of evidence."""
         return sum(segment.size for segment in self.segments)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Place) -> None:
         """Make this the current generation of the corpus at `path`: its manifest, then the pointer."""
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -75,10 +77,11 @@ class Manifest:
             "segments": self.segments,
         }
         write_atomic(path / "generations" / f"{self.generation}.json", json.dumps(document).encode())
+        confirm(path / LOCK)
         write_atomic(path / "CURRENT", f"{self.generation} {self.sequence}\n".encode())
 
     @classmethod
-    def read(cls, path: Path, generation: str | None = None) -> Manifest:
+    def read(cls, path: Place, generation: str | None = None) -> Manifest:
         """The manifest of a generation, of the current one by default.
 
         Raises:
@@ -114,7 +117,7 @@ class Manifest:
         )
 
 
-def current(path: Path) -> tuple[str, int]:
+def current(path: Place) -> tuple[str, int]:
     """The id of the current generation, and which writing of it.
 
     Raises:
@@ -130,27 +133,33 @@ def current(path: Path) -> tuple[str, int]:
         raise StoreError(f"Expected a generation, got a damaged file - at {path / 'CURRENT'}") from error
 
 
-def generations(path: Path) -> list[str]:
+def generations(path: Place) -> list[str]:
     """The ids of the stored generations, oldest first; one whose writer died before it became current is none."""
     now, newest = current(path)
     found = [(_sequence(at), at.stem) for at in (path / "generations").glob("*.json")]
     return [name for sequence, name in sorted(found) if 0 <= sequence <= newest or name == now]
 
 
-def remove_ghosts(path: Path, *, all_: bool = False) -> None:
+def remove_ghosts(path: Place, *, all_: bool = False) -> None:
     """Remove manifests whose writer died before they became current; the caller holds the lock.
 
     The next generation would take their number, and they would pass for its elders. A ghost is younger than the pointer,
     so that a writer reads only such manifests; `all_` reads every one.
     """
     now, newest = current(path)
-    pointed = (path / "CURRENT").stat().st_mtime_ns
     for at in (path / "generations").glob("*.json"):
-        if at.stem != now and (all_ or at.stat().st_mtime_ns >= pointed) and _sequence(at) > newest:
+        if at.stem != now and (all_ or _younger(at, path / "CURRENT")) and _sequence(at) > newest:
             at.unlink()
 
 
-def _sequence(at: Path) -> int:
+def _younger(at: Place, pointer: Place) -> bool:
+    """Whether a manifest may have been written after the pointer; what stores say of times is too coarse to tell."""
+    if isinstance(at, ObjectPlace) or isinstance(pointer, ObjectPlace):
+        return True
+    return at.stat().st_mtime_ns >= pointer.stat().st_mtime_ns
+
+
+def _sequence(at: Place) -> int:
     """The number of a manifest; -1 if it cannot be read."""
     try:
         return json.loads(at.read_bytes())["sequence"]

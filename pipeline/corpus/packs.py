@@ -16,7 +16,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
 from ..durable import publish_folder, staging_folder, write_table
+from ..places import ObjectPlace, Place
 from .identity import MultisetHash
 from .parts import Part
 from .postings import PostingLists, posting_lists
@@ -60,11 +60,18 @@ class Segment(NamedTuple):
 
 
 class Pack:
-    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader."""
+    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader.
 
-    def __init__(self, folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+    On an object store a file is read when it is first needed, and kept: opening a corpus reads none, and a frame those of
+    its owners. There, who removes a pack takes it from readers that have not read it yet.
+    """
+
+    def __init__(self, folder: Place, files: Mapping[str, Mapping[str, Any]]) -> None:
         self.folder = folder
-        self._maps = {}
+        self._maps: dict[str, Any] = {}
+        self._files = files
+        if isinstance(folder, ObjectPlace):
+            return
         for name, file in files.items():
             try:
                 self._maps[name] = pa.memory_map(str(folder / name))
@@ -77,12 +84,20 @@ class Pack:
                 raise StoreError(f"Expected {file['bytes']} bytes, got {size} - at {folder / name}")
 
     def __contains__(self, name: str) -> bool:
-        return name in self._maps
+        return name in self._files
+
+    def _source(self, name: str) -> Any:
+        """A file for Arrow to read."""
+        if name not in self._maps and isinstance(self.folder, ObjectPlace):
+            self._maps[name] = _read_whole(self.folder / name, self._files[name])
+        return self._maps[name]
 
     def table(self, name: str) -> pa.Table:
         """A file as a table of one chunk, zero-copy."""
         try:
-            return pa.ipc.open_file(self._maps[name]).read_all()
+            return pa.ipc.open_file(self._source(name)).read_all()
+        except StoreError:
+            raise
         except (pa.ArrowInvalid, OSError) as error:
             raise StoreError(f"Expected an Arrow file, got a damaged one - at {self.folder / name}") from error
 
@@ -130,6 +145,18 @@ class Pack:
         return self._matrix[segment.row_start : segment.row_end] if segment.encoded else None
 
 
+def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.BufferReader:
+    """A file of an object store, with the bytes that were written."""
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError as error:
+        hint = "open the corpus again: it may have moved on, and been cleaned up."
+        raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}")
+    return pa.BufferReader(data)
+
+
 @dataclass(frozen=True)
 class Written:
     """A pack on disk: its id, its files with size and SHA-256, its segments and the sum of their rows."""
@@ -140,7 +167,7 @@ class Written:
     content: MultisetHash
 
 
-def write_pack(packs: Path, part: Part) -> Written:
+def write_pack(packs: Place, part: Part) -> Written:
     """Write rows in the order of `Part.sorted` as a pack."""
     bounds = part.segment_starts()
     lists, key_starts = posting_lists(part.postings, bounds)
@@ -160,12 +187,12 @@ def write_pack(packs: Path, part: Part) -> Written:
     return Written(pack, files, segments, sum(contents, MultisetHash.of()))
 
 
-def write_alone(packs: Path, name: str, table: pa.Table) -> tuple[str, Mapping[str, Any]]:
+def write_alone(packs: Place, name: str, table: pa.Table) -> tuple[str, Mapping[str, Any]]:
     """Write a table as a pack of its own, under this file name: its id and its file."""
     return _write(packs, {name: table})
 
 
-def _write(packs: Path, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[str, Any]]:
+def _write(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[str, Any]]:
     """Write a pack under a name that says its bytes; equal bytes may thus stay where they are."""
     files = {}
     with staging_folder(packs) as folder:

@@ -10,14 +10,13 @@ up. The writer's lock is held for all of it.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
-from ..durable import TEMPORARY, make_folders, sync_path, write_table
+from ..durable import arrow_source, make_folders, remove_tree, store_table
+from ..places import Place
 
 FOLDER = "encoding"
 PIECE = 128
@@ -31,12 +30,12 @@ Told = Callable[[int, int], None]
 class Pieces:
     """The pieces of one corpus and encoder profile."""
 
-    corpus: Path
+    corpus: Place
     profile: str
     told: Told = lambda done, total: None
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """Where they lie."""
         return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
 
@@ -45,7 +44,7 @@ class Pieces:
         found = []
         for file in sorted(self.folder.glob("[0-9]*.arrow")):
             try:
-                with pa.memory_map(str(file)) as source:
+                with arrow_source(file) as source:
                     found.append(pa.ipc.open_file(source).read_all())
             except (pa.ArrowInvalid, OSError):
                 file.unlink(missing_ok=True)
@@ -55,18 +54,15 @@ class Pieces:
         """Add a piece."""
         make_folders(self.folder, self.corpus)
         number = max((int(file.stem) for file in self.folder.glob("[0-9]*.arrow")), default=0) + 1
-        temporary = self.folder / f"{TEMPORARY}{number}"
-        write_table(temporary, table)
-        temporary.replace(self.folder / f"{number:06d}.arrow")
-        sync_path(self.folder)
+        store_table(self.folder / f"{number:06d}.arrow", table)
 
 
-def forget_pieces(corpus: Path) -> None:
+def forget_pieces(corpus: Place) -> None:
     """Remove every piece; the caller holds the lock."""
     if (corpus / FOLDER).exists():
-        shutil.rmtree(corpus / FOLDER)
+        remove_tree(corpus / FOLDER)
 
 
-def has_pieces(corpus: Path) -> bool:
+def has_pieces(corpus: Place) -> bool:
     """Whether an interrupted publication left vectors."""
     return any((corpus / FOLDER).glob("*/[0-9]*.arrow"))

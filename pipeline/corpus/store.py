@@ -6,29 +6,28 @@ written first, then the manifest, then the pointer, so a crash at any moment lea
 
 from __future__ import annotations
 
-import shutil
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 import pyarrow as pa
 
-from ...nodes.errors import BusyError, InputError, StoreError
-from ..durable import file_sha256, make_folders, remove_leftovers
+from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
+from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
+from ..locks import confirm, held
 from ..own_folders import keep_out
+from ..places import Place, place_of
 from .commits import commit_hash, commits_after, commits_on_disk
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, stored_evidence
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import ANALYZERS, Manifest, current, generations, remove_ghosts
+from .manifest import ANALYZERS, LOCK, Manifest, current, generations, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import PublishReport, merged, published
 from .stored import Stored
@@ -48,29 +47,30 @@ class Corpus:
         self._frames: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
 
     @classmethod
-    def create(cls, path: Path | str) -> Corpus:
+    def create(cls, path: Place | str) -> Corpus:
         """A new, empty corpus.
 
         Raises:
             StoreError: there is one already.
         """
-        path = Path(path)
+        path = place_of(path)
         if (path / "CURRENT").exists():
             raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
-        for folder in ("packs", "generations"):
-            make_folders(path / folder)
-        keep_out(path)
-        Manifest(0, "", None, MultisetHash.of(), 0).write(path)
+        with _taken(path, "make the folder elsewhere, or let yourself write there."):
+            for folder in ("packs", "generations"):
+                make_folders(path / folder)
+            keep_out(path)
+            Manifest(0, "", None, MultisetHash.of(), 0).write(path)
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: Path | str, generation: str | None = None) -> Corpus:
+    def open(cls, path: Place | str, generation: str | None = None) -> Corpus:
         """The current generation, or a pinned one, which cannot be written to.
 
         Raises:
             StoreError: there is no corpus or generation, a file is missing, or another version wrote it.
         """
-        path = Path(path)
+        path = place_of(path)
         try:
             base = Generation.open(path, generation)
         except StoreError:
@@ -83,7 +83,7 @@ class Corpus:
         return self if self._pinned else Corpus(self._base, pinned=True)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Place:
         """The folder."""
         return self._base.path
 
@@ -191,8 +191,9 @@ class Corpus:
             unused = [folder for folder in sorted((self.path / "packs").iterdir()) if folder.name not in used]
             files = [file for folder in unused for file in folder.iterdir()]
             freed = sum(file.stat().st_size for file in files)
+            confirm(self.path / LOCK)
             for folder in unused:
-                shutil.rmtree(folder)
+                remove_tree(folder)
             forget_pieces(self.path)
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
@@ -302,20 +303,34 @@ class Corpus:
         """Hold the lock, at the current generation."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
-        try:
-            with filelock.FileLock(self.path / "LOCK", timeout=0):
-                if current(self.path) != (self.generation, self._base.manifest.sequence):
-                    self._move_on(Generation.open(self.path))
-                remove_ghosts(self.path)
+        busy, hint = (
+            f"Expected no other writer, got a held lock - at {self.path}",
+            "wait for the other writer to finish.",
+        )
+        with held(self.path / LOCK, 0, busy, hint):
+            if current(self.path) != (self.generation, self._base.manifest.sequence):
+                self._move_on(Generation.open(self.path))
+            remove_ghosts(self.path)
+            with _taken(self.path, "the corpus is as it was; make room, or let yourself write there, and try again."):
                 yield
-        except filelock.Timeout as error:
-            hint = "wait for the other writer to finish."
-            raise BusyError(f"Expected no other writer, got a held lock - at {self.path}", hint=hint) from error
 
     def _move_on(self, base: Generation) -> None:
         if base is not self._base:
             self._base = base
             self._frames.clear()
+
+
+@contextmanager
+def _taken(path: Place, hint: str) -> Iterator[None]:
+    """What the disk says against being written to, as an error that says what to do."""
+    try:
+        yield
+    except ScopedRetrievalError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise StoreError(f"Expected the disk to take it, got {error.strerror} - at {path}", hint=hint) from error
 
 
 def _repeats(receipt: Receipt, selection: Selection) -> bool:

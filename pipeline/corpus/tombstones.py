@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import StoreError
 from ...nodes.keys import among
 from ..durable import write_atomic
+from ..places import Place
 from .incoming import Incoming
 from .parts import moved
 
@@ -55,7 +55,7 @@ def tombstone_keys(evidence: pa.Table) -> pa.Array:
     return pa.array(keys, pa.string())
 
 
-def receipts(path: Path) -> tuple[Receipt, ...]:
+def receipts(path: Place) -> tuple[Receipt, ...]:
     """The receipts of the corpus at `path`, oldest first.
 
     Raises:
@@ -72,19 +72,19 @@ def receipts(path: Path) -> tuple[Receipt, ...]:
         raise StoreError(f"Expected receipts of erasures, got a damaged file - at {path / FILE}") from error
 
 
-def write_receipt(path: Path, receipt: Receipt) -> None:
+def write_receipt(path: Place, receipt: Receipt) -> None:
     """Add a receipt; the caller holds the lock of the corpus."""
     _write(path, (*receipts(path), receipt))
 
 
-def finish_receipts(path: Path) -> None:
+def finish_receipts(path: Place) -> None:
     """Mark every receipt as finished; the caller holds the lock of the corpus."""
     known = receipts(path)
     if not all(receipt.finished for receipt in known):
         _write(path, [replace(receipt, finished=True) for receipt in known])
 
 
-def kept_out(path: Path, new: Incoming) -> tuple[Incoming, int]:
+def kept_out(path: Place, new: Incoming) -> tuple[Incoming, int]:
     """An import without the rows that were erased before, and how many those are."""
     erased: set[str] = set().union(*(receipt.keys for receipt in receipts(path)))
     if not erased or not new.evidence.num_rows:
@@ -97,5 +97,5 @@ def kept_out(path: Path, new: Incoming) -> tuple[Incoming, int]:
     return Incoming(new.evidence.filter(pa.array(keep)).combine_chunks(), placements), int(np.count_nonzero(~keep))
 
 
-def _write(path: Path, all_: Sequence[Receipt]) -> None:
+def _write(path: Place, all_: Sequence[Receipt]) -> None:
     write_atomic(path / FILE, json.dumps({"receipts": [asdict(receipt) for receipt in all_]}).encode())

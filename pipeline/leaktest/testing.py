@@ -11,7 +11,6 @@ point to canaries were shown; one without rows is named, and a test without any 
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -27,6 +26,7 @@ from ...nodes.keys import flat
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import MODES
 from ..corpus import Corpus
+from ..durable import copy_tree
 from ..grants import load_grants
 from ..policies import load_policies
 from ..settings import Settings
@@ -93,7 +93,7 @@ def leak_test(
     with tempfile.TemporaryDirectory(prefix="leak-test-") as temporary, _bar(progress) as bar:
         folder = Path(temporary)
         pristine = folder / "pristine"
-        shutil.copytree(settings["corpus"], pristine)
+        copy_tree(settings["corpus"], pristine)
         corpus = Corpus.open(pristine)
         bench = Bench(
             settings, asking_for_all(grants), policies, _encoder(corpus, settings), pristine, folder, now, bar

@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import VerificationError
 from ...nodes.tables import STRUCTURED_FACTS
 from ..durable import file_sha256, make_folders
+from ..places import Place
 from .files import read_json, write_bytes
 from .log import Line
 from .store import RunStore
@@ -105,5 +105,5 @@ def _entry(store: RunStore, line: Line) -> dict[str, Any]:
     return read_json(_file(store, line))
 
 
-def _file(store: RunStore, line: Line) -> Path:
+def _file(store: RunStore, line: Line) -> Place:
     return store.path / FOLDER / f"{line.body['entry']}.json"

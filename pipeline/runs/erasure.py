@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +29,8 @@ from ...nodes.keys import flat, pair_codes, positions
 from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, make_folders
+from ..durable import TEMPORARY, make_folders, remove_tree
+from ..places import Place
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
@@ -91,7 +91,7 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
             continue
         done.given_up.append(run_id)
         if not dry_run:
-            shutil.rmtree(folder)
+            remove_tree(folder)
     return done
 
 
@@ -258,7 +258,7 @@ def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
     return pa.array(np.isin(np.asarray(codes), np.asarray(wanted)))
 
 
-def _shows(folder: Path, evidence_ids: pa.Array) -> Iterator[bool]:
+def _shows(folder: Place, evidence_ids: pa.Array) -> Iterator[bool]:
     """For each finished part of an unfinished run, whether it shows something of these rows."""
     for name in _HOLDING:
         for path in sorted((folder / "tables" / name).glob("*.parquet")):

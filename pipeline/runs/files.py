@@ -12,40 +12,45 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
-from ...nodes.errors import BusyError, StoreError
+from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..durable import write_atomic
+from ..locks import held
+from ..places import ObjectPlace, Place
 
 
-def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
+def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
     """Write a file whole or not at all; returns its SHA-256 in hex.
 
     With `sync`, its bytes are on disk before it has its name, and its name is when this returns.
     """
     try:
         write_atomic(path, data, sync=sync)
+    except ScopedRetrievalError:
+        raise
     except OSError as error:
         raise StoreError(f"Expected to write a file, got {error.strerror or error} - at {path.name}") from error
     return hashlib.sha256(data).hexdigest()
 
 
-def write_json(path: Path, value: Any, *, sync: bool) -> str:
+def write_json(path: Place, value: Any, *, sync: bool) -> str:
     """Write JSON with sorted keys, one indent, a final newline; returns its SHA-256."""
     return write_bytes(
         path, (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode(), sync=sync
     )
 
 
-def write_parquet(path: Path, table: pa.Table, *, sync: bool = False) -> str:
-    """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished.
+def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
+    """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished."""
+    return write_bytes(path, parquet_bytes(table), sync=sync)
 
-    Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not.
-    """
+
+def parquet_bytes(table: pa.Table) -> memoryview:
+    """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not."""
     sink = pa.BufferOutputStream()
     words: Any = [path for field in table.schema for path in _words(field)]
     pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=words)
-    return write_bytes(path, memoryview(sink.getvalue()), sync=sync)
+    return memoryview(sink.getvalue())
 
 
 def _words(field: pa.Field) -> list[str]:
@@ -55,7 +60,7 @@ def _words(field: pa.Field) -> list[str]:
     return [field.name] if pa.types.is_string(field.type) else []
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Place) -> Any:
     """A JSON file of this store.
 
     Raises:
@@ -65,21 +70,25 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(f"Expected a file, got none - at {path.parent.name}/{path.name}") from None
+    except ScopedRetrievalError:
+        raise
     except (OSError, ValueError):
         raise StoreError(f"Expected JSON, got text that is not - at {path.parent.name}/{path.name}") from None
 
 
-def read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
+def read_parquet(path: Place, schema: pa.Schema) -> pa.Table:
     """A Parquet part with the given schema.
 
     Raises:
         StoreError: the file is missing, damaged or of another schema.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
             table = file.read(use_threads=False)
     except FileNotFoundError:
         raise StoreError(f"Expected a part, got none - at {path.parent.name}/{path.name}") from None
+    except ScopedRetrievalError:
+        raise
     except (pa.ArrowException, OSError):
         raise StoreError(f"Expected a whole part, got a damaged one - at {path.parent.name}/{path.name}") from None
     if table.schema.names != schema.names:
@@ -87,32 +96,28 @@ def read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
     return table.cast(schema)
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: Place) -> str:
     """SHA-256 of a file's bytes, hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def files_below(folder: Path) -> Iterator[str]:
+def files_below(folder: Place) -> Iterator[str]:
     """Paths of all files below a folder, relative, `/` separated, sorted."""
+    if isinstance(folder, ObjectPlace):
+        yield from folder.files()
+        return
     found = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
     yield from sorted(path.relative_to(folder).as_posix() for path in found)
 
 
 @contextmanager
-def locked(path: Path, what: str, timeout: float = 10.0) -> Iterator[None]:
+def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
     """Hold a lock file.
 
     Raises:
         BusyError: another process holds it for longer than `timeout` seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=timeout)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BusyError(f"Expected to write {what}, got a lock that another process holds - at {path.name}") from None
-    try:
+    with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):
         yield
-    finally:
-        lock.release()

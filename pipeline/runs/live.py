@@ -10,7 +10,6 @@ may take the last lines; `verify` names the files that then have none, and `comp
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -21,14 +20,16 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, make_folders
+from ..durable import TEMPORARY, make_folders, remove_tree
+from ..places import Place
 from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
 from .live_files import live_files, read_live, read_settings, write_live
 from .log import Line, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run
-from .store import RunStore, kind_of, write_manifest, write_stored
+from .store import RunStore, kind_of
+from .writing import write_manifest, write_stored
 
 
 class LiveRun:
@@ -108,7 +109,7 @@ def compact(store: RunStore, run_id: str) -> Run:
     return Run(folder)
 
 
-def _check(folder: Path, logged: Mapping[str, str]) -> None:
+def _check(folder: Place, logged: Mapping[str, str]) -> None:
     """Every file that LOG names is there as it was written."""
     present = live_files(folder)
     for file, sha256 in logged.items():
@@ -118,7 +119,7 @@ def _check(folder: Path, logged: Mapping[str, str]) -> None:
             raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
 
 
-def _adopt(store: RunStore, folder: Path, lines: list[Line], logged: Mapping[str, str]) -> None:
+def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[str, str]) -> None:
     """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
     lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
     for number, file in enumerate(live_files(folder), start=1):
@@ -133,7 +134,7 @@ def _adopt(store: RunStore, folder: Path, lines: list[Line], logged: Mapping[str
         store.log.append("live", folder.name, **line, adopted=True)
 
 
-def _write(folder: Path) -> None:
+def _write(folder: Place) -> None:
     for name in files_below(folder):
         if Path(name).name.startswith(TEMPORARY) or name.startswith(("tables/", "texts/")):
             (folder / name).unlink()
@@ -160,6 +161,6 @@ def _joined(opened: list[dict[str, pa.Table]], name: str, schema: pa.Schema) -> 
     return pa.concat_tables(found).combine_chunks() if found else schema.empty_table()
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Place) -> None:
     if folder.exists():
-        shutil.rmtree(folder)
+        remove_tree(folder)

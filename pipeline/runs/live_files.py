@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import StoreError
+from ...nodes.errors import ScopedRetrievalError, StoreError
+from ..durable import arrow_source
+from ..places import ObjectPlace, Place
 from .files import write_bytes
 
 _SETTINGS = "settings"
 
 
-def live_files(folder: Path) -> list[str]:
+def live_files(folder: Place) -> list[str]:
     """Names of a run's interactive files, in order."""
     live = folder / "live"
     return sorted(entry.name for entry in live.iterdir() if entry.suffix == ".arrow") if live.is_dir() else []
 
 
-def write_live(path: Path, stored: Mapping[str, pa.Table], settings: Mapping[str, Any] | None = None) -> str:
+def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[str, Any] | None = None) -> str:
     """Write tables in stored form as one file, and bring it and its name to disk; returns its SHA-256."""
     fields, arrays = [], []
     for name, table in stored.items():
@@ -41,35 +42,43 @@ def write_live(path: Path, stored: Mapping[str, pa.Table], settings: Mapping[str
     return write_bytes(path, memoryview(sink.getvalue()), sync=True)
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Place) -> dict[str, Any]:
     """The settings of the run whose first interactive file this is; of any other one, nothing.
 
     Raises:
         StoreError: the file is missing or damaged.
     """
     try:
-        with pa.OSFile(str(path)) as source:
+        with _source(path) as source:
             metadata = pa.ipc.open_file(source).schema.metadata or {}
         return json.loads(metadata.get(_SETTINGS.encode(), b"{}"))
+    except ScopedRetrievalError:
+        raise
     except (pa.ArrowException, OSError, ValueError):
         raise _damaged(path) from None
 
 
-def read_live(path: Path) -> dict[str, pa.Table]:
+def read_live(path: Place) -> dict[str, pa.Table]:
     """The tables of one interactive file, in stored form.
 
     Raises:
         StoreError: the file is missing or damaged.
     """
     try:
-        with pa.OSFile(str(path)) as source:
+        with _source(path) as source:
             table = pa.ipc.open_file(source).read_all()
         return {name: _unpacked(table[name]) for name in table.column_names}
+    except ScopedRetrievalError:
+        raise
     except (pa.ArrowException, OSError):
         raise _damaged(path) from None
 
 
-def _damaged(path: Path) -> StoreError:
+def _source(path: Place) -> Any:
+    return arrow_source(path) if isinstance(path, ObjectPlace) else pa.OSFile(str(path))
+
+
+def _damaged(path: Place) -> StoreError:
     return StoreError(f"Expected a whole snapshot, got a damaged one - at live/{path.name}")
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from ...nodes.errors import StoreError, VerificationError
 from ..durable import sync_path
+from ..places import ObjectPlace, Place
 from .files import locked
 
 LOG = "LOG"
@@ -72,8 +73,44 @@ def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
     return found
 
 
-class Log:
-    """The log of one runs folder."""
+class RunLog:
+    """The log of one runs folder, wherever it lies."""
+
+    def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
+        """Add a line; returns its hash."""
+        raise NotImplementedError
+
+    def _data(self) -> bytes:
+        """The whole log."""
+        raise NotImplementedError
+
+    def lines(self) -> list[Line]:
+        """Every line, the chain checked.
+
+        Raises:
+            VerificationError: a line does not match its hash, its place or the line before.
+        """
+        data = self._data()
+        lines: list[Line] = []
+        previous = START
+        for number, raw in enumerate(data.split(b"\n")[:-1], start=1):
+            line = _parse(raw, number)
+            if line.body.get("previous") != previous or line.sequence != number:
+                raise VerificationError(
+                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}"
+                )
+            previous = line.hash
+            lines.append(line)
+        return lines
+
+    def head(self) -> str:
+        """The hash of the last line."""
+        lines = self.lines()
+        return lines[-1].hash if lines else START
+
+
+class Log(RunLog):
+    """The log of a folder: one file."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOG
@@ -85,14 +122,11 @@ class Log:
         Where this raises, the log is as it was: whoever is told that a line was not written may write it again.
         """
         with locked(self._lock, "the log"):
-            previous, sequence = self._tail()
-            fields = {"kind": kind, "run_id": run_id, "sequence": sequence + 1, "previous": previous, **body}
-            text = _canonical(fields)
-            digest = hashlib.sha256(text.encode()).hexdigest()
+            digest, data = _line(kind, run_id, body, *self._tail())
             size = self.path.stat().st_size if self.path.exists() else None
             try:
                 with self.path.open("ab") as file:
-                    file.write(f"{digest} {text}\n".encode())
+                    file.write(data)
                     file.flush()
                     if sync:
                         os.fsync(file.fileno())
@@ -113,32 +147,11 @@ class Log:
             else:
                 os.truncate(self.path, size)
 
-    def lines(self) -> list[Line]:
-        """Every line, the chain checked.
-
-        Raises:
-            VerificationError: a line does not match its hash, its place or the line before.
-        """
+    def _data(self) -> bytes:
         try:
-            data = self.path.read_bytes()
+            return self.path.read_bytes()
         except FileNotFoundError:
-            return []
-        lines: list[Line] = []
-        previous = START
-        for number, raw in enumerate(data.split(b"\n")[:-1], start=1):
-            line = _parse(raw, number)
-            if line.body.get("previous") != previous or line.sequence != number:
-                raise VerificationError(
-                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}"
-                )
-            previous = line.hash
-            lines.append(line)
-        return lines
-
-    def head(self) -> str:
-        """The hash of the last line."""
-        lines = self.lines()
-        return lines[-1].hash if lines else START
+            return b""
 
     def _tail(self) -> tuple[str, int]:
         if not self.path.exists():
@@ -161,6 +174,57 @@ class Log:
             return START, 0
         line = _parse(data[before : whole - 1], 0)
         return line.hash, line.sequence
+
+
+class ObjectLog(RunLog):
+    """The log of runs on an object store: `LOG/<sequence>`, one object per line, which together are the bytes of a log.
+
+    Appending is creating the next number, which a store lets one writer do: the chain has no fork, and needs no lock.
+    """
+
+    def __init__(self, folder: ObjectPlace) -> None:
+        self._lines = folder / LOG
+        self._known: dict[str, bytes] = {}
+
+    def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
+        """Add a line, durable whatever `sync` says; returns its hash."""
+        while True:
+            names = self._names()
+            last = _parse(self._read(names[-1:]).rstrip(b"\n"), 0) if names else None
+            previous, sequence = (last.hash, last.sequence) if last else (START, 0)
+            digest, data = _line(kind, run_id, body, previous, sequence)
+            entry = self._lines / f"{sequence + 1:09d}"
+            try:
+                entry.create(data)
+            except FileExistsError:
+                if entry.read_bytes() != data:  # another writer was first
+                    continue
+            self._known[entry.name] = data
+            return digest
+
+    def _data(self) -> bytes:
+        return self._read(self._names())
+
+    def _names(self) -> list[str]:
+        return sorted(entry.name for entry in self._lines.iterdir())
+
+    def _read(self, names: list[str]) -> bytes:
+        """These lines; one that was read once is not read again, as none ever changes."""
+        missing = [name for name in names if name not in self._known]
+        self._known.update(zip(missing, self._lines.read_all(missing), strict=True))
+        return b"".join(self._known[name] for name in names)
+
+
+def log_at(folder: Place) -> RunLog:
+    """The log of a runs folder."""
+    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else Log(folder)
+
+
+def _line(kind: str, run_id: str, body: dict[str, Any], previous: str, sequence: int) -> tuple[str, bytes]:
+    """The hash and the bytes of the line after `previous`."""
+    text = _canonical({"kind": kind, "run_id": run_id, "sequence": sequence + 1, "previous": previous, **body})
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return digest, f"{digest} {text}\n".encode()
 
 
 def _parse(raw: bytes, number: int) -> Line:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, kind_of
 from ...nodes.tables import TABLES
+from ..places import Place
 from .files import read_json, read_parquet
 from .live_files import live_files, read_live, read_settings
 from .parts import PERSISTED, TEXTS, stored_schema, with_texts
@@ -27,7 +27,7 @@ STAGE = "stage"
 """Folder of a run that is being written."""
 
 
-def starter_of(folder: Path) -> str | None:
+def starter_of(folder: Place) -> str | None:
     """The principal who started the run in a folder, whatever a crash left of it; None if nothing says so.
 
     Raises:
@@ -42,7 +42,7 @@ def starter_of(folder: Path) -> str | None:
     return read_settings(folder / "live" / live[0]).get("principal") if live else None
 
 
-def started_by(folder: Path, principal: str) -> bool:
+def started_by(folder: Place, principal: str) -> bool:
     """Whether a principal certainly started the run in a folder: where what would say so is damaged, nobody did."""
     try:
         return starter_of(folder) == principal
@@ -53,7 +53,7 @@ def started_by(folder: Path, principal: str) -> bool:
 class Run:
     """A run to read. Tables come in stored form (free text as hashes) unless texts are asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
         self.run_id = folder.name
         self.live = not (folder / "manifest.json").exists()

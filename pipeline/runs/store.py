@@ -7,8 +7,7 @@ does exactly the rest: a shard whose receipt is missing, or whose parts do not m
 
 from __future__ import annotations
 
-import shutil
-from collections import Counter
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -21,25 +20,18 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import TEMPORARY, make_folders, publish_folder, sync_all
+from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, staging_folder, sync_all
+from ..locks import confirm
 from ..own_folders import keep_out
+from ..places import ObjectPlace, Place, place_of
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
-from .log import Log
-from .parts import (
-    PER_REQUEST,
-    PER_RUN,
-    PERSISTED,
-    Vectors,
-    check_conservation,
-    logical_digest,
-    stored_tables,
-    texts_of,
-)
+from .log import log_at
+from .parts import PER_RUN, Vectors
 from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
+from .writing import PROVENANCE_PART, write_manifest, write_shard
 
-PROVENANCE_PART = "tables/provenance/part-00000.parquet"
 _SHARD = pa.field("shard", pa.int32(), False)
 _STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
 
@@ -47,8 +39,8 @@ _STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
 class RunStore:
     """One folder of runs."""
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Place, *, create: bool = True) -> None:
+        self.path = place_of(path)
         if create:
             try:
                 make_folders(self.path)
@@ -57,7 +49,7 @@ class RunStore:
                 raise StoreError(f"Expected a folder for runs, got {error.strerror} - at {self.path}") from error
         elif not self.path.is_dir():
             raise StoreError(f"Expected a folder of runs, got none - at {self.path}")
-        self.log = Log(self.path)
+        self.log = log_at(self.path)
 
     def stage(
         self,
@@ -84,19 +76,18 @@ class RunStore:
             "shards": max(shards.to_pylist(), default=-1) + 1,
             "failures": failures.num_rows,
         }
-        new = self.path / f".new-{run_id}"
         try:
-            (new / STAGE / "receipts").mkdir(parents=True)
-            write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
-            write_parquet(new / STAGE / "failures.parquet", failures)
-            receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
-            write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=True)
-            write_json(new / "lineage.json", lineage, sync=False)
-            write_json(new / STAGE / "run.json", plan, sync=True)
-            sync_all([new / name for name in files_below(new)], new)
-            publish_folder(new, self.path / run_id)
+            with staging_folder(self.path, ".new-") as new:
+                (new / STAGE / "receipts").mkdir(parents=True)
+                write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
+                write_parquet(new / STAGE / "failures.parquet", failures)
+                receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
+                write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=True)
+                write_json(new / "lineage.json", lineage, sync=False)
+                write_json(new / STAGE / "run.json", plan, sync=True)
+                sync_all([new / name for name in files_below(new)], new)
+                publish_folder(new, self.path / run_id, last=f"{STAGE}/run.json")
         except OSError as error:
-            shutil.rmtree(new, ignore_errors=True)
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"Expected to stage a run, got {error.strerror or error} - at {self.path}") from error
@@ -164,10 +155,10 @@ class RunStore:
         return Run(folder)
 
     @staticmethod
-    def _readable(folder: Path) -> bool:
+    def _readable(folder: Place) -> bool:
         return (folder / "manifest.json").exists() or bool(live_files(folder))
 
-    def lock_of(self, run_id: str) -> Path:
+    def lock_of(self, run_id: str) -> Place:
         """The lock file that a writer of this run holds."""
         return self.path / ".locks" / run_id
 
@@ -175,7 +166,7 @@ class RunStore:
         """The ids of everything that is or becomes a run."""
         return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
 
-    def folder(self, run_id: str) -> Path:
+    def folder(self, run_id: str) -> Place:
         """The folder of a run.
 
         Raises:
@@ -190,7 +181,7 @@ class RunStore:
         return {line.run_id for line in self.log.lines() if line.kind == "run"}
 
 
-def kind_of(folder: Path) -> str | None:
+def kind_of(folder: Place) -> str | None:
     """The kind of the run in a folder, whatever a crash left of it; None if that cannot be told."""
     if (folder / "manifest.json").exists():
         with suppress(StoreError, AttributeError):
@@ -209,6 +200,7 @@ class StagedRun:
         self.run_id = run_id
         self.folder = store.path / run_id
         self._finished = finished
+        self._listed: set[str] = set()
         stage = self.folder / STAGE
         self.plan: dict[str, Any] = read_json(self.folder / "manifest.json" if finished else stage / "run.json")
         if self.plan.get("format") != FORMAT:
@@ -260,6 +252,8 @@ class StagedRun:
         if self._finished:
             return []
         shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
+        if isinstance(self.folder, ObjectPlace):
+            self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
     def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
@@ -281,25 +275,36 @@ class StagedRun:
             receipts = [read_json(self.folder / STAGE / "receipts" / "inputs.json")]
             shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
             receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
+            confirm(self.store.lock_of(self.run_id))
             self._sweep({part["path"] for receipt in receipts for part in receipt["parts"]})
             write_manifest(self.folder, self.plan, receipts, kind=BATCH)
             self._finished = True
-        shutil.rmtree(self.folder / STAGE, ignore_errors=False) if (self.folder / STAGE).exists() else None
+        if (self.folder / STAGE).exists():
+            remove_tree(self.folder / STAGE)
         self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest))
         return Run(self.folder)
 
-    def _receipt_path(self, shard: int) -> Path:
+    def _receipt_path(self, shard: int) -> Place:
         return self.folder / STAGE / "receipts" / f"{shard:05d}.json"
 
     def _receipt(self, shard: int) -> bool:
         """Whether a shard is done: it has a receipt, and its parts are the ones that were written."""
         path = self._receipt_path(shard)
-        if not path.exists():
+        if isinstance(path, ObjectPlace):
+            if f"{STAGE}/receipts/{path.name}" not in self._listed:
+                return False
+        elif not path.exists():
             return False
         try:
             parts = read_json(path)["parts"]
         except (StoreError, KeyError, TypeError):
             return False
+        if isinstance(self.folder, ObjectPlace):
+            names = [part["path"] for part in parts]
+            return self._listed.issuperset(names) and all(
+                hashlib.sha256(data).hexdigest() == part["sha256"]
+                for part, data in zip(parts, self.folder.read_all(names), strict=True)
+            )
         return all(
             (self.folder / part["path"]).exists() and sha256_of(self.folder / part["path"]) == part["sha256"]
             for part in parts
@@ -311,74 +316,3 @@ class StagedRun:
             top = name.split("/")[0]
             if Path(name).name.startswith(TEMPORARY) or (top in ("tables", "texts") and name not in wanted):
                 (self.folder / name).unlink()
-
-
-def write_shard(
-    folder: Path,
-    shard: int,
-    tables: Mapping[str, pa.Table],
-    *,
-    vectors: Vectors | None = None,
-    per_run: bool = False,
-) -> dict[str, Any]:
-    """Write the parts of one shard below `folder`; returns its receipt. Tables without rows leave no part."""
-    declared = [TABLES[name] for name in PER_RUN] if per_run else list(PER_REQUEST)
-    stored = stored_tables(tables, declared)
-    given = {t.name: tables[t.name] for t in declared if t.name in tables}
-    texts = texts_of(given, stored, vectors)
-    return write_stored(folder, shard, stored, texts, digests=tables.get("request_digests"), check=not per_run)
-
-
-def write_stored(
-    folder: Path,
-    shard: int,
-    stored: Mapping[str, pa.Table],
-    texts: pa.Table,
-    *,
-    digests: pa.Table | None = None,
-    check: bool = True,
-) -> dict[str, Any]:
-    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt.
-
-    `digests` are REQUEST_DIGESTS of the tables, if the line has just made them.
-    """
-    if check:
-        check_conservation(stored, f"shard {shard}")
-    parts = []
-    for name, table in [*stored.items(), ("texts", texts)]:
-        if not table.num_rows:
-            continue
-        path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        digest = logical_digest(name, table, digests)
-        sha256 = write_parquet(folder / path, table)
-        parts.append(
-            {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}
-        )
-    statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
-    return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
-
-
-def write_manifest(folder: Path, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
-    """Sync every part and the folders that lead to it, then write manifest.json; returns its SHA-256."""
-    tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
-    statuses: Counter[str] = Counter()
-    for receipt in receipts:
-        statuses.update(receipt["statuses"])
-        for part in receipt["parts"]:
-            entry = tables[part["table"]]
-            entry["rows"] += part["rows"]
-            entry["parts"].append({key: part[key] for key in ("path", "rows", "sha256", "digest")})
-    provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
-    manifest = {
-        **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
-        **more,
-        "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
-        "snapshots": sum(statuses.values()),
-        "statuses": dict(statuses),
-        "lineage_sha256": sha256_of(folder / "lineage.json"),
-        "tables": tables,
-    }
-    parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
-    sync_all([*parts, folder / "lineage.json"], folder)
-    return write_json(folder / "manifest.json", manifest, sync=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..places import Place
 from .text_table import text_table
 from .xray import Rows
 
@@ -21,7 +22,7 @@ class Demonstration:
 
     folder: Path
     run_id: str
-    run_folder: Path
+    run_folder: Place
     requests: Sequence[Mapping[str, Any]]
     rows: Mapping[str, Rows]
     opened: str

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from ...nodes.errors import InputError
 from ...nodes.schema import Table
+from ..places import Place
 
 __all__ = ["FORMATS", "current_lineage", "lineage_of", "lineage_of_run", "picture", "to_dot", "write_picture"]
 
@@ -57,7 +58,7 @@ def current_lineage() -> dict[str, Any]:
     return lineage_of(build_driver())
 
 
-def lineage_of_run(runs: Path, run_id: str) -> dict[str, Any]:
+def lineage_of_run(runs: Place, run_id: str) -> dict[str, Any]:
     """The graph that made a run, as stored with it.
 
     Raises:

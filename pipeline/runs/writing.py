@@ -1,0 +1,101 @@
+"""What a shard and a finished run write: parts and their receipt, and the manifest that names them all.
+
+What one would otherwise get wrong: whatever names a part is written after the part. A receipt comes after the parts of its
+shard, the manifest after every part is on disk. On an object store the parts of a shard are put together, so that it waits
+for the store once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.tables import TABLES
+from ..durable import sync_all
+from ..places import ObjectPlace, Place
+from .files import parquet_bytes, read_parquet, sha256_of, write_json, write_parquet
+from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
+
+PROVENANCE_PART = "tables/provenance/part-00000.parquet"
+
+
+def write_shard(
+    folder: Place,
+    shard: int,
+    tables: Mapping[str, pa.Table],
+    *,
+    vectors: Vectors | None = None,
+    per_run: bool = False,
+) -> dict[str, Any]:
+    """Write the parts of one shard below `folder`; returns its receipt. Tables without rows leave no part."""
+    declared = [TABLES[name] for name in PER_RUN] if per_run else list(PER_REQUEST)
+    stored = stored_tables(tables, declared)
+    given = {t.name: tables[t.name] for t in declared if t.name in tables}
+    texts = texts_of(given, stored, vectors)
+    return write_stored(folder, shard, stored, texts, digests=tables.get("request_digests"), check=not per_run)
+
+
+def write_stored(
+    folder: Place,
+    shard: int,
+    stored: Mapping[str, pa.Table],
+    texts: pa.Table,
+    *,
+    digests: pa.Table | None = None,
+    check: bool = True,
+) -> dict[str, Any]:
+    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt.
+
+    `digests` are REQUEST_DIGESTS of the tables, if the line has just made them.
+    """
+    if check:
+        check_conservation(stored, f"shard {shard}")
+    parts, waiting = [], {}
+    for name, table in [*stored.items(), ("texts", texts)]:
+        if not table.num_rows:
+            continue
+        path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
+        digest = logical_digest(name, table, digests)
+        if isinstance(folder, ObjectPlace):
+            waiting[path.as_posix()] = data = parquet_bytes(table)
+            sha256 = hashlib.sha256(data).hexdigest()
+        else:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            sha256 = write_parquet(folder / path, table)
+        parts.append(
+            {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}
+        )
+    if isinstance(folder, ObjectPlace):
+        folder.write_all(waiting)
+    statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
+    return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
+
+
+def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
+    """Sync every part and the folders that lead to it, then write manifest.json; returns its SHA-256."""
+    tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
+    statuses: Counter[str] = Counter()
+    for receipt in receipts:
+        statuses.update(receipt["statuses"])
+        for part in receipt["parts"]:
+            entry = tables[part["table"]]
+            entry["rows"] += part["rows"]
+            entry["parts"].append({key: part[key] for key in ("path", "rows", "sha256", "digest")})
+    provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
+    manifest = {
+        **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
+        **more,
+        "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
+        "snapshots": sum(statuses.values()),
+        "statuses": dict(statuses),
+        "lineage_sha256": sha256_of(folder / "lineage.json"),
+        "tables": tables,
+    }
+    parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
+    sync_all([*parts, folder / "lineage.json"], folder)
+    return write_json(folder / "manifest.json", manifest, sync=True)

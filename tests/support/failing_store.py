@@ -1,0 +1,35 @@
+"""An object store in memory that takes some puts and then no more, as one whose quota is used up or whose host is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scoped_retrieval.pipeline.places import ObjectPlace, place_of
+
+_PUTS = ("pipe_file", "put_file", "pipe")
+
+
+class FailingStore:
+    """Everything that the store in memory does; after `puts` of them, a put raises `error`."""
+
+    def __init__(self, puts: int | None = None, error: OSError | None = None) -> None:
+        self.puts, self.error = puts, error or OSError(28, "No space left on device")
+        self._store = place_of("memory://any").fs
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        return self._counted(found) if name in _PUTS else found
+
+    def _counted(self, put: Any) -> Any:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if self.puts is not None:
+                if not self.puts:
+                    raise self.error
+                self.puts -= 1
+            return put(*args, **kwargs)
+
+        return counted
+
+    def at(self, name: str) -> ObjectPlace:
+        """A place in this store."""
+        return ObjectPlace(self, "memory", f"/{name}")

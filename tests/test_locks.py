@@ -1,0 +1,116 @@
+"""Locks: one writer at a time, in a folder and on an object store, and one that was stopped for too long publishes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from failing_store import FailingStore
+from scoped_retrieval.nodes.errors import BusyError, StoreError
+from scoped_retrieval.pipeline import locks
+from scoped_retrieval.pipeline.locks import Lease, confirm, held
+from scoped_retrieval.pipeline.places import ObjectPlace, Place
+
+pytest.importorskip("fsspec", reason="needs the extra remote")
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> ObjectPlace:
+    return FailingStore().at(f"locks/{tmp_path.name}")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(params=["folder", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, prefix: ObjectPlace) -> Place:
+    return (tmp_path if request.param == "folder" else prefix) / "LOCK"
+
+
+def test_a_second_writer_is_told_and_comes_in_afterwards(place: Place):
+    with held(place, 0, "busy"):
+        confirm(place)
+        with pytest.raises(BusyError, match="busy"), held(place, 0, "busy"):
+            pass
+        confirm(place)
+    with held(place, 0, "busy"):
+        confirm(place)
+
+
+def test_a_lock_is_given_up_where_the_writer_fails(place: Place):
+    with pytest.raises(ZeroDivisionError), held(place, 0, "busy"):
+        raise ZeroDivisionError
+    with held(place, 0, "busy"):
+        pass
+
+
+def test_a_lease_of_a_writer_that_died_expires_and_a_live_one_does_not(prefix: ObjectPlace):
+    clock = Clock()
+    first, second = Lease(prefix, clock), Lease(prefix, clock)
+    assert first.acquire()
+    clock.now += first.ttl - 1
+    first.renew()
+    clock.now += first.ttl - 1
+    assert not second.acquire() and first.confirmed()
+    clock.now += 2
+    assert second.acquire() and second.confirmed()
+    assert not first.confirmed()
+
+
+def test_a_holder_that_was_overtaken_neither_renews_nor_releases_the_other_one(prefix: ObjectPlace):
+    clock = Clock()
+    first, second, third = (Lease(prefix, clock) for _ in range(3))
+    assert first.acquire()
+    clock.now += first.ttl
+    assert second.acquire()
+    first.renew()
+    first.release()
+    assert second.confirmed() and not third.acquire()
+    second.release()
+    assert third.acquire() and third.number == 3
+
+
+def test_a_holder_whose_clock_is_slow_is_not_confirmed_once_another_one_holds(prefix: ObjectPlace):
+    slow, fast = Clock(), Clock()
+    first, second = Lease(prefix, slow), Lease(prefix, fast)
+    assert first.acquire()
+    fast.now += first.ttl
+    assert second.acquire()
+    assert not first.confirmed() and second.confirmed()
+
+
+def test_a_number_made_again_after_older_ones_were_removed_holds_nothing(prefix: ObjectPlace):
+    clock = Clock()
+    late, holder = Lease(prefix, clock), Lease(prefix, clock)
+    for _ in range(2):
+        assert holder.acquire()
+        holder.release()
+    assert holder.acquire() and holder.number == 3
+    looked = iter([1])  # it saw the first number before the others were there
+    seen = late._newest
+    late._newest = lambda: next(looked, None) or seen()  # type: ignore[method-assign]
+    assert not late.acquire()
+    assert holder.confirmed()
+
+
+def test_a_lost_lease_lets_nothing_be_published(prefix: ObjectPlace):
+    place = prefix / "LOCK"
+    with held(place, 0, "busy"):
+        locks._held[str(place)].expires = 0.0
+        with pytest.raises(BusyError, match="Expected to hold the lock still"):
+            confirm(place)
+
+
+def test_a_store_that_overwrites_what_it_should_create_takes_no_lock(prefix: ObjectPlace):
+    class Overwriting(FailingStore):
+        def pipe_file(self, path: str, data: bytes, mode: str = "overwrite") -> None:
+            self._store.pipe_file(path, data)
+
+    place = Overwriting().at(f"locks/{prefix.name}/LOCK")
+    with pytest.raises(StoreError, match="Expected a store that creates an object once"), held(place, 0, "busy"):
+        pass
+    assert place.parent.files() == []

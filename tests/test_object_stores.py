@@ -1,0 +1,306 @@
+"""Corpora and runs on an object store: the bytes and digests of a folder, whatever it refuses and whenever it stops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failing_store import FailingStore
+from loopback_s3 import loopback_s3
+from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError
+from scoped_retrieval.pipeline import ray_engine
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.durable import copy_tree
+from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
+from scoped_retrieval.pipeline.ray_engine import RayEngine
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, replay, verify
+from small_corpus import NOON, Story, row
+
+pytest.importorskip("fsspec", reason="needs the extra remote")
+
+WORDS = ("amber", "cobalt", "ochre")
+ROWS = [row("doc", f"docs/{n}.md", f"Handler {n} is described here, {WORDS[n % 3]}.") for n in range(9)]
+ASKED = [{"project": "shop", "purpose": "answer-question", "question": f"which handler is {word}"} for word in WORDS]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    pytest.importorskip("s3fs", reason="needs the extra remote")
+    pytest.importorskip("moto", reason="needs the extra dev")
+    with loopback_s3() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "s3"])
+def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    base = "memory://stores" if request.param == "memory" else request.getfixturevalue("s3")
+    return place_of(f"{base}/{tmp_path.name}")
+
+
+def told(folder: Any) -> Story:
+    """A story that was added to, so that its corpus has several generations, packs and changes."""
+    story = Story(folder, *ROWS)
+    story.tell(*ROWS[:4], complete=["doc:story"])
+    story.tell(row("doc", "docs/new.md", "A new handler, amber."))
+    return story
+
+
+def files_of(corpus: Place) -> dict[str, bytes]:
+    """What a reader of a corpus reads, by name."""
+    names = (
+        [p.relative_to(corpus).as_posix() for p in corpus.rglob("*")] if isinstance(corpus, Path) else corpus.files()
+    )
+    return {n: (corpus / n).read_bytes() for n in names if n.startswith(("packs/", "gen", "CURRENT")) and "." in n}
+
+
+def asked(story: Story, **how: Any) -> Any:
+    engine = {"engine": how.pop("engine")} if "engine" in how else {}
+    with story.open(runs=story.folder / "runs", shard_requests=1, **how) as opened:
+        return opened.run(ASKED, **engine)
+
+
+def digests(run: Any) -> dict[str, list[str]]:
+    """The logical digest of every part, by table."""
+    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
+    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+
+
+def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(prefix: ObjectPlace, tmp_path: Path):
+    here, there = told(tmp_path), told(prefix)
+    assert files_of(there.folder / "corpus") == files_of(here.folder / "corpus")
+    corpora = [Corpus.open(story.folder / "corpus") for story in (here, there)]
+    assert not corpora[1].verify()
+    for step in (lambda corpus: corpus.merge(now=NOON), lambda corpus: corpus.gc(1)):
+        assert step(corpora[0]) == step(corpora[1])
+        assert files_of(there.folder / "corpus") == files_of(here.folder / "corpus")
+    assert corpora[0].frame().evidence.equals(corpora[1].frame().evidence)
+
+
+def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(prefix: ObjectPlace, tmp_path: Path):
+    here, there = asked(told(tmp_path)), asked(told(prefix))
+    assert digests(here) == digests(there) and here.statuses == there.statuses == {"ok": 3}
+    store = RunStore(prefix / "runs", create=False)
+    assert verify(store, there.run_id).status == "ok" and store.unfinished() == []
+    snapshot = store.open(there.run_id).snapshots["snapshot_id"][0].as_py()
+    assert "Handler" in (replay(store, snapshot).block or "")
+    assert len((prefix / "runs/LOG").files()) == 1
+
+
+def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_changing_a_digest(prefix: ObjectPlace):
+    story, store = told(prefix), RunStore(prefix / "runs")
+    opened = story.open(runs=store)
+    for request in ASKED:
+        opened.retrieve(request)
+    opened.close(compacted=False)
+    (run_id,) = store.uncompacted()
+    before = store.open(run_id).snapshots["snapshot_digest"].to_pylist()
+    assert verify(store, run_id).status == "ok" and len(store.log.lines()) == 3
+    assert compact(store, run_id).snapshots["snapshot_digest"].to_pylist() == before
+    assert verify(store, run_id).status == "ok" and not (prefix / "runs" / run_id / "live").exists()
+    assert [line.sequence for line in RunStore(prefix / "runs").log.lines()] == [1, 2, 3, 4]
+
+
+def test_a_changed_object_is_named(prefix: ObjectPlace):
+    run = asked(told(prefix))
+    part = run.path / "tables/decisions/part-00001.parquet"
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    report = verify(RunStore(prefix / "runs"), run.run_id)
+    assert [(p.kind, p.part) for p in report.problems] == [("changed", "tables/decisions/part-00001.parquet")]
+    pack = next((prefix / "corpus").glob("packs/*/evidence.arrow"))
+    pack.write_bytes(pack.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match="Expected SHA-256"):
+        Corpus.open(prefix / "corpus").frame()
+
+
+def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
+    story = told(prefix)
+    asked(story)
+    corpus, store = Corpus.open(prefix / "corpus"), RunStore(prefix / "runs")
+    selection = Selection("ana", frozenset({"shop"}), source="doc:story")
+    ids, _ = corpus.erase(selection, now=NOON, reason="asked for")
+    runs = erase_evidence(store, ids, reason="asked for")
+    corpus.finish_erasure()
+    assert runs.texts and not runs.unreadable
+    assert [verify(store, run_id).status for run_id in store.run_ids()] == ["erased"]
+    assert corpus.frame().evidence.num_rows == 0
+    packs = [name for name in (prefix / "corpus").files() if name.startswith("packs/")]
+    assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
+
+
+def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace):
+    told(prefix)
+    first, second = (Corpus.open(prefix / "corpus") for _ in range(2))
+    with first._writing(), pytest.raises(BusyError, match="got a held lock"):
+        second.merge(now=NOON)
+    second.merge(now=NOON)
+
+
+def test_two_writers_of_one_log_make_one_chain(prefix: ObjectPlace):
+    first, second = (RunStore(prefix / "runs").log for _ in range(2))
+    for number in range(3):
+        first.append("run", f"a{number}", manifest_sha256="1")
+        second.append("run", f"b{number}", manifest_sha256="2")
+    assert [line.run_id for line in first.lines()] == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert first.head() == second.head()
+
+
+def test_a_line_whose_place_was_taken_meanwhile_comes_after_it(prefix: ObjectPlace):
+    first, second = (RunStore(prefix / "runs").log for _ in range(2))
+    first.append("run", "a", manifest_sha256="1")
+    looked, seen = iter([first._names()]), first._names
+    second.append("run", "b", manifest_sha256="2")
+    first._names = lambda: next(looked, None) or seen()  # it looked before the other line was there
+    first.append("run", "c", manifest_sha256="3")
+    assert [line.run_id for line in second.lines()] == ["a", "b", "c"]
+
+
+def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_packs_that_went(prefix: ObjectPlace):
+    story = told(prefix)
+    reader, late = Corpus.open(prefix / "corpus"), Corpus.open(prefix / "corpus")
+    before = reader.frame().evidence
+    story.tell(row("doc", "docs/0.md", "Another text."), complete=["doc:story"])
+    writer = Corpus.open(prefix / "corpus")
+    writer.merge(now=NOON)
+    assert reader.frame().evidence.equals(before)
+    writer.gc(1)
+    assert reader.frame().evidence.equals(before)
+    with pytest.raises(StoreError, match="Expected a pack, got none") as caught:
+        late.frame()
+    assert caught.value.hint.startswith("open the corpus again")
+
+
+def test_a_publication_that_a_store_stops_anywhere_leaves_the_generation_before(tmp_path: Path):
+    store, puts = FailingStore(), 0
+    story = told(store.at(f"{tmp_path.name}/start"))
+    copy_tree(story.folder, tmp_path / "start")
+    while True:
+        failing = FailingStore()
+        at = failing.at(f"{tmp_path.name}/{puts}")
+        for file in story.folder.files():
+            (at / file).write_bytes((story.folder / file).read_bytes())
+        before = Corpus.open(at / "corpus").generation
+        attempt = Story.__new__(Story)
+        attempt.folder, attempt.encoder = at, None
+        failing.puts = puts
+        try:
+            attempt.tell(row("doc", "docs/late.md", "A late handler, ochre."))
+        except StoreError as error:
+            assert "No space left on device" in error.message
+            assert Corpus.open(at / "corpus").generation == before
+            assert not Corpus.open(at / "corpus").verify()
+            failing.puts = None
+            expire(at / "corpus")
+            known = Corpus.open(at / "corpus").info()["generations"]
+            attempt.tell(row("doc", "docs/other.md", "Another handler, cobalt."))
+            corpus = Corpus.open(at / "corpus")
+            assert corpus.info()["generations"] == [*known, corpus.generation]
+        else:
+            break
+        puts += 1
+    assert puts > 5
+
+
+def expire(place: ObjectPlace) -> None:
+    """The lease of a writer that could not give it up, as it will be after a minute."""
+    for lease in (place / "LOCK.lease").iterdir():
+        lease.write_bytes(b"{}")
+
+
+def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Path):
+    whole = digests(asked(told(tmp_path)))
+    stopped = 0
+    for puts in (0, 5, *range(12, 99, 2)):
+        failing = FailingStore()
+        story = told(failing.at(f"{tmp_path.name}/{puts}"))
+        failing.puts = puts
+        try:
+            run = asked(story)
+        except StoreError as error:
+            assert "No space left on device" in f"{error.message} {error.__cause__}"
+            failing.puts = None
+            store = RunStore(story.folder / "runs")
+            for run_id in store.unfinished():
+                expire_run(store, run_id)
+                with story.open(runs=store, shard_requests=1) as opened:
+                    assert digests(opened.run(resume=run_id)) == whole
+                assert verify(store, run_id).status == "ok"
+                stopped += 1
+        else:
+            assert digests(run) == whole
+            break
+    assert stopped > 3
+
+
+def expire_run(store: RunStore, run_id: str) -> None:
+    for lease in (store.path / f".locks/{run_id}.lease").iterdir():
+        lease.write_bytes(b"{}")
+
+
+def test_a_store_that_may_only_be_read_is_read_and_refuses_what_writes(tmp_path: Path):
+    failing = FailingStore()
+    story = told(failing.at(tmp_path.name))
+    failing.puts, failing.error = 0, PermissionError(13, "Permission denied")
+    assert story.ask("which handler is amber").block
+    with pytest.raises(StoreError, match="Expected to be let in, got a refusal"):
+        story.tell(row("doc", "docs/late.md", "A late handler."))
+    with pytest.raises(StoreError, match="Expected to be let in, got a refusal"):
+        asked(story)
+
+
+def test_the_commands_take_urls(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/a.md").write_text("# Handlers\n\nThe amber handler waits for ochre.\n")
+    (tmp_path / "asked.jsonl").write_text('{"question": "which handler waits", "purpose": "answer-question"}\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    where = ["--corpus", f"{s3}/cli/corpus", "--runs", f"{s3}/cli/runs"]
+    assert main(["index", "tree", "--project", "shop", "--no-semantic", *where[:2]]) == 0
+    assert main(["run", "asked.jsonl", "--project", "shop", *where]) == 0
+    assert main(["ask", "which handler waits", "--project", "shop", *where]) == 0
+    said = capsys.readouterr()
+    assert "The amber handler waits for ochre." in said.out
+    snapshot = said.err.split("snapshot: ")[1].split()[0]
+    assert main(["replay", snapshot, *where[2:]]) == 0
+    assert main(["verify", *where[2:]]) == 0
+    assert main(["xray", snapshot, *where]) == 0
+    assert main(["doctor", "--json", *where]) == 0
+    checks = {
+        c["name"]: c
+        for c in json.loads(capsys.readouterr().out.rpartition("xray ===")[2].partition("\n{")[2].join(["{", ""]))[
+            "checks"
+        ]
+    }
+    assert (
+        checks["corpus store"]["status"] == checks["runs store"]["status"] == checks["corpus files"]["status"] == "ok"
+    )
+    assert not list(tmp_path.glob("s3*"))
+
+
+def test_a_bucket_that_is_not_there_ends_a_command_with_its_name(s3: str, capsys: Any, tmp_path: Path):
+    (tmp_path / "a.md").write_text("text")
+    for command in (
+        ["ask", "what", "--project", "shop"],
+        ["index", str(tmp_path / "a.md"), "--project", "shop"],
+        ["corpus", "info"],
+    ):
+        assert main([*command, "--corpus", "s3://nothing/corpus"]) == 7
+        assert "Expected a bucket, got none - at s3://nothing" in capsys.readouterr().err
+
+
+def test_ray_refuses_what_only_this_process_sees(tmp_path: Path):
+    pytest.importorskip("ray", reason="needs the extra ray")
+    with pytest.raises(InputError, match="Expected a place that other processes reach, got 'memory://"):
+        asked(told(FailingStore().at(tmp_path.name)), engine=RayEngine())
+
+
+@pytest.mark.xdist_group("ray")
+def test_ray_workers_open_corpus_and_runs_by_url(s3: str, tmp_path: Path):
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    here, there = told(tmp_path), told(place_of(f"{s3}/{tmp_path.name}"))
+    with ray_engine._connected(None):
+        assert ray.is_initialized()
+        assert digests(asked(there, engine=RayEngine())) == digests(asked(here))

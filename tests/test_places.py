@@ -1,0 +1,134 @@
+"""Places: an object store answers as a folder would, and says what to do where it cannot."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback_s3 import loopback_s3
+from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.pipeline.places import ObjectPlace, place_of
+
+pytest.importorskip("fsspec", reason="needs the extra remote")
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    pytest.importorskip("s3fs", reason="needs the extra remote")
+    pytest.importorskip("moto", reason="needs the extra dev")
+    with loopback_s3() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "s3"])
+def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectPlace:
+    base = "memory://places" if request.param == "memory" else request.getfixturevalue("s3")
+    place = place_of(f"{base}/{tmp_path.name}")
+    assert isinstance(place, ObjectPlace)
+    return place
+
+
+def test_what_was_put_is_read_listed_and_removed_as_in_a_folder(prefix: ObjectPlace, tmp_path: Path):
+    for folder in (tmp_path / "folder", prefix):
+        for name in ("a.json", "b/c.json", "b/d/e.json"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(name.encode())
+        assert sorted(entry.name for entry in folder.iterdir()) == ["a.json", "b"]
+        assert [entry.stem for entry in folder.glob("*.json")] == ["a"]
+        assert [entry.name for entry in folder.glob("b/*.json")] == ["c.json"]
+        assert [entry.name for entry in folder.glob("*/*/*.json")] == ["e.json"]
+        assert [(entry.is_dir(), entry.is_file()) for entry in sorted(folder.iterdir())] == [
+            (False, True),
+            (True, False),
+        ]
+        assert (folder / "b").is_dir() and not (folder / "b").is_file() and not (folder / "none").exists()
+        assert (folder / "b/c.json").read_text() == "b/c.json" and (folder / "b/c.json").stat().st_size == 8
+        (folder / "a.json").unlink()
+        (folder / "a.json").unlink(missing_ok=True)
+        assert not (folder / "a.json").exists()
+        with pytest.raises(FileNotFoundError):
+            (folder / "a.json").read_bytes()
+
+
+def test_everything_below_a_prefix_goes_and_nothing_beside_it(prefix: ObjectPlace):
+    prefix.write_all({"run/a": b"1", "run/b/c": b"2", "running": b"3"})
+    assert (prefix / "run").files() == ["a", "b/c"]
+    assert prefix.read_all(["run/b/c", "run/a"]) == [b"2", b"1"]
+    (prefix / "run").remove_below()
+    assert prefix.files() == ["running"]
+
+
+def test_an_object_is_created_once(prefix: ObjectPlace):
+    (prefix / "one").create(b"first")
+    with pytest.raises(FileExistsError):
+        (prefix / "one").create(b"second")
+    assert (prefix / "one").read_bytes() == b"first"
+
+
+def test_a_place_travels_by_its_url(prefix: ObjectPlace):
+    assert pickle.loads(pickle.dumps(prefix / "x")) == prefix / "x"
+    assert place_of(str(prefix)) == prefix == (prefix / "x").parent
+
+
+def test_a_file_url_is_a_folder_of_this_machine(tmp_path: Path):
+    assert place_of(f"file://{tmp_path}") == place_of(str(tmp_path)) == place_of(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("nowhere://bucket/corpus", "Expected a protocol that fsspec knows, got nowhere"),
+        ("memory://", "Expected a URL such as memory://bucket/folder"),
+        (Path("s3://bucket/corpus"), "Expected a folder, or a URL, got 's3:/bucket/corpus'"),
+    ],
+)
+def test_what_is_no_place_says_what_one_is(given, message: str):
+    with pytest.raises(InputError, match=message):
+        place_of(given)
+
+
+def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
+    with pytest.raises(InputError, match="Expected a package for s3, got none") as caught:
+        place_of("s3://bucket/corpus")
+    assert caught.value.hint == "install scoped-retrieval[remote]"
+
+
+def test_a_bucket_that_is_not_there_is_named(s3: str):
+    place = place_of("s3://nothing/corpus")
+    for call in (lambda: (place / "CURRENT").read_bytes(), lambda: (place / "x").write_bytes(b"1"), place.is_dir):
+        with pytest.raises(StoreError, match="Expected a bucket, got none - at s3://nothing"):
+            call()
+
+
+def test_a_store_without_credentials_says_how_to_give_them(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place = place_of(f"{s3}/x")
+    place.fs.clear_instance_cache()
+    with pytest.raises(StoreError, match="Expected credentials, got none") as caught:
+        (place_of(f"{s3}/x") / "CURRENT").read_bytes()
+    assert "AWS_ACCESS_KEY_ID" in caught.value.hint
+    place.fs.clear_instance_cache()
+
+
+def test_a_store_that_does_not_answer_is_named(s3: str, monkeypatch: pytest.MonkeyPatch):
+    from s3fs import S3FileSystem
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        store = S3FileSystem(
+            endpoint_url=f"http://127.0.0.1:{closed.getsockname()[1]}",
+            config_kwargs={"retries": {"max_attempts": 1}},
+            skip_instance_cache=True,
+        )
+        store.retries = 1
+        with pytest.raises(StoreError, match="Expected the store to answer, got EndpointConnectionError"):
+            ObjectPlace(store, "s3", "bucket/x").read_bytes()

@@ -1,0 +1,77 @@
+"""A disk that is full or may not be written to: the error says so, the corpus is as it was, and no run is lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
+from small_corpus import Story, row
+
+resource = pytest.importorskip("resource", reason="needs limits on what a process writes")
+
+ROWS = [row("doc", f"docs/{n}.md", f"Handler {n} is described here, amber.") for n in range(9)]
+ASKED = [{"project": "shop", "purpose": "answer-question", "question": f"which handler is {n}"} for n in range(3)]
+
+
+@contextmanager
+def full(bytes_: int) -> Iterator[None]:
+    """A disk on which no file grows beyond some bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def asked(story: Story, runs: str, **how: Any) -> dict[str, list[str]]:
+    """The logical digests of a run's parts, by table."""
+    with story.open(runs=story.folder / runs, shard_requests=1) as opened:
+        run = opened.run(**(how or {"requests": ASKED}))
+    assert verify(RunStore(story.folder / runs), run.run_id).status == "ok"
+    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
+    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+
+
+def test_a_run_that_a_full_disk_stopped_is_resumed_when_there_is_room(tmp_path: Path):
+    def until_full(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
+        yield from in_this_process(job, shards[:1], clock)
+        with full(4096):
+            yield from in_this_process(job, shards[1:], clock)
+
+    story = Story(tmp_path, *ROWS)
+    whole = asked(story, "whole")
+    with pytest.raises(StoreError, match="Expected to write a file, got File too large"):
+        asked(story, "cut", requests=ASKED, engine=until_full)
+    (run_id,) = RunStore(tmp_path / "cut").unfinished()
+    assert asked(story, "cut", resume=run_id) == whole
+
+
+def test_a_publication_that_a_full_disk_stopped_leaves_the_corpus_as_it_was(tmp_path: Path):
+    story = Story(tmp_path, *ROWS)
+    before = Corpus.open(tmp_path / "corpus").generation
+    with full(1024), pytest.raises(StoreError, match="Expected the disk to take it, got File too large") as caught:
+        story.tell(row("doc", "docs/late.md", "A late handler."))
+    assert caught.value.hint.startswith("the corpus is as it was; make room")
+    assert Corpus.open(tmp_path / "corpus").generation == before
+    assert not Corpus.open(tmp_path / "corpus").verify()
+    story.tell(row("doc", "docs/late.md", "A late handler."))
+    assert Corpus.open(tmp_path / "corpus").generation != before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody makes a folder")
+def test_a_place_that_nobody_may_write_to_is_named():
+    with pytest.raises(StoreError, match=r"Expected the disk to take it, got .* - at /proc/corpus"):
+        Corpus.create("/proc/corpus")
+    with pytest.raises(StoreError, match=r"Expected a folder for runs, got .* - at /proc/runs"):
+        RunStore("/proc/runs")
