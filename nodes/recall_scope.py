@@ -127,6 +127,11 @@ class RecallTables:
             out.append(values)
         return out[0], out[1]
 
+    @cached_property
+    def lane_k(self) -> Int:
+        """The rows that a lane returns, per sub-query."""
+        return numbers(self.sub_queries["lane_k"])
+
     def contract_numbers(self, name: str) -> Int:
         """A whole number of each contract."""
         return numbers(self.contracts[name])
@@ -188,6 +193,11 @@ class Scope:
         table = np.full(int(self._ranges[1].sum()), -1, dtype=np.int32)
         table[self._offset(self.rows)] = np.arange(len(self.rows), dtype=np.int32)
         return table
+
+    @property
+    def by_segment(self) -> list[NDArray[np.int32]]:
+        """Position in `rows` of every row of each of `segments`, -1 where a gate stops it."""
+        return np.split(self._table, np.cumsum(self._ranges[1])[:-1])
 
     def _offset(self, frame_rows: Int) -> Int:
         starts, lengths = self._ranges
