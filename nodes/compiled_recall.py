@@ -90,7 +90,7 @@ def _lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, keys: list
     counts = np.zeros(len(keys), dtype=np.int64)
     for position, (part, own) in zip(positions, segments, strict=True):
         kernels.find(hashes, starts, texts, part.hashes, *_texts(part.keys), position)
-        kernels.count(position, part.starts, part.rows, own, counts)
+        kernels.count(position, part.starts, part.rows, own, bool(len(own) and own.min() >= 0), counts)
     bounds = starts_of(counts)
     ends = bounds[:-1].copy()
     row, freq = (np.empty(int(bounds[-1]), dtype=np.int32) for _ in range(2))
@@ -126,8 +126,8 @@ def _parts(scope: Scope, lists: _Lists, entries: Entries, place: Int) -> Iterato
         rest, of_weight = np.divmod(pairs, len(weights))
         setting, key = np.divmod(rest, keys)
         settings, setting = np.unique(setting, return_inverse=True)
-        flags = len(settings) * len(scope.rows) // 8
-        if high - low > 1 and flags + int(np.diff(lists.starts)[key].sum()) > POSTINGS:
+        grid = len(settings) * len(scope.rows)
+        if high - low > 1 and grid + int(np.diff(lists.starts)[key].sum()) > POSTINGS:
             middle = (low + high) // 2
             waiting += [(middle, high), (low, middle)]
         elif len(pairs):
@@ -147,22 +147,22 @@ def _recall_part(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, 
     kernels.frequencies(lists.starts, lists.row, part.key, part.setting, open_, frequency)
     weight = part.weight * bm25.idf(frequency, count[part.setting])
     mean = np.divide(length, count, out=np.zeros(len(count)), where=count > 0)
+    half = bm25.half(index.length[scope.rows], mean[:, None])
     shown, held = starts_of(frequency), starts_of(np.diff(lists.starts)[part.key] - frequency)
     shown_row, held_row = (np.empty(int(ends[-1]), dtype=np.int32) for ends in (shown, held))
     shown_part, held_part = (np.empty(len(row), dtype=np.int64) for row in (shown_row, held_row))
     blocks = np.empty((pairs, -(-len(scope.rows) // kernels.BLOCK) + 1), dtype=np.int64)
-    bounds = np.empty((pairs, 3), dtype=np.int64)
+    bounds = np.empty((pairs, 2), dtype=np.int64)
     kernels.contributions(
-        lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_, mean, index.length[scope.rows],
-        bm25.k1, bm25.b, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
+        lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_, half, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
     )  # fmt: skip
     per = np.diff(part.starts)
-    if bounds[:, 1].min() < 1 or bounds[:, 2].max() * RESOLUTION > EXACT_BELOW / max(int(per.max()), 1):
+    if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / max(int(per.max()), 1):
         return None
     allowed, filter_ = _allowed(scope, part)
     rank = index.id_rank[scope.rows]
     return [
-        _shown(kernels, scope, part, (blocks, bounds, shown_row, shown_part), (allowed, filter_, rank)),
+        _shown(kernels, scope, part, (blocks, shown_row, shown_part), (allowed, filter_, rank)),
         _held(kernels, scope, part, (held, held_row, held_part), (allowed, filter_, rank), clocks),
     ]
 
@@ -170,7 +170,7 @@ def _recall_part(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, 
 def _shown(kernels: ModuleType, scope: Scope, part: _Part, parts: tuple, rows: tuple) -> Found:
     """The `lane_k` best open rows per sub-query."""
     subs = len(part.starts) - 1
-    blocks, bounds, row, score = parts
+    blocks, row, score = parts
     allowed, filter_, rank = rows
     sub = scope.sub[part.low : part.low + subs]
     k = np.minimum(scope.tables.lane_k[sub], len(rank))
@@ -178,7 +178,7 @@ def _shown(kernels: ModuleType, scope: Scope, part: _Part, parts: tuple, rows: t
     found_row, found_score = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(2))
     work = _work(part, np.diff(blocks[:, [0, -1]])[:, 0])
     in_threads(
-        kernels.best_shown, work, part.starts, part.pairs, blocks, bounds, row, score,
+        kernels.best_shown, work, part.starts, part.pairs, blocks, row, score,
         allowed, filter_, k, rank, ends, found, found_row, found_score,
     )  # fmt: skip
     of, at = spread(ends - k, found)

@@ -13,6 +13,14 @@ from numba import njit, types  # pyright: ignore[reportMissingImports]
 
 BLOCK = 4096
 """Rows scored at once: their sums fit the first-level cache."""
+TILE = 64
+"""Sub-queries that go through the blocks together: what they look up most stays in the second-level cache."""
+CHUNK = 64
+"""Sums compared at once."""
+BINS = 512
+"""Of a histogram of scores."""
+FEW = 512
+"""Cells that are sorted by insertion."""
 
 
 def _of(kind: types.Type, dimensions: int = 1) -> types.Array:
@@ -69,12 +77,14 @@ def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -
             other += 1
 
 
-@_compiled(_of(_I8), _of(_I8), _of(_I4), _of(_I4), _out(_I8))
-def count(position, starts, rows, local, counts) -> None:
-    """Adds to each key's count its postings in a segment's rows that are in scope: `local` is not -1."""
+@_compiled(_of(_I8), _of(_I8), _of(_I4), _of(_I4), _B, _out(_I8))
+def count(position, starts, rows, local, whole, counts) -> None:
+    """Adds to each key's count its postings in a segment's rows that are in scope: `local` is not -1 (`whole`: nowhere)."""
     for key in range(len(position)):
         at = position[key]
-        if at >= 0:
+        if at >= 0 and whole:
+            counts[key] += starts[at + 1] - starts[at]
+        elif at >= 0:
             found = 0
             for posting in range(starts[at], starts[at + 1]):
                 found += local[rows[posting]] >= 0
@@ -108,29 +118,27 @@ def frequencies(starts, row, key, setting, open_, found) -> None:
 
 
 @_compiled(
-    _of(_I8), _of(_I4), _of(_I4), _of(_I8), _of(_I8), _of(_F8), _of(_B, 2), _of(_F8), _of(_I8),
-    _F8, _F8, _of(_I8), _of(_I8), _out(_I4), _out(_I8), _out(_I4), _out(_I8), _out(_I8, 2), _out(_I8, 2),
+    _of(_I8), _of(_I4), _of(_I4), _of(_I8), _of(_I8), _of(_F8), _of(_B, 2), _of(_F8, 2),
+    _of(_I8), _of(_I8), _out(_I4), _out(_I8), _out(_I4), _out(_I8), _out(_I8, 2), _out(_I8, 2),
 )  # fmt: skip
 def contributions(
-    starts, row, freq, key, setting, weight, open_, mean, length,
-    k1, b, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
+    starts, row, freq, key, setting, weight, open_, half, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
 ) -> None:  # fmt: skip
-    """What each posting of a pair adds to a score under BM25 (lucene): of open rows from `shown[pair]` on, of others from `held[pair]`.
+    """What each posting of a pair adds to a score under BM25 (lucene): of open rows from `shown[pair]` on, of others from
+    `held[pair]`. `half` is the frequency at which a row, under a setting, reaches half of the weight.
 
-    `blocks[pair]` becomes where each block of rows starts among the shown, `bounds[pair]` the greatest of the shown, and
-    the least and the greatest of all.
+    `blocks[pair]` becomes where each block of rows starts among the shown, `bounds[pair]` the least and the greatest part.
     """
     for pair in range(len(key)):
-        of, average = setting[pair], mean[setting[pair]]
+        of = setting[pair]
         at, beside = shown[pair], held[pair]
         block, edge = 1, BLOCK
         blocks[pair, 0] = at
-        top, least, most = 0, np.int64(1) << 62, -(np.int64(1) << 62)
+        least, most = np.int64(1) << 62, np.int64(0)
         for posting in range(starts[key[pair]], starts[key[pair] + 1]):
             own = row[posting]
             times = np.float64(freq[posting])
-            norm = (1.0 - b) + b * (length[own] / average if average > 0 else 1.0)
-            whole = np.int64(np.rint(weight[pair] * (times / (times + k1 * norm)) * 1073741824.0))
+            whole = np.int64(np.rint(weight[pair] * (times / (times + half[of, own])) * 1073741824.0))
             least, most = min(least, whole), max(most, whole)
             if open_[of, own]:
                 while own >= edge:
@@ -138,14 +146,19 @@ def contributions(
                     block += 1
                     edge += BLOCK
                 shown_row[at], shown_part[at] = own, whole
-                top = max(top, whole)
                 at += 1
             else:
                 held_row[beside], held_part[beside] = own, whole
                 beside += 1
         for rest in range(block, blocks.shape[1]):
             blocks[pair, rest] = at
-        bounds[pair, 0], bounds[pair, 1], bounds[pair, 2] = top, least, most
+        bounds[pair, 0], bounds[pair, 1] = least, most
+
+
+@njit(inline="always")
+def _index(number) -> int:
+    """A position that is not negative: numba then leaves out the step that makes -1 the last."""
+    return np.uint64(number)
 
 
 @njit(inline="always")
@@ -199,7 +212,15 @@ def _sink(score, rank, cell, root, end) -> None:
 
 @_compiled(_out(_I8), _out(_I8), _out(_I8), _I8)
 def _sort(score, rank, cell, size) -> None:
-    """Sorts cells by score descending, then rank."""
+    """Sorts cells by score descending, then rank: few by insertion, many by a heap."""
+    if size <= FEW:
+        for at in range(1, size):
+            own, behind, moved, to = score[at], rank[at], cell[at], at
+            while to > 0 and _before(own, behind, score[to - 1], rank[to - 1]):
+                score[to], rank[to], cell[to] = score[to - 1], rank[to - 1], cell[to - 1]
+                to -= 1
+            score[to], rank[to], cell[to] = own, behind, moved
+        return
     for root in range(size // 2 - 1, -1, -1):
         _sink(score, rank, cell, root, size)
     for end in range(size - 1, 0, -1):
@@ -209,85 +230,113 @@ def _sort(score, rank, cell, size) -> None:
         _sink(score, rank, cell, 0, end)
 
 
-@_compiled(_of(_I4), _I8, _I8, _I8, gives=_I8)
-def _place(rows, low, high, wanted) -> int:
-    """Where a row stands in an ascending part of `rows`, or would."""
-    while low < high:
-        middle = (low + high) // 2
-        if rows[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+@_compiled(_out(_I8), _out(_I8), _I8, _I8, _out(_I8), gives=types.UniTuple(_I8, 2))
+def _trim(score, cell, size, k, counts) -> tuple[int, int]:
+    """Keeps the cells that a histogram of their scores leaves among the `k` best: how many, and the least they may have."""
+    low, high = score[0], score[0]
+    for at in range(size):
+        low, high = min(low, score[at]), max(high, score[at])
+    shift = 0
+    while (high - low) >> shift >= BINS:
+        shift += 1
+    counts[:] = 0
+    for at in range(size):
+        counts[_index((score[at] - low) >> shift)] += 1
+    above, bin_ = 0, BINS
+    while above < k:
+        bin_ -= 1
+        above += counts[bin_]
+    edge = low + (np.int64(bin_) << shift)
+    kept = 0
+    for at in range(size):
+        own = score[at]
+        score[kept], cell[kept] = own, cell[at]
+        kept += np.int64(own >= edge)
+    return kept, edge
 
 
 @_compiled(
-    _I8, _I8, _of(_I8), _of(_I8), _of(_I8, 2), _of(_I8, 2), _of(_I4), _of(_I8),
+    _out(_I8), _out(_I8), _out(_I8), _of(_I8), _I8, _I8, _out(_I8), gives=types.UniTuple(_I8, 3)
+)  # fmt: skip
+def _shrink(score, place, cell, rank, size, k, counts) -> tuple[int, int, int]:
+    """Leaves the `k` best of at least `k` cells and few others: how many; a score that none of the `k` is below; and the
+    rank from which on a row of that score is not among them.
+    """
+    kept, least = _trim(score, cell, size, k, counts)
+    if kept <= 2 * k + 32:
+        return kept, least, len(rank)
+    for at in range(kept):
+        place[at] = rank[cell[at]]
+    _choose(score, place, cell, kept, k)
+    worst = 0
+    for at in range(1, k):
+        if _before(score[worst], place[worst], score[at], place[at]):
+            worst = at
+    return k, score[worst], place[worst]
+
+
+@_compiled(
+    _I8, _I8, _of(_I8), _of(_I8), _of(_I8, 2), _of(_I4), _of(_I8),
     _of(_B, 2), _of(_I8), _of(_I8), _of(_I8), _of(_I8), _out(_I8), _out(_I8), _out(_I8),
 )  # fmt: skip
 def best_shown(
-    first, last, starts, pairs, blocks, bounds, row, part,
-    allowed, filter_, k, rank, ends, found, found_row, found_score,
-) -> None:  # fmt: skip
+    first, last, starts, pairs, blocks, row, part, allowed, filter_, k, rank, ends, found, found_row, found_score
+) -> None:
     """The `k` best open rows of the sub-queries from `first` to `last`; those of one are written before its `ends`.
 
-    Rows are scored block by block. The pairs of a sub-query are in order of their greatest part: once `k` rows are found,
-    pairs that even together cannot reach the worst of them are looked up only for rows that the others lift near it.
+    Block of rows by block, and inside a block sub-query by sub-query, so that sums and the block's parts stay in caches.
     """
-    rows = len(rank)
-    sums = np.zeros(BLOCK, dtype=np.int64)
+    most = 0
     for sub in range(first, last):
-        own = pairs[starts[sub] : starts[sub + 1]].copy()
-        for at in range(1, len(own)):
-            moved, place = own[at], at
-            while place > 0 and bounds[own[place - 1], 0] < bounds[moved, 0]:
-                own[place] = own[place - 1]
-                place -= 1
-            own[place] = moved
-        rest = np.zeros(len(own) + 1, dtype=np.int64)
-        for at in range(len(own) - 1, -1, -1):
-            rest[at] = rest[at + 1] + bounds[own[at], 0]
-        wanted = k[sub]
-        room = 2 * wanted + 64
-        score, place, cell = (np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64))
-        held, least = 0, np.int64(1)
-        scored = len(own)
-        for block in range(blocks.shape[1] - 1 if wanted > 0 else 0):
-            while scored > 0 and rest[scored - 1] < least:
-                scored -= 1
+        most = max(most, k[sub])
+    room = min(4 * most, len(rank)) + 64
+    sums, counts = np.zeros(BLOCK, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
+    place = np.empty(room, dtype=np.int64)
+    score, cell = np.empty((TILE, room), dtype=np.int64), np.empty((TILE, room), dtype=np.int64)
+    held, least, worst = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
+    for tile in range(first, last, TILE):
+        held[:], least[:], worst[:] = 0, 1, len(rank)
+        for block in range(blocks.shape[1] - 1):
             base = block * BLOCK
-            for at in range(scored):
-                pair = own[at]
-                for posting in range(blocks[pair, block], blocks[pair, block + 1]):
-                    sums[row[posting] - base] += part[posting]
-            size = min(BLOCK, rows - base)
-            near = max(least - rest[scored], 1)
-            for offset in range(size):
-                total = sums[offset]
-                if total >= near and allowed[filter_[sub], base + offset]:
-                    for at in range(scored, len(own)):
-                        if total + rest[at] < least:
-                            break
-                        end = blocks[own[at], block + 1]
-                        posting = _place(row, blocks[own[at], block], end, base + offset)
-                        if posting < end and row[posting] == base + offset:
-                            total += part[posting]
-                    if total >= least:
-                        score[held], place[held], cell[held] = total, rank[base + offset], base + offset
-                        held += 1
-                        if held == room:
-                            _choose(score, place, cell, held, wanted)
-                            held = wanted
-                            least = score[:held].min()
-                            near = max(least - rest[scored], 1)
-            sums[:size] = 0
-        if held > wanted:
-            _choose(score, place, cell, held, wanted)
-            held = wanted
-        _sort(score, place, cell, held)
-        found[sub] = held
-        for at in range(held):
-            found_row[ends[sub] - k[sub] + at], found_score[ends[sub] - k[sub] + at] = cell[at], score[at]
+            size = min(BLOCK, len(rank) - base)
+            for sub in range(tile, min(tile + TILE, last)):
+                for at in range(starts[sub], starts[sub + 1]):
+                    pair = pairs[at]
+                    for posting in range(blocks[pair, block], blocks[pair, block + 1]):
+                        sums[_index(row[_index(posting)] - base)] += part[_index(posting)]
+                own = sub - tile
+                for chunk in range((size + CHUNK - 1) // CHUNK):
+                    below = least[own] - 1
+                    reached = np.int64(0)
+                    for offset in range(CHUNK):
+                        reached |= below - sums[_index(chunk * CHUNK + offset)]
+                    if reached < 0:  # the sign of one of them
+                        for offset in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+                            total, at = sums[offset], base + offset
+                            if total < least[own] or not allowed[filter_[sub], at]:
+                                continue
+                            if total == least[own] and rank[at] >= worst[own]:
+                                continue
+                            score[own, held[own]], cell[own, held[own]] = total, at
+                            held[own] += 1
+                            if held[own] == room:
+                                held[own], least[own], worst[own] = _shrink(
+                                    score[own], place, cell[own], rank, room, k[sub], counts
+                                )
+                    for offset in range(CHUNK):
+                        sums[_index(chunk * CHUNK + offset)] = 0
+        for sub in range(tile, min(tile + TILE, last)):
+            own = sub - tile
+            size = held[own]
+            if size > k[sub]:
+                size, _, _ = _shrink(score[own], place, cell[own], rank, size, k[sub], counts)
+            for at in range(size):
+                place[at] = rank[cell[own, at]]
+            _sort(score[own], place, cell[own], size)
+            found[sub] = min(size, k[sub])
+            for at in range(found[sub]):
+                to = ends[sub] - k[sub] + at
+                found_row[to], found_score[to] = cell[own, at], score[own, at]
 
 
 @_compiled(
