@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from .bm25 import Bm25
 from .compiled import in_threads
-from .frames import OPEN_START, PostingIndex, key_hashes
+from .frames import PostingIndex, key_hashes
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
-from .recall_scope import CELLS, Bool, Float, Int, Scope, recorded_at, spread
+from .recall_scope import Float, Int, Scope, recorded_at, spread
 from .recall_selection import Found
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _recall_part(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, 
     per = np.diff(part.starts)
     if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / max(int(per.max()), 1):
         return None
-    allowed, filter_ = _allowed(scope, part)
+    allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
     rank = index.id_rank[scope.rows]
     return [
         _shown(kernels, scope, part, (blocks, shown_row, shown_part), (allowed, filter_, rank)),
@@ -218,22 +218,3 @@ def _held(kernels: ModuleType, scope: Scope, part: _Part, parts: tuple, rows: tu
 def _work(part: _Part, postings: Int) -> Int:
     """The postings of each sub-query's pairs."""
     return np.diff(starts_of(postings[part.pairs])[part.starts])
-
-
-def _allowed(scope: Scope, part: _Part) -> tuple[Bool, Int]:
-    """What each distinct filter lets return, bool[filters, rows], and the filter of each sub-query of the part."""
-    subs = np.arange(part.low, part.low + len(part.starts) - 1)
-    passed, of = scope.filters
-    lists, start = scope.windows
-    if np.all(scope.oldest[subs] == OPEN_START) and np.all(start[subs] == OPEN_START):
-        return passed, of[subs]
-    clock = scope.tables.clock[1][scope.request]
-    asked = np.stack([values[subs] for values in (of, clock, scope.oldest, lists, start)])
-    _, first, inverse = np.unique(asked, axis=1, return_index=True, return_inverse=True)
-    rows = np.arange(len(scope.rows))
-    step = max(1, CELLS // len(rows))
-    grids = [
-        scope.filtered(np.repeat(subs[some], len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
-        for some in (first[low : low + step] for low in range(0, len(first), step))
-    ]
-    return np.concatenate(grids), inverse.reshape(-1)

@@ -295,6 +295,23 @@ class Scope:
         held = self._windowed[of[sub], local]
         return np.where(held, np.maximum(self.oldest[sub], start[sub]), self.oldest[sub])
 
+    def returned(self, sub: Int) -> tuple[NDArray[np.bool_], Int]:
+        """What the distinct filters of some sub-queries let return, bool[filters, rows], and the filter of each."""
+        passed, of = self.filters
+        lists, start = self.windows
+        if np.all(self.oldest[sub] == OPEN_START) and np.all(start[sub] == OPEN_START):
+            return passed, of[sub]
+        clock = self.tables.clock[1][self.request]
+        asked = np.stack([values[sub] for values in (of, clock, self.oldest, lists, start)])
+        _, first, inverse = np.unique(asked, axis=1, return_index=True, return_inverse=True)
+        rows = np.arange(len(self.rows))
+        step = max(1, CELLS // len(rows))
+        grids = [
+            self.filtered(np.repeat(sub[some], len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
+            for some in (first[low : low + step] for low in range(0, len(first), step))
+        ]
+        return np.concatenate(grids), inverse.reshape(-1)
+
     def filtered(self, sub: Int, local: Int) -> Bool:
         """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""
         passed, of = self.filters

@@ -23,11 +23,12 @@ import pyarrow as pa
 import synthetic
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.frames import VectorIndex
-from scoped_retrieval.nodes.lane_recall import recall_terms, recall_vectors
+from scoped_retrieval.nodes.lane_recall import recall_terms
 from scoped_retrieval.nodes.query_planning import query_terms
 from scoped_retrieval.nodes.recall_scope import RecallTables, clocks
 from scoped_retrieval.nodes.recall_selection import Found
 from scoped_retrieval.nodes.tables import ADMISSIBLE, ANCHORS, QUERY_VECTORS, REACHABLE, SCOPE_GROUPS, SUB_QUERIES
+from scoped_retrieval.nodes.vector_recall import recall_vectors
 from scoped_retrieval.pipeline.corpus import Corpus
 
 DAYS = timedelta(days=300)
