@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,14 @@ ALONE = 200_000
 """Visits that one thread does as fast as several."""
 
 
-def kernels(visits: int) -> ModuleType | None:
+class Kernels(NamedTuple):
+    """The modules of compiled loops."""
+
+    postings: ModuleType
+    vectors: ModuleType
+
+
+def kernels(visits: int) -> Kernels | None:
     """The compiled loops, if they are loaded already or as many visits pay for loading them."""
     if "numba" not in sys.modules and visits < PAYS_FROM:
         return None
@@ -31,14 +38,14 @@ def kernels(visits: int) -> ModuleType | None:
 
 
 @lru_cache(maxsize=1)
-def _loaded() -> ModuleType | None:
+def _loaded() -> Kernels | None:
     if find_spec("numba") is None:
         return None
     try:
-        from . import posting_kernels
+        from . import posting_kernels, vector_kernels
     except RuntimeError:  # numba finds no folder that it may write
         return None
-    return posting_kernels
+    return Kernels(posting_kernels, vector_kernels)
 
 
 def in_threads(kernel: Any, work: NDArray[np.int64], *arguments: Any) -> None:

@@ -230,9 +230,9 @@ def _sort(score, rank, cell, size) -> None:
         _sink(score, rank, cell, 0, end)
 
 
-@_compiled(_out(_I8), _out(_I8), _I8, _I8, _out(_I8), gives=types.UniTuple(_I8, 2))
-def _trim(score, cell, size, k, counts) -> tuple[int, int]:
-    """Keeps the cells that a histogram of their scores leaves among the `k` best: how many, and the least they may have."""
+@_compiled(_out(_I8), _out(_I8), _I8, _I8, _I8, _out(_I8), gives=types.UniTuple(_I8, 2))
+def _trim(score, cell, size, k, slack, counts) -> tuple[int, int]:
+    """Keeps the cells within `slack` of a score that at least `k` of them have, by a histogram: how many, and that score."""
     low, high = score[0], score[0]
     for at in range(size):
         low, high = min(low, score[at]), max(high, score[at])
@@ -251,7 +251,7 @@ def _trim(score, cell, size, k, counts) -> tuple[int, int]:
     for at in range(size):
         own = score[at]
         score[kept], cell[kept] = own, cell[at]
-        kept += np.int64(own >= edge)
+        kept += np.int64(own >= edge - slack)
     return kept, edge
 
 
@@ -262,7 +262,7 @@ def _shrink(score, place, cell, rank, size, k, counts) -> tuple[int, int, int]:
     """Leaves the `k` best of at least `k` cells and few others: how many; a score that none of the `k` is below; and the
     rank from which on a row of that score is not among them.
     """
-    kept, least = _trim(score, cell, size, k, counts)
+    kept, least = _trim(score, cell, size, k, 0, counts)
     if kept <= 2 * k + 32:
         return kept, least, len(rank)
     for at in range(kept):

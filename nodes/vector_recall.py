@@ -10,29 +10,36 @@ in float32, which is twice as fast and rounds; only rows that may be among the b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from .compiled import in_threads, kernels
 from .frames import VectorIndex
 from .keys import rank_within
 from .numbers import RESOLUTION
 from .ragged import starts_of
-from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, sub_query_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, spread, sub_query_of
 from .recall_selection import Found
 
-BLOCK_ROWS = 1 << 13
-"""Rows multiplied at once: 12 MiB of float32 at 384 dimensions."""
+BLOCK_ROWS = 1 << 12
+"""Rows multiplied at once: 6 MiB of float32 at 384 dimensions."""
 TOGETHER = 1 << 10
 """Sub-queries that share one conversion of the rows."""
 SHORTLIST_FROM = 48
 """A shortlist pays where a scope has as many rows per row that returns; below, every product is exact at once."""
+COMPILED_FROM = 4
+"""The same with compiled loops."""
+PER_VISIT = 10
+"""Products that NumPy chooses from in the time of one visit of a posting."""
 FLAGS = 1 << 25
 """(mask, row) pairs held at once: 32 MiB. No result depends on any of these bounds."""
 _PLACES = 31
 """Bits of a key that hold the place of a row's id; those above hold the product."""
+_LAST = (1 << _PLACES) - 1
 _UNIT = 2.0**-24
 """Unit roundoff of float32."""
 
@@ -63,7 +70,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
     parts = []
     for scope in tables.scopes("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)
-        step = min(TOGETHER, max(1, FLAGS // len(scope.rows)))
+        step = TOGETHER if len(scope.rows) * TOGETHER <= FLAGS or _alike(scope) else max(1, FLAGS // len(scope.rows))
         for low in range(0, len(with_one), step):
             subs = with_one[low : low + step]
             asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
@@ -71,6 +78,12 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
                 sub, row, product = _best(tables, vectors, asked)
                 parts.append(Found.of(scope.sub[subs[sub]], row, product * RESOLUTION))
     return Found.concat(parts)
+
+
+def _alike(scope: Scope) -> bool:
+    """Every sub-query of a scope has the same mask."""
+    clock = scope.tables.clock[1][scope.request]
+    return all(len(np.unique(values)) == 1 for values in (clock, scope.oldest, *scope.windows)) and len(scope.filters[0]) == 1
 
 
 def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
@@ -93,37 +106,84 @@ def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked
 
 def _best(tables: RecallTables, vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int, Int]:
     """Sub-query, frame row and product of the best rows."""
+    places = tables.row_index.id_rank[asked.rows]
     most = int(asked.k.max())
-    places = tables.row_index.id_rank
-    if len(asked.rows) > SHORTLIST_FROM * most:
+    loops = kernels(len(asked.k) * len(asked.rows) // PER_VISIT)
+    if loops is not None and len(asked.rows) > COMPILED_FROM * most:
+        best = _best_compiled(loops.vectors, vectors, asked, places)
+    elif len(asked.rows) > SHORTLIST_FROM * most:
         sub, at = _shortlist(vectors, asked)
-        product = _products(vectors, asked, sub, at)
-        keys = _padded(sub, _keys(product, places[asked.rows[at]]), len(asked.k))
-        best = _leading(keys, most)
+        keys = _keys(_products(vectors, asked, sub, at), places[at])
+        best = _leading(_padded(sub, keys, len(asked.k)), most)
     else:
-        rows = _vectors_of(vectors, asked.rows, np.float64)
-        products = asked.vectors.astype(np.float64) @ rows.T
-        best = np.zeros((len(asked.k), most), dtype=np.int64)
-        step = max(1, CELLS // len(asked.rows))
-        for low in range(0, len(asked.k), step):
-            own = slice(low, low + step)
-            product = products[asked.of[own]].astype(np.int64)
-            if asked.masks is not None:
-                product *= asked.masks[asked.mask[own]]
-            best[own] = _leading(_keys(product, places[asked.rows]), most)
+        best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
     taken = (best > 0) & (np.arange(most) < asked.k[:, None])
-    sub, _ = np.nonzero(taken)
     key = best[taken]
-    return sub, tables.row_index.by_id[_place(key)], key >> _PLACES
+    return np.nonzero(taken)[0], tables.row_index.by_id[_LAST - (key & _LAST)], key >> _PLACES
+
+
+def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> Keys:
+    """The keys of the best rows of some sub-queries, descending, by the exact product with every row."""
+    most = int(asked.k.max())
+    best = np.zeros((len(subs), most), dtype=np.int64)
+    for low in range(0, len(asked.rows), BLOCK_ROWS):
+        block = slice(low, min(low + BLOCK_ROWS, len(asked.rows)))
+        rows = _vectors_of(vectors, asked.rows[block], np.float64)
+        for part in _slices(len(subs), len(rows)):
+            own = subs[part]
+            product = asked.vectors[asked.of[own]].astype(np.float64) @ rows.T
+            if asked.masks is not None:
+                product *= asked.masks[asked.mask[own], block]
+            keys = _keys(product.astype(np.int64), places[block])
+            best[part] = _leading(np.concatenate([best[part], keys], axis=1) if low else keys, most)
+    return best
+
+
+def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, places: Int) -> Keys:
+    """The keys of the best rows, descending, through a shortlist as `_shortlist` makes it.
+
+    The list of a sub-query has room for a few times `k` rows; where more are too close to each other to tell, every
+    product of the sub-query is made exactly.
+    """
+    subs, most = len(asked.k), int(asked.k.max())
+    queries = asked.vectors.astype(np.float32)
+    error = _error(queries)[asked.of]
+    masks = np.ones((1, len(asked.rows)), dtype=bool) if asked.masks is None else np.ascontiguousarray(asked.masks)
+    mask = np.zeros(subs, dtype=np.int64) if asked.masks is None else asked.mask
+    edge, held = np.zeros(subs, dtype=np.int64), np.zeros(subs, dtype=np.int64)
+    score, cell = (np.empty((subs, 4 * most + 256), dtype=np.int64) for _ in range(2))
+    buffer = np.empty(len(queries) * min(BLOCK_ROWS, len(asked.rows)), dtype=np.float32)
+    longest, slack = 0.0, edge
+    for low in range(0, len(asked.rows), BLOCK_ROWS):
+        rows = _vectors_of(vectors, asked.rows[low : low + BLOCK_ROWS], np.float32)
+        longest = max(longest, float(_lengths(rows).max()))
+        slack = np.ceil(2 * error * longest).astype(np.int64) + 2  # products are rounded down, too
+        product = buffer[: len(queries) * len(rows)].reshape(len(queries), len(rows))
+        np.matmul(queries, rows.T, out=product)
+        in_threads(
+            loops.near, np.full(subs, len(rows)), product, product.view(np.int32), asked.of, low, masks, mask, asked.k, slack,
+            edge, held, score, cell,
+        )  # fmt: skip
+    loops.shorten(0, subs, asked.k, slack, held, score, cell)
+    sub, at = spread(np.zeros(subs, dtype=np.int64), np.maximum(held, 0))
+    flags = np.zeros(len(asked.rows), dtype=bool)
+    flags[cell[sub, at]] = True
+    used, place = np.flatnonzero(flags), np.cumsum(flags) - 1
+    exact = np.zeros((subs, most), dtype=np.int64)
+    rows = _vectors_of(vectors, asked.rows[used], np.int16)
+    in_threads(
+        loops.exact, np.maximum(held, 0) * 32, asked.vectors, asked.of, rows, place, places, asked.k,
+        held, score, cell, exact,
+    )  # fmt: skip
+    crowded = np.flatnonzero(held < 0)
+    if len(crowded):
+        exact[crowded] = _best_exact(vectors, asked, crowded, places)
+    return exact
 
 
 def _keys(product: Int, place: Int) -> Keys:
     """Numbers in the order of the hits: by product, then against the place of the id; 0 where the product is not positive."""
-    return np.where(product > 0, (product << _PLACES) | ((1 << _PLACES) - 1 - place), 0)
-
-
-def _place(key: Keys) -> Int:
-    return (1 << _PLACES) - 1 - (key & ((1 << _PLACES) - 1))
+    return np.where(product > 0, (product << _PLACES) | (_LAST - place), 0)
 
 
 def _leading(keys: Keys, k: int) -> Keys:
@@ -153,8 +213,7 @@ def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
     covers their own rounding.
     """
     queries = asked.vectors.astype(np.float32)
-    terms = queries.shape[1] * _UNIT
-    error = (terms / (1 - terms) * _lengths(queries))[asked.of]
+    error = _error(queries)[asked.of]
     least = np.full(len(asked.k), -np.inf)
     longest, tightened = 0.0, BLOCK_ROWS
     found = _Pairs.none()
@@ -210,6 +269,12 @@ def _kth(product: NDArray[np.float32], k: Int) -> NDArray[np.float64]:
     most = int(k.max())
     top = np.sort(np.partition(product, product.shape[1] - most, axis=1)[:, -most:], axis=1)
     return top[np.arange(len(k)), most - k].astype(np.float64)
+
+
+def _error(queries: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The bound of `_shortlist` for a row of length 1."""
+    terms = queries.shape[1] * _UNIT
+    return terms / (1 - terms) * _lengths(queries)
 
 
 def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
