@@ -110,11 +110,11 @@ def _texts(keys: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
 
 def _parts(scope: Scope, lists: _Lists, entries: Entries, place: Int) -> Iterator[_Part]:
     """Ranges of whole requests whose pairs have at most `POSTINGS` postings together, and at least one request."""
-    known = [scope.tables.clock[1][scope.request], *(values[scope.request] for values in scope.tables.statistics)]
-    _, examples, of_sub = np.unique(np.stack(known), axis=1, return_index=True, return_inverse=True)
+    setting = scope.tables.setting[scope.request]
+    _, examples, of_sub = np.unique(setting, return_index=True, return_inverse=True)
     weights, weight = np.unique(entries.weight, return_inverse=True)
     keys = len(lists.starts) - 1
-    code = (of_sub.reshape(-1)[entries.sub] * keys + place[entries.key]) * len(weights) + weight.reshape(-1)
+    code = (of_sub[entries.sub] * keys + place[entries.key]) * len(weights) + weight.reshape(-1)
     starts = np.searchsorted(entries.sub, np.arange(len(scope.sub) + 1))
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
     waiting = [(0, len(first) - 1)]

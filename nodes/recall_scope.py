@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .frames import OPEN_END, OPEN_START, RowIndex, expand_ranges, micros
 from .keys import flat, positions
 from .list_columns import holds
-from .selectors import glob_mask, selected_pairs, source_pairs
+from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from .time_gates import time_codes, time_grid
 
 Int = NDArray[np.int64]
@@ -128,9 +128,37 @@ class RecallTables:
         return out[0], out[1]
 
     @cached_property
+    def setting(self) -> Int:
+        """A number per contract row, equal where time bounds, N and total length are: what a score depends on."""
+        known = np.stack([self.clock[1], *self.statistics])
+        return np.unique(known, axis=1, return_inverse=True)[1].reshape(-1)
+
+    @cached_property
     def lane_k(self) -> Int:
         """The rows that a lane returns, per sub-query."""
         return numbers(self.sub_queries["lane_k"])
+
+    @cached_property
+    def filter_codes(self) -> Int:
+        """A number per sub-query, equal where sources, kinds and least authority are."""
+        keys = [pc.binary_join(flat(self.sub_queries[name]), SEPARATOR) for name in ("sources", "kinds")]
+        return codes_of([*keys, self.sub_queries["min_authority"]])
+
+    @cached_property
+    def oldest(self) -> Int:
+        """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
+        return micros(self.sub_queries["oldest"], OPEN_START)
+
+    @cached_property
+    def window_start(self) -> Int:
+        """Per sub-query, the start of its window; OPEN_START = any age."""
+        return micros(self.sub_queries["window_start"], OPEN_START)
+
+    @cached_property
+    def window_globs(self) -> tuple[Int, list[str]]:
+        """Which list of window paths each sub-query has, and the distinct lists."""
+        encoded = pc.binary_join(flat(self.sub_queries["window_paths"]), SEPARATOR).dictionary_encode()
+        return numbers(encoded.indices), encoded.dictionary.to_pylist()
 
     def contract_numbers(self, name: str) -> Int:
         """A whole number of each contract."""
@@ -245,47 +273,44 @@ class Scope:
 
         Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
         """
-        sub_queries = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub))
-        keys = [pc.binary_join(sub_queries[name].combine_chunks(), SEPARATOR) for name in ("sources", "kinds")]
-        code = codes_of([*keys, sub_queries["min_authority"]])
-        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        pairs = source_pairs(self.column("origin_class"), self.column("source_id"))
-        kinds = self.column("evidence_kind").dictionary_encode()
-        kind = kinds.indices.to_numpy(zero_copy_only=False)
-        authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
+        _, first, inverse = np.unique(self.tables.filter_codes[self.sub], return_index=True, return_inverse=True)
         passed = np.ones((len(first), len(self.rows)), dtype=bool)
-        for number, one in enumerate(sub_queries.take(pa.array(first)).to_pylist()):
+        named = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub[first]))
+        for number, one in enumerate(named.to_pylist()):
             if one["sources"]:
-                passed[number] &= selected_pairs(one["sources"], pairs)[pairs.codes]
+                passed[number] &= selected_pairs(one["sources"], self._pairs)[self._pairs.codes]
             if one["kinds"]:
-                named = pc.is_in(kinds.dictionary, value_set=pa.array(one["kinds"], type=pa.string()))
-                passed[number] &= np.asarray(named)[kind]
+                kind, names = self._kinds
+                passed[number] &= np.asarray(pc.is_in(names, value_set=pa.array(one["kinds"], type=pa.string())))[kind]
             if one["min_authority"] > 0:
+                authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
                 passed[number] &= authority >= one["min_authority"]
         return passed, inverse.reshape(-1)
 
     @cached_property
+    def _pairs(self) -> SourcePairs:
+        return source_pairs(self.column("origin_class"), self.column("source_id"))
+
+    @cached_property
+    def _kinds(self) -> tuple[Int, pa.Array]:
+        encoded = self.column("evidence_kind").dictionary_encode()
+        return numbers(encoded.indices), encoded.dictionary
+
+    @property
     def oldest(self) -> Int:
         """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
-        return micros(self.tables.sub_queries["oldest"], OPEN_START)[self.sub]
+        return self.tables.oldest[self.sub]
 
-    @cached_property
-    def _window_globs(self) -> tuple[Int, list[str]]:
-        """Each sub-query's list of window paths, and the distinct lists."""
-        lists = self.tables.sub_queries["window_paths"].take(pa.array(self.sub))
-        encoded = pc.binary_join(flat(lists), SEPARATOR).dictionary_encode()
-        return numbers(encoded.indices), encoded.dictionary.to_pylist()
-
-    @cached_property
+    @property
     def windows(self) -> tuple[Int, Int]:
         """Per sub-query, which list of paths its window holds for, and the window's start; OPEN_START = any age."""
-        return self._window_globs[0], micros(self.tables.sub_queries["window_start"], OPEN_START)[self.sub]
+        return self.tables.window_globs[0][self.sub], self.tables.window_start[self.sub]
 
     @cached_property
     def _windowed(self) -> NDArray[np.bool_]:
         """Rows that each distinct list of window paths speaks of, bool[lists, rows]."""
         path = self.column("path")
-        return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self._window_globs[1]])
+        return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self.tables.window_globs[1]])
 
     def earliest(self, sub: Int, local: Int) -> Int:
         """The time before which the row of each pair does not return; OPEN_START = any age."""
