@@ -22,7 +22,7 @@ from .compiled import in_threads
 from .frames import PostingIndex, key_hashes
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
-from .recall_scope import Float, Int, Scope, recorded_at, spread
+from .recall_scope import Bool, Float, Int, Scope, recorded_at, spread
 from .recall_selection import Found
 
 if TYPE_CHECKING:
@@ -58,6 +58,24 @@ class _Part(NamedTuple):
     """A sub-query of the scope for each setting."""
 
 
+class Prepared(NamedTuple):
+    """What is worked out once for the sub-queries of a part: the parts of scores, by pair, and which rows may return."""
+
+    part: _Part
+    blocks: Int
+    """Where each pair's open rows start, block by block of rows."""
+    shown: tuple[NDArray[np.int32], Int]
+    """Open rows and their parts, by pair."""
+    held_starts: Int
+    held: tuple[NDArray[np.int32], Int]
+    """The other rows."""
+    allowed: Bool
+    filter_: Int
+    rank: Int
+    """The place of each row's id."""
+    clocks: Int
+
+
 def recall_compiled(
     kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25
 ) -> Found | None:
@@ -65,16 +83,26 @@ def recall_compiled(
 
     None if a part of a score is less than the resolution or its sum could reach beyond what is exact.
     """
-    lists, place = _lists(kernels, scope, postings, entries.keys)
-    if not len(lists.row):
-        return Found.concat([])
     found = []
-    for part in _parts(scope, lists, entries, place):
-        cells = _recall_part(kernels, scope, lists, part, bm25)
-        if cells is None:
+    for prepared in prepare(kernels, scope, postings, entries, bm25):
+        if prepared is None:
             return None
-        found += cells
+        found += score(kernels, scope, prepared)
     return Found.concat(found)
+
+
+def prepare(
+    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25
+) -> Iterator[Prepared | None]:
+    """What `score` needs, part by part of the scope's sub-queries."""
+    lists, place = _lists(kernels, scope, postings, entries.keys)
+    if len(lists.row):
+        yield from (_prepared(kernels, scope, lists, part, bm25) for part in _parts(scope, lists, entries, place))
+
+
+def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
+    """The best rows of a part's sub-queries, and the best withheld ones of its requests."""
+    return [_shown(kernels, scope, prepared), _held(kernels, scope, prepared)]
 
 
 def _lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, keys: list[str]) -> tuple[_Lists, Int]:
@@ -137,7 +165,7 @@ def _parts(scope: Scope, lists: _Lists, entries: Entries, place: Int) -> Iterato
             )  # fmt: skip
 
 
-def _recall_part(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, bm25: Bm25) -> list[Found] | None:
+def _prepared(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, bm25: Bm25) -> Prepared | None:
     index, pairs = scope.tables.row_index, len(part.key)
     clock, of_request = scope.tables.clock
     clocks = of_request[scope.request[part.examples]]
@@ -148,71 +176,68 @@ def _recall_part(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, 
     weight = part.weight * bm25.idf(frequency, count[part.setting])
     mean = np.divide(length, count, out=np.zeros(len(count)), where=count > 0)
     half = bm25.half(index.length[scope.rows], mean[:, None])
-    shown, held = starts_of(frequency), starts_of(np.diff(lists.starts)[part.key] - frequency)
+    postings = np.diff(lists.starts)[part.key]
+    shown, held = starts_of(frequency), starts_of(postings - frequency)
     shown_row, held_row = (np.empty(int(ends[-1]), dtype=np.int32) for ends in (shown, held))
     shown_part, held_part = (np.empty(len(row), dtype=np.int64) for row in (shown_row, held_row))
     blocks = np.empty((pairs, -(-len(scope.rows) // kernels.BLOCK) + 1), dtype=np.int64)
     bounds = np.empty((pairs, 2), dtype=np.int64)
-    kernels.contributions(
-        lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_, half, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
+    in_threads(
+        kernels.contributions, postings, lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_, half,
+        shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
     )  # fmt: skip
-    per = np.diff(part.starts)
-    if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / max(int(per.max()), 1):
+    most = max(int(np.diff(part.starts).max()), 1)
+    if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / most:
         return None
     allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
     rank = index.id_rank[scope.rows]
-    return [
-        _shown(kernels, scope, part, (blocks, shown_row, shown_part), (allowed, filter_, rank)),
-        _held(kernels, scope, part, (held, held_row, held_part), (allowed, filter_, rank), clocks),
-    ]
+    return Prepared(
+        part, blocks, (shown_row, shown_part), held, (held_row, held_part), allowed, filter_, rank, clocks
+    )  # fmt: skip
 
 
-def _shown(kernels: ModuleType, scope: Scope, part: _Part, parts: tuple, rows: tuple) -> Found:
+def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     """The `lane_k` best open rows per sub-query."""
+    part, blocks = prepared.part, prepared.blocks
     subs = len(part.starts) - 1
-    blocks, row, score = parts
-    allowed, filter_, rank = rows
     sub = scope.sub[part.low : part.low + subs]
-    k = np.minimum(scope.tables.lane_k[sub], len(rank))
+    k = np.minimum(scope.tables.lane_k[sub], len(scope.rows))
     ends, found = np.cumsum(k), np.zeros(subs, dtype=np.int64)
-    found_row, found_score = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(2))
-    work = _work(part, np.diff(blocks[:, [0, -1]])[:, 0])
+    row, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(2))
     in_threads(
-        kernels.best_shown, work, part.starts, part.pairs, blocks, row, score,
-        allowed, filter_, k, rank, ends, found, found_row, found_score,
+        kernels.best_shown, _work(part, np.diff(blocks[:, [0, -1]])[:, 0]), part.starts, part.pairs, blocks,
+        *prepared.shown, prepared.allowed, prepared.filter_, k, prepared.rank, ends, found, row, total,
     )  # fmt: skip
     of, at = spread(ends - k, found)
-    return Found.of(sub[of], scope.rows[found_row[at]], found_score[at] * RESOLUTION)
+    return Found.of(sub[of], scope.rows[row[at]], total[at] * RESOLUTION)
 
 
-def _held(kernels: ModuleType, scope: Scope, part: _Part, parts: tuple, rows: tuple, clocks: Int) -> Found:
+def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     """The `withheld_k` best rows per request that are not open, of a document the newest only."""
-    held, row, score = parts
-    if not len(row):
+    part = prepared.part
+    if not len(prepared.held[0]):
         return Found.concat([])
-    allowed, filter_, rank = rows
-    index, clock = scope.tables.row_index, scope.tables.clock[0]
+    index, (clock, of_request) = scope.tables.row_index, scope.tables.clock
     request = scope.request[part.low + part.requests[:-1]]
-    setting = np.zeros(len(request), dtype=np.int64)
+    line = np.zeros(len(request), dtype=np.int64)
     if index.single:
         recorded = index.recorded[index.placement_starts[scope.rows]][None, :]
     else:
-        own, setting = np.unique(clocks, return_inverse=True)
-        setting = np.searchsorted(own, scope.tables.clock[1][request]).clip(max=len(own) - 1)
+        own = np.unique(prepared.clocks)
+        line = np.searchsorted(own, of_request[request]).clip(max=len(own) - 1)
         pairs = np.repeat(own, len(scope.rows)), np.tile(scope.rows, len(own))
         recorded = recorded_at(index, clock.judge(index, *pairs)[1]).reshape(len(own), -1)
-    k = np.minimum(scope.tables.contract_numbers("withheld_k")[request], len(rank))
+    k = np.minimum(scope.tables.contract_numbers("withheld_k")[request], len(scope.rows))
     ends, found = np.cumsum(k), np.zeros(len(request), dtype=np.int64)
-    found_sub, found_row, found_score = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(3))
-    document = scope.document
-    per = starts_of(_work(part, np.diff(held)))[part.requests]
+    sub, row, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(3))
+    work = np.diff(starts_of(_work(part, np.diff(prepared.held_starts)))[part.requests])
     in_threads(
-        kernels.best_held, np.diff(per), part.requests, part.starts, part.pairs, held, row, score, allowed, filter_,
-        document, int(document.max()) + 1, recorded, setting, k, rank, ends, found, found_sub, found_row, found_score,
+        kernels.best_held, work, part.requests, part.starts, part.pairs, prepared.held_starts, *prepared.held,
+        prepared.allowed, prepared.filter_, scope.document, int(scope.document.max()) + 1, recorded, line, k,
+        prepared.rank, ends, found, sub, row, total,
     )  # fmt: skip
     _, at = spread(ends - k, found)
-    sub = scope.sub[part.low + found_sub[at]]
-    return Found.of(sub, scope.rows[found_row[at]], found_score[at] * RESOLUTION, withheld=True)
+    return Found.of(scope.sub[part.low + sub[at]], scope.rows[row[at]], total[at] * RESOLUTION, withheld=True)
 
 
 def _work(part: _Part, postings: Int) -> Int:

@@ -118,18 +118,18 @@ def frequencies(starts, row, key, setting, open_, found) -> None:
 
 
 @_compiled(
-    _of(_I8), _of(_I4), _of(_I4), _of(_I8), _of(_I8), _of(_F8), _of(_B, 2), _of(_F8, 2),
+    _I8, _I8, _of(_I8), _of(_I4), _of(_I4), _of(_I8), _of(_I8), _of(_F8), _of(_B, 2), _of(_F8, 2),
     _of(_I8), _of(_I8), _out(_I4), _out(_I8), _out(_I4), _out(_I8), _out(_I8, 2), _out(_I8, 2),
 )  # fmt: skip
 def contributions(
-    starts, row, freq, key, setting, weight, open_, half, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
+    first, last, starts, row, freq, key, setting, weight, open_, half, shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
 ) -> None:  # fmt: skip
-    """What each posting of a pair adds to a score under BM25 (lucene): of open rows from `shown[pair]` on, of others from
-    `held[pair]`. `half` is the frequency at which a row, under a setting, reaches half of the weight.
+    """What each posting of the pairs from `first` to `last` adds to a score under BM25 (lucene): of open rows from
+    `shown[pair]` on, of others from `held[pair]`. `half` is the frequency at which a row, under a setting, reaches half of the weight.
 
     `blocks[pair]` becomes where each block of rows starts among the shown, `bounds[pair]` the least and the greatest part.
     """
-    for pair in range(len(key)):
+    for pair in range(first, last):
         of = setting[pair]
         at, beside = shown[pair], held[pair]
         block, edge = 1, BLOCK

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, passes, rules, vectors
-from scoped_retrieval.nodes import expansion_recall, lane_recall, posting_recall
+from scoped_retrieval.nodes import expansion_recall, lane_recall, posting_recall, vector_recall
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 from scoped_retrieval.nodes.text_analysis import analyze, query_tokens
@@ -147,7 +147,9 @@ def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
         bounds.setattr(posting_recall, "PAIRS", 2)
         bounds.setattr(lane_recall, "CELLS", 3)
         bounds.setattr(expansion_recall, "PAIRS", 2)
-        bounds.setattr(lane_recall, "BLOCK_ROWS", 2)
+        bounds.setattr(vector_recall, "BLOCK_ROWS", 2)
+        bounds.setattr(vector_recall, "CELLS", 3)
+        bounds.setattr(vector_recall, "TOGETHER", 1)
         parts = line(world, requests, plan=PLAN, **inputs)
     assert all(whole[name].equals(parts[name]) for name in whole)
 
