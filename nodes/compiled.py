@@ -1,6 +1,6 @@
 """Whether the compiled loops are used: they give the same numbers as the arrays of NumPy, and pay once there is work.
 
-Reads how many postings are visited. Gives the module of kernels, or None where numba (extra `fast`) is not installed or
+Reads how many postings are visited. Gives the modules of kernels, or None where numba (extra `fast`) is not installed or
 has nowhere to keep what it compiled.
 """
 
@@ -34,11 +34,12 @@ def kernels(visits: int) -> Kernels | None:
     """The compiled loops, if they are loaded already or as many visits pay for loading them."""
     if "numba" not in sys.modules and visits < PAYS_FROM:
         return None
-    return _loaded()
+    return load()
 
 
 @lru_cache(maxsize=1)
-def _loaded() -> Kernels | None:
+def load() -> Kernels | None:
+    """The compiled loops, whatever there is to do: for a process that stays. numba compiles them once per machine."""
     if find_spec("numba") is None:
         return None
     try:

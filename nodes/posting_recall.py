@@ -71,7 +71,11 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
     if not len(found.touched):
         return Found.concat([])
     visits = int((found.starts[entries.key + 1] - found.starts[entries.key]).sum())
-    if lucene and (loops := kernels(visits)) and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
+    if (
+        lucene
+        and (loops := kernels(visits))
+        and (best := recall_compiled(loops.postings, scope, postings, entries, lucene))
+    ):
         return best
     averages = _average_idf(scope, postings) if bm25 is not None and bm25.needs_vocabulary else None
     profile, entries = _profiles(scope, entries)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
-from .posting_kernels import BINS, CHUNK, _choose, _compiled, _index, _of, _out, _sort, _trim
+from .selection_kernels import BINS, CHUNK, choose, filled, given, index, loop, sort, trim
 
 _I8, _I4, _I2, _F4, _B = types.int64, types.int32, types.int16, types.float32, types.boolean
 
@@ -19,9 +19,9 @@ def _bits(number) -> int:
     return np.int64(np.float32(number).view(np.int32))
 
 
-@_compiled(
-    _I8, _I8, _of(_F4, 2), _of(_I4, 2), _of(_I8), _I8, _of(_B, 2), _of(_I8), _of(_I8), _of(_I8),
-    _out(_I8), _out(_I8), _out(_I8, 2), _out(_I8, 2),
+@loop(
+    _I8, _I8, given(_F4, 2), given(_I4, 2), given(_I8), _I8, given(_B, 2), given(_I8), given(_I8), given(_I8),
+    filled(_I8), filled(_I8), filled(_I8, 2), filled(_I8, 2),
 )  # fmt: skip
 def near(first, last, product, bits, line, base, masks, mask, k, slack, edge, held, score, cell) -> None:
     """Adds to the shortlists of the sub-queries from `first` to `last` what a block of rows has within `slack` of the best.
@@ -42,18 +42,18 @@ def near(first, last, product, bits, line, base, masks, mask, k, slack, edge, he
             if bound > 16 and end == chunk + CHUNK:
                 below, reached = np.int32(_bits(bound) - 2), np.int32(0)  # a unit for its rounding, one for equality
                 for offset in range(CHUNK):
-                    other = max(numbers[_index(chunk + offset)], np.int32(0))
+                    other = max(numbers[index(chunk + offset)], np.int32(0))
                     reached = np.int32(reached | np.int32(below - other))
                 if reached >= 0:
                     continue
             for at in range(chunk, end):
-                value = line_product[_index(at)]
+                value = line_product[index(at)]
                 if value < bound or not masks[mask[sub], base + at]:
                     continue
                 score[sub, seen], cell[sub, seen] = np.int64(np.floor(value)), base + at
                 seen += 1
                 if seen == room:
-                    seen, least = _trim(score[sub], cell[sub], room, k[sub], slack[sub], counts)
+                    seen, least = trim(score[sub], cell[sub], room, k[sub], slack[sub], counts)
                     edge[sub] = max(edge[sub], least)
                     bound = max(edge[sub], 0) - slack[sub]
                     if seen + CHUNK > room:
@@ -64,18 +64,18 @@ def near(first, last, product, bits, line, base, masks, mask, k, slack, edge, he
         held[sub] = seen
 
 
-@_compiled(_I8, _I8, _of(_I8), _of(_I8), _out(_I8), _out(_I8, 2), _out(_I8, 2))
+@loop(_I8, _I8, given(_I8), given(_I8), filled(_I8), filled(_I8, 2), filled(_I8, 2))
 def shorten(first, last, k, slack, held, score, cell) -> None:
     """Leaves on each list what is within `slack` of its `k`-th."""
     counts = np.zeros(BINS, dtype=np.int64)
     for sub in range(first, last):
         if held[sub] > k[sub]:
-            held[sub], _ = _trim(score[sub], cell[sub], held[sub], k[sub], slack[sub], counts)
+            held[sub], _ = trim(score[sub], cell[sub], held[sub], k[sub], slack[sub], counts)
 
 
-@_compiled(
-    _I8, _I8, _of(_I2, 2), _of(_I8), _of(_I2, 2), _of(_I8), _of(_I8), _of(_I8), _of(_I8),
-    _out(_I8, 2), _out(_I8, 2), _out(_I8, 2),
+@loop(
+    _I8, _I8, given(_I2, 2), given(_I8), given(_I2, 2), given(_I8), given(_I8), given(_I8), given(_I8),
+    filled(_I8, 2), filled(_I8, 2), filled(_I8, 2),
 )  # fmt: skip
 def exact(first, last, queries, line, rows, stored, place, k, held, score, cell, found) -> None:
     """The keys of the `k` best of each list by the exact product, if positive: the product above the 31 bits of the last
@@ -89,13 +89,13 @@ def exact(first, last, queries, line, rows, stored, place, k, held, score, cell,
             own = rows[stored[cell[sub, at]]]
             total = np.int32(0)  # below 2**31, so what overflows on the way comes back
             for part in range(len(own)):
-                total = np.int32(total + np.int32(np.int32(query[_index(part)]) * np.int32(own[_index(part)])))
+                total = np.int32(total + np.int32(np.int32(query[index(part)]) * np.int32(own[index(part)])))
             if total > 0:
                 score[sub, kept], cell[sub, kept], places[kept] = np.int64(total), cell[sub, at], place[cell[sub, at]]
                 kept += 1
         if kept > k[sub]:
-            _choose(score[sub], places, cell[sub], kept, k[sub])
+            choose(score[sub], places, cell[sub], kept, k[sub])
             kept = k[sub]
-        _sort(score[sub], places, cell[sub], kept)
+        sort(score[sub], places, cell[sub], kept)
         for at in range(kept):
             found[sub, at] = (score[sub, at] << 31) | (2147483647 - places[at])

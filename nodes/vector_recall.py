@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .compiled import in_threads, kernels
-from .frames import VectorIndex
+from .frames import RowIndex, VectorIndex
 from .keys import rank_within
 from .numbers import RESOLUTION
 from .ragged import starts_of
@@ -75,7 +75,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
             subs = with_one[low : low + step]
             asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
             if len(asked.rows):
-                sub, row, product = _best(tables, vectors, asked)
+                sub, row, product = _best(tables.row_index, vectors, asked)
                 parts.append(Found.of(scope.sub[subs[sub]], row, product * RESOLUTION))
     return Found.concat(parts)
 
@@ -83,7 +83,10 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
 def _alike(scope: Scope) -> bool:
     """Every sub-query of a scope has the same mask."""
     clock = scope.tables.clock[1][scope.request]
-    return all(len(np.unique(values)) == 1 for values in (clock, scope.oldest, *scope.windows)) and len(scope.filters[0]) == 1
+    return (
+        all(len(np.unique(values)) == 1 for values in (clock, scope.oldest, *scope.windows))
+        and len(scope.filters[0]) == 1
+    )
 
 
 def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
@@ -100,13 +103,18 @@ def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked
     masks = masks[:, chosen]
     k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))
     return _Asked(
-        vectors.queries[distinct], of.reshape(-1), k, scope.rows[chosen], None if masks.all() else masks, mask.reshape(-1)
+        vectors.queries[distinct],
+        of.reshape(-1),
+        k,
+        scope.rows[chosen],
+        None if masks.all() else masks,
+        mask.reshape(-1),
     )
 
 
-def _best(tables: RecallTables, vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int, Int]:
+def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int, Int]:
     """Sub-query, frame row and product of the best rows."""
-    places = tables.row_index.id_rank[asked.rows]
+    places = index.id_rank[asked.rows]
     most = int(asked.k.max())
     loops = kernels(len(asked.k) * len(asked.rows) // PER_VISIT)
     if loops is not None and len(asked.rows) > COMPILED_FROM * most:
@@ -119,7 +127,7 @@ def _best(tables: RecallTables, vectors: VectorIndex, asked: _Asked) -> tuple[In
         best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
     taken = (best > 0) & (np.arange(most) < asked.k[:, None])
     key = best[taken]
-    return np.nonzero(taken)[0], tables.row_index.by_id[_LAST - (key & _LAST)], key >> _PLACES
+    return np.nonzero(taken)[0], index.by_id[_LAST - (key & _LAST)], key >> _PLACES
 
 
 def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> Keys:
@@ -309,15 +317,13 @@ def _vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
     """The vectors of some frame rows, each of a segment that has them, as numbers of a kind."""
     segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
     out = np.empty((len(rows), vectors.queries.shape[1]), dtype=kind)
-    first = np.flatnonzero(np.diff(segment, prepend=-1))
-    if np.all(segment[1:] >= segment[:-1]):
-        for low, high in zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=True):
-            own = rows[low:high] - vectors.row_starts[segment[low]]
-            part = vectors.parts[segment[low]]
-            whole = len(own) == own[-1] - own[0] + 1
-            out[low:high] = part[own[0] : own[-1] + 1] if whole else part[own]
-        return out
-    for number in np.unique(segment).tolist():
-        own = np.flatnonzero(segment == number)
-        out[own] = vectors.parts[number][rows[own] - vectors.row_starts[number]]
+    order = np.argsort(segment, kind="stable")
+    first = np.flatnonzero(np.diff(segment[order], prepend=-1))
+    for number, own in zip(segment[order[first]].tolist(), np.split(order, first[1:]), strict=False):
+        part, at = vectors.parts[number], rows[own] - vectors.row_starts[number]
+        assert part is not None
+        if np.all(np.diff(at) == 1) and np.all(np.diff(own) == 1):  # a copy without an index
+            out[own[0] : own[-1] + 1] = part[at[0] : at[-1] + 1]
+        else:
+            out[own] = part[at]
     return out

@@ -22,12 +22,13 @@ import numpy as np
 import pyarrow as pa
 import synthetic
 from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.clocks import clocks
 from scoped_retrieval.nodes.compiled import PAYS_FROM, kernels
 from scoped_retrieval.nodes.compiled_recall import prepare, score
 from scoped_retrieval.nodes.frames import VectorIndex
 from scoped_retrieval.nodes.lane_recall import Terms, recall_terms
 from scoped_retrieval.nodes.query_planning import query_terms
-from scoped_retrieval.nodes.recall_scope import RecallTables, Scope, clocks
+from scoped_retrieval.nodes.recall_scope import RecallTables, Scope
 from scoped_retrieval.nodes.recall_selection import Found
 from scoped_retrieval.nodes.tables import ADMISSIBLE, ANCHORS, QUERY_VECTORS, REACHABLE, SCOPE_GROUPS, SUB_QUERIES
 from scoped_retrieval.nodes.vector_recall import recall_vectors
@@ -153,7 +154,9 @@ def scored(work: Sequence[tuple[Scope, list[Any]]]) -> Found:
     """What `lexical` finds, from what `prepared` gave."""
     loops = kernels(PAYS_FROM)
     assert loops is not None
-    return Found.concat([found for scope, parts in work for part in parts for found in score(loops.postings, scope, part)])
+    return Found.concat(
+        [found for scope, parts in work for part in parts for found in score(loops.postings, scope, part)]
+    )
 
 
 def dense(tables: RecallTables, vectors: VectorIndex) -> Found:
