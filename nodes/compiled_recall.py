@@ -209,7 +209,7 @@ def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
         *prepared.shown, prepared.allowed, prepared.filter_, k, prepared.rank, ends, found, row, total,
     )  # fmt: skip
     of, at = spread(ends - k, found)
-    return Found.of(sub[of], scope.rows[row[at]], total[at] * RESOLUTION)
+    return Found.of(sub[of], scope.rows[row[at]], total[at].astype(np.float64) * RESOLUTION)
 
 
 def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
@@ -237,7 +237,9 @@ def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
         prepared.rank, ends, found, sub, row, total,
     )  # fmt: skip
     _, at = spread(ends - k, found)
-    return Found.of(scope.sub[part.low + sub[at]], scope.rows[row[at]], total[at] * RESOLUTION, withheld=True)
+    return Found.of(
+        scope.sub[part.low + sub[at]], scope.rows[row[at]], total[at].astype(np.float64) * RESOLUTION, withheld=True
+    )
 
 
 def _work(part: _Part, postings: Int) -> Int:

@@ -6,6 +6,8 @@ Needs numba; see `compiled.kernels`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
@@ -32,7 +34,7 @@ def loop(*arguments: types.Type, gives: types.Type = types.void):
 
 
 @njit(inline="always")
-def index(number) -> int:
+def index(number) -> np.uint64:
     """A position that is not negative: numba then leaves out the step that makes -1 the last."""
     return np.uint64(number)
 
@@ -107,7 +109,7 @@ def sort(score, rank, cell, size) -> None:
 
 
 @loop(filled(_I8), filled(_I8), _I8, _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 2))
-def trim(score, cell, size, k, slack, counts) -> tuple[int, int]:
+def trim(score, cell, size, k, slack, counts) -> tuple[int, Any]:
     """Keeps the cells within `slack` of a score that at least `k` of them have, by a histogram: how many, and that score."""
     low, high = score[0], score[0]
     for at in range(size):

@@ -14,7 +14,7 @@ _I8, _I4, _I2, _F4, _B = types.int64, types.int32, types.int16, types.float32, t
 
 
 @njit(inline="always")
-def _bits(number) -> int:
+def _bits(number) -> np.int64:
     """A positive float32 as a whole number: of two of them the greater is the greater number."""
     return np.int64(np.float32(number).view(np.int32))
 

@@ -76,7 +76,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
             asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
             if len(asked.rows):
                 sub, row, product = _best(tables.row_index, vectors, asked)
-                parts.append(Found.of(scope.sub[subs[sub]], row, product * RESOLUTION))
+                parts.append(Found.of(scope.sub[subs[sub]], row, product.astype(np.float64) * RESOLUTION))
     return Found.concat(parts)
 
 

@@ -32,6 +32,22 @@ def _random(rng: np.random.Generator, rows: int) -> np.ndarray:
     return _unit(rng.normal(size=(rows, 384)))
 
 
+PERIODIC = _unit(np.tile(np.random.default_rng(2).normal(size=(1, 48)), 8))
+"""A query that says the same eight times over."""
+
+
+def _shuffled(rng: np.random.Generator, rows: int) -> np.ndarray:
+    """Eighths of one vector in any order: `PERIODIC` has equal products with them, which float32 rounds each its own way.
+
+    A component that weighs little differs by a few, so that the order is not that of the ids alone.
+    """
+    near = PERIODIC.astype(np.float64) + np.random.default_rng(1).normal(size=(1, 384)) * 1500
+    eighths = np.argsort(rng.random((rows, 8)), axis=1)
+    found = _unit(near).reshape(8, 48)[eighths].reshape(rows, 384)
+    found[:, np.argmin(np.abs(PERIODIC[0]))] += rng.integers(-3, 4, rows).astype(np.int16)
+    return found
+
+
 def _near_ties(rng: np.random.Generator, rows: int) -> np.ndarray:
     """One vector with a component or two changed by one: float32 cannot tell their products apart."""
     base = np.repeat(_random(np.random.default_rng(1), 1), rows, axis=0)
@@ -64,13 +80,13 @@ def _plain(index: RowIndex, rows: np.ndarray, query: np.ndarray, k: int, allowed
     return [(row, p) for p, _, row in sorted(cells, key=lambda cell: (-cell[0], cell[1]))[:k]]
 
 
-@pytest.mark.parametrize("make", [_random, _near_ties, _equal, _away])
-@pytest.mark.parametrize(("rows", "k"), [(1, 5), (63, 100), (1000, 1), (1500, 100)])
+@pytest.mark.parametrize("make", [_random, _near_ties, _shuffled, _equal, _away])
+@pytest.mark.parametrize(("rows", "k"), [(1, 5), (63, 100), (1500, 20), (1500, 100)])
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_nearest_rows_are_those_of_the_plain_product(way: str, make, rows: int, k: int, masked: bool) -> None:
     rng = np.random.default_rng([rows, k])
     matrix, index = make(rng, rows), _index(rng, rows)
-    queries = np.concatenate([_near_ties(rng, 3), _random(rng, 3), np.abs(_random(rng, 2))])
+    queries = np.concatenate([_near_ties(rng, 3), _random(rng, 3), np.abs(_random(rng, 1)), PERIODIC])
     masks = rng.random((3, rows)) < [[0.9], [0.5], [0.0]]
     of, mask, many = rng.integers(0, len(queries), 12), rng.integers(0, 3, 12), rng.integers(1, k + 1, 12)
     cut = rows // 3
@@ -86,11 +102,11 @@ def test_the_nearest_rows_are_those_of_the_plain_product(way: str, make, rows: i
         assert list(zip(row[own].tolist(), product[own].tolist(), strict=True)) == wanted
 
 
-def test_near_ties_are_more_than_float32_can_order() -> None:
-    rng = np.random.default_rng(3)
-    rows, query = _near_ties(rng, 1000), _near_ties(rng, 1)[0]
-    rounded = rows.astype(np.float32) @ query.astype(np.float32)
-    assert np.any(np.diff((rows.astype(np.int64) @ query.astype(np.int64))[np.argsort(-rounded, kind="stable")]) > 0)
+def test_float32_alone_would_choose_other_rows() -> None:
+    rows = _shuffled(np.random.default_rng(3), 1500)
+    queries = PERIODIC.repeat(16, axis=0)
+    rounded, exact = ((queries.astype(kind) @ rows.T.astype(kind))[0] for kind in (np.float32, np.int64))
+    assert exact[np.argsort(-rounded, kind="stable")[:100]].sum() < np.sort(exact)[-100:].sum()
 
 
 @pytest.mark.parametrize("make", [_random, _near_ties, _away])
