@@ -109,7 +109,7 @@ def sort(score, rank, cell, size) -> None:
 
 
 @loop(filled(_I8), filled(_I8), _I8, _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 2))
-def trim(score, cell, size, k, slack, counts) -> tuple[int, Any]:
+def trim(score, cell, size, k, slack, counts) -> tuple[Any, Any]:
     """Keeps the cells within `slack` of a score that at least `k` of them have, by a histogram: how many, and that score."""
     low, high = score[0], score[0]
     for at in range(size):
@@ -136,7 +136,7 @@ def trim(score, cell, size, k, slack, counts) -> tuple[int, Any]:
 @loop(
     filled(_I8), filled(_I8), filled(_I8), given(_I8), _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 3)
 )  # fmt: skip
-def shrink(score, place, cell, rank, size, k, counts) -> tuple[int, int, int]:
+def shrink(score, place, cell, rank, size, k, counts) -> tuple[Any, Any, Any]:
     """Leaves the `k` best of at least `k` cells and few others: how many; a score that none of the `k` is below; and the
     rank from which on a row of that score is not among them.
     """
