@@ -73,15 +73,23 @@ class Bm25:
 
     def saturation(self, frequency: NDArray[np.int32], length: Integers, average_length: Floats) -> Floats:
         """The factor of a term that occurs `frequency` times in a row of `length` terms."""
-        ratio = np.divide(length, average_length, out=np.ones(len(length)), where=average_length > 0)
-        norm = (1.0 - self.b) + self.b * ratio
         if self.variant == "lucene":
-            return frequency / (frequency + self.k1 * norm)
+            return frequency / (frequency + self.half(length, average_length))
+        norm = self._norm(length, average_length)
         if self.variant == "bm25l":
             # A row of length 0 under b = 1 has norm 0; it has no postings of counted terms either.
             scaled = np.divide(frequency, norm, out=np.zeros(len(norm)), where=norm > 0) + DELTA["bm25l"]
             return frequency * (self.k1 + 1.0) * scaled / (self.k1 + scaled)
         return frequency * (self.k1 + 1.0) / (frequency + self.k1 * norm)
+
+    def half(self, length: Integers, average_length: Floats) -> Floats:
+        """The frequency at which a term of a row of `length` terms has half of the greatest factor (lucene)."""
+        return self.k1 * self._norm(length, average_length)
+
+    def _norm(self, length: Integers, average_length: Floats) -> Floats:
+        shape = np.broadcast_shapes(length.shape, average_length.shape)
+        ratio = np.divide(length, average_length, out=np.ones(shape), where=average_length > 0)
+        return (1.0 - self.b) + self.b * ratio
 
 
 def raw_okapi_idf(frequency: Floats, rows: Floats) -> Floats:

@@ -21,11 +21,12 @@ from .candidate_merge import (
     merged_order,
     policies_of,
 )
+from .clocks import clocks
 from .expansion_recall import recall_expansion
 from .frames import PostingIndex, RowIndex, VectorIndex
 from .keys import gathered, positions, rank_within
-from .lane_recall import recall_newest, recall_symbols, recall_terms, recall_vectors
-from .recall_scope import Int, RecallTables, clocks, numbers, sub_query_of
+from .lane_recall import recall_newest, recall_symbols, recall_terms
+from .recall_scope import Int, RecallTables, numbers, sub_query_of
 from .recall_selection import VIA, Found, hit_table, sub_query_order
 from .tables import (
     CANDIDATES,
@@ -43,6 +44,7 @@ from .tables import (
     Segments,
     SubQueries,
 )
+from .vector_recall import recall_vectors
 from .vocabulary import INTENTS
 
 _INTENTS = tuple(sorted(INTENTS.values))

@@ -152,6 +152,13 @@ class RowIndex:
         """Every row has exactly one placement."""
         return len(self.recorded) == len(self.id_rank) and bool(np.all(np.diff(self.placement_starts) == 1))
 
+    @cached_property
+    def by_id(self) -> NDArray[np.int64]:
+        """The rows in the order of their ids."""
+        rows = np.empty(len(self.id_rank), dtype=np.int64)
+        rows[self.id_rank] = np.arange(len(rows))
+        return rows
+
     @classmethod
     def of(cls, evidence: pa.Table, placements: pa.Table) -> RowIndex:
         """The views of a frame's tables; `placements` is sorted by row, then recorded time."""

@@ -1,4 +1,4 @@
-"""The lanes that look up keys or vectors or take the newest: lexical, symbol, exact, semantic and recent.
+"""The lanes that look up keys or take the newest: lexical, symbol, exact and recent.
 
 Reads the inputs every lane reads (`RecallTables`) and the lane's own index. Gives `Found`, scope group by scope group.
 
@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .bm25 import Bm25
-from .frames import PostingIndex, VectorIndex, expand_ranges, posting_keys
+from .frames import PostingIndex, expand_ranges, posting_keys
 from .index_keys import definition_keys
 from .keys import flat, gathered, rank_within
 from .list_columns import flattened
-from .numbers import RESOLUTION, quantise
+from .numbers import quantise
 from .posting_recall import Entries, recall_keys
 from .ragged import Ragged
 from .recall_scope import CELLS, Int, RecallTables, Scope, happened_at, numbers, spread, sub_query_of
-from .recall_selection import Found, best_cells, best_found
+from .recall_selection import Found, best_cells
 
 FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
 """A row that defines a named symbol says most about it; one that only mentions it, least."""
@@ -29,14 +29,12 @@ HOP_SEEDS = 10
 """Definitions per sub-query from which the call chain is followed."""
 HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
 """What a definition calls, and who calls it: the second hop weighs a quarter of the first."""
-BLOCK_ROWS = 1 << 13
-"""Rows multiplied at once: 24 MiB of float64 at 384 dimensions."""
 
 
 def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Found:
     """The lexical lane (BM25 over text terms) or the exact lane (ids, by idf)."""
     field = {"lexical": "text", "exact": "id"}[lane]
-    terms = _Terms.of(tables, query_terms, (field,))
+    terms = Terms.of(tables, query_terms, (field,))
     parts = [
         recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
         for scope in tables.scopes(lane)
@@ -50,7 +48,7 @@ def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: Postin
     The hop starts at the best admissible definitions, goes to what they call and to who calls them, and scores
     admissible rows only: a withheld definition leads nowhere.
     """
-    terms = _Terms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
+    terms = Terms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
     parts = []
     for scope in tables.scopes("symbol"):
         direct = terms.entries(scope)
@@ -61,27 +59,6 @@ def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: Postin
         )
         parts.append(recall_keys(scope, postings, _with_hops(scope, direct, seeds), None))
     return Found.concat(parts)
-
-
-def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: VectorIndex) -> Found:
-    """The semantic lane: the admissible rows whose vector has the greatest positive cosine.
-
-    Components are whole multiples of 2**-15, so every float64 product is exact and no summation order shows. Rows that
-    are withheld are not recorded here: every row has some cosine with everything, so that would record chance.
-    """
-    vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
-    vector[sub_query_of(tables.sub_queries, query_vectors)] = numbers(query_vectors["vector_row"])
-    parts = []
-    for scope in tables.scopes("semantic"):
-        asked = np.flatnonzero(vector[scope.sub] >= 0)
-        for low in range(0, len(scope.rows), BLOCK_ROWS):
-            local = np.arange(low, min(low + BLOCK_ROWS, len(scope.rows)))
-            rows, missing = _vectors_of(scope, vectors, local)
-            parts += [
-                _nearest(scope, vectors.queries, vector[scope.sub[subs]], subs, local[~missing], rows[~missing])
-                for subs in _split(asked, len(local) if len(local) > missing.sum() else 0)
-            ]
-    return best_found(tables, Found.concat(parts))
 
 
 def recall_newest(tables: RecallTables) -> Found:
@@ -122,14 +99,14 @@ def recall_newest(tables: RecallTables) -> Found:
     return Found.concat(parts)
 
 
-class _Terms:
+class Terms:
     """The terms of some fields, by sub-query: what scopes cut their entries from."""
 
     def __init__(self, sub: Int, key: Int, keys: pa.Array, weight: np.ndarray) -> None:
         self.sub, self.key, self.keys, self.weight = sub, key, keys, weight
 
     @classmethod
-    def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> _Terms:
+    def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> Terms:
         chosen = query_terms.filter(pc.is_in(query_terms["field"], value_set=pa.array(fields)))
         sub = sub_query_of(tables.sub_queries, chosen)
         field = flat(chosen["field"]).dictionary_encode()
@@ -176,39 +153,6 @@ def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
     hop = np.arange(len(subs)) >= len(direct.sub)
     _, first = np.unique(subs * len(place) + all_keys, return_index=True)
     return Entries(list(place), subs[first], all_keys[first], weights[first], hop[first])
-
-
-def _nearest(scope: Scope, queries: np.ndarray, vector: Int, subs: Int, local: Int, rows: np.ndarray) -> Found:
-    """The best of one block of a scope's rows for some sub-queries; `vector` is the query vector of each."""
-    tables = scope.tables
-    distinct, of = np.unique(vector, return_inverse=True)
-    product = ((queries[distinct].astype(np.float64) @ rows.T) * RESOLUTION)[of.reshape(-1)]
-    clock, of_request = tables.clock
-    clocks, at_clock = np.unique(of_request[scope.request[subs]], return_inverse=True)
-    open_ = clock.grid(tables.row_index, clocks, scope.rows[local]) & ~scope.withheld[local]
-    sub, at = np.nonzero((product > 0) & open_[at_clock.reshape(-1)])
-    allowed = scope.filtered(subs[sub], local[at])
-    sub, at = sub[allowed], at[allowed]
-    score = product[sub, at]
-    frame = scope.rows[local[at]]
-    k = numbers(tables.sub_queries["lane_k"])[scope.sub[subs]]
-    best = best_cells(sub, score, tables.row_index.id_rank[frame], k)
-    return Found.of(scope.sub[subs[sub[best]]], frame[best], score[best])
-
-
-def _vectors_of(scope: Scope, vectors: VectorIndex, local: Int) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of some rows as float64, and which rows have none."""
-    frame = scope.rows[local]
-    segment = np.searchsorted(vectors.row_starts, frame, side="right") - 1
-    out = np.zeros((len(frame), vectors.queries.shape[1]))
-    missing = np.ones(len(frame), dtype=bool)
-    for number in np.unique(segment).tolist():
-        part = vectors.parts[number]
-        if part is not None:
-            own = np.flatnonzero(segment == number)
-            out[own] = part[frame[own] - vectors.row_starts[number]]
-            missing[own] = False
-    return out, missing
 
 
 def _split(subs: Int, rows: int) -> list[Int]:

@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .bm25 import Bm25, raw_okapi_idf
+from .compiled import kernels
+from .compiled_recall import recall_compiled
 from .frames import PostingIndex, SegmentPostings, posting_keys
 from .numbers import EXACT_BELOW, RESOLUTION, quantise
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope, numbers, slabs, spread
@@ -60,9 +62,21 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
         entries: the look-ups.
         bm25: how a posting scores; None = by the term's idf (lucene), whatever its frequency.
     """
-    found = _postings(scope, postings, entries.keys)
-    if not len(found.touched) or not len(entries.sub):
+    if not len(entries.sub):
         return Found.concat([])
+    lucene = bm25 if entries.hop is None and bm25 is not None and bm25.variant == "lucene" else None
+    if lucene and (loops := kernels(0)) and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
+        return best
+    found = _postings(scope, postings, entries.keys)
+    if not len(found.touched):
+        return Found.concat([])
+    visits = int((found.starts[entries.key + 1] - found.starts[entries.key]).sum())
+    if (
+        lucene
+        and (loops := kernels(visits))
+        and (best := recall_compiled(loops.postings, scope, postings, entries, lucene))
+    ):
+        return best
     averages = _average_idf(scope, postings) if bm25 is not None and bm25.needs_vocabulary else None
     profile, entries = _profiles(scope, entries)
     parts = [

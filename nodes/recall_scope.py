@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .frames import OPEN_END, OPEN_START, RowIndex, expand_ranges, micros
+from .clocks import Clock, distinct_clocks
+from .frames import OPEN_START, RowIndex, expand_ranges, micros
 from .keys import flat, positions
 from .list_columns import holds
-from .selectors import glob_mask, selected_pairs, source_pairs
-from .time_gates import time_codes, time_grid
+from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -33,57 +33,6 @@ CELLS = 1 << 21
 """(sub-query, row) pairs held at once: about 120 MiB with all that is asked about them."""
 PAIRS = 1 << 20
 """Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Distinct time bounds of some requests; `as_of`, window start and window end are int64 microseconds."""
-
-    as_of: Int
-    start: Int
-    end: Int
-    history: Bool
-    """Where superseded and deleted text passes as well."""
-
-    def __len__(self) -> int:
-        return len(self.as_of)
-
-    def judge(self, row_index: RowIndex, clock: Int, rows: Int) -> tuple[Bool, Int]:
-        """Whether each (clock, frame row) pair passes the time gates, and the placement it was judged by."""
-        bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
-        codes, placement = time_codes(row_index, rows, *bounds)
-        return codes == 0, placement
-
-    def grid(self, row_index: RowIndex, clock: Int, rows: Int) -> Bool:
-        """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
-        bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
-        return time_grid(row_index, rows, *bounds) == 0
-
-    def passing(self, row_index: RowIndex, clock: Int, rows: Int) -> Int:
-        """How many of some rows pass the time gates under each of some clocks: int64[clocks]."""
-        step = max(1, PAIRS // max(len(rows), 1))
-        parts = [clock[low : low + step] for low in range(0, len(clock), step)]
-        counts = [np.count_nonzero(self.grid(row_index, part, rows), axis=1) for part in parts]
-        return np.concatenate(counts) if counts else np.empty(0, dtype=np.int64)
-
-
-def clocks(contracts: pa.Table) -> Clock:
-    """The time bounds of each contract, in order."""
-    return Clock(
-        micros(contracts["as_of"], OPEN_END),
-        micros(contracts["window_start"], OPEN_START),
-        micros(contracts["window_end"], OPEN_END),
-        np.asarray(contracts["include_deleted"].fill_null(False)),
-    )
-
-
-def distinct_clocks(contracts: pa.Table) -> tuple[Clock, Int]:
-    """The distinct time bounds of some contracts, and each contract's position among them."""
-    all_ = clocks(contracts)
-    bounds = np.stack([all_.as_of, all_.start, all_.end, all_.history])
-    distinct, inverse = np.unique(bounds, axis=1, return_inverse=True)
-    *times, history = (np.ascontiguousarray(row) for row in distinct)
-    return Clock(*times, history=history.astype(bool)), inverse.reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -126,6 +75,39 @@ class RecallTables:
             values[known] = numbers(self.admissible[name])[at[known]]
             out.append(values)
         return out[0], out[1]
+
+    @cached_property
+    def setting(self) -> Int:
+        """A number per contract row, equal where time bounds, N and total length are: what a score depends on."""
+        known = np.stack([self.clock[1], *self.statistics])
+        return np.unique(known, axis=1, return_inverse=True)[1].reshape(-1)
+
+    @cached_property
+    def lane_k(self) -> Int:
+        """The rows that a lane returns, per sub-query."""
+        return numbers(self.sub_queries["lane_k"])
+
+    @cached_property
+    def filter_codes(self) -> Int:
+        """A number per sub-query, equal where sources, kinds and least authority are."""
+        keys = [pc.binary_join(flat(self.sub_queries[name]), SEPARATOR) for name in ("sources", "kinds")]
+        return codes_of([*keys, self.sub_queries["min_authority"]])
+
+    @cached_property
+    def oldest(self) -> Int:
+        """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
+        return micros(self.sub_queries["oldest"], OPEN_START)
+
+    @cached_property
+    def window_start(self) -> Int:
+        """Per sub-query, the start of its window; OPEN_START = any age."""
+        return micros(self.sub_queries["window_start"], OPEN_START)
+
+    @cached_property
+    def window_globs(self) -> tuple[Int, list[str]]:
+        """Which list of window paths each sub-query has, and the distinct lists."""
+        encoded = pc.binary_join(flat(self.sub_queries["window_paths"]), SEPARATOR).dictionary_encode()
+        return numbers(encoded.indices), encoded.dictionary.to_pylist()
 
     def contract_numbers(self, name: str) -> Int:
         """A whole number of each contract."""
@@ -189,6 +171,11 @@ class Scope:
         table[self._offset(self.rows)] = np.arange(len(self.rows), dtype=np.int32)
         return table
 
+    @property
+    def by_segment(self) -> list[NDArray[np.int32]]:
+        """Position in `rows` of every row of each of `segments`, -1 where a gate stops it."""
+        return np.split(self._table, np.cumsum(self._ranges[1])[:-1])
+
     def _offset(self, frame_rows: Int) -> Int:
         starts, lengths = self._ranges
         if len(starts) == 1:
@@ -235,47 +222,44 @@ class Scope:
 
         Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
         """
-        sub_queries = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub))
-        keys = [pc.binary_join(sub_queries[name].combine_chunks(), SEPARATOR) for name in ("sources", "kinds")]
-        code = codes_of([*keys, sub_queries["min_authority"]])
-        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        pairs = source_pairs(self.column("origin_class"), self.column("source_id"))
-        kinds = self.column("evidence_kind").dictionary_encode()
-        kind = kinds.indices.to_numpy(zero_copy_only=False)
-        authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
+        _, first, inverse = np.unique(self.tables.filter_codes[self.sub], return_index=True, return_inverse=True)
         passed = np.ones((len(first), len(self.rows)), dtype=bool)
-        for number, one in enumerate(sub_queries.take(pa.array(first)).to_pylist()):
+        named = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub[first]))
+        for number, one in enumerate(named.to_pylist()):
             if one["sources"]:
-                passed[number] &= selected_pairs(one["sources"], pairs)[pairs.codes]
+                passed[number] &= selected_pairs(one["sources"], self._pairs)[self._pairs.codes]
             if one["kinds"]:
-                named = pc.is_in(kinds.dictionary, value_set=pa.array(one["kinds"], type=pa.string()))
-                passed[number] &= np.asarray(named)[kind]
+                kind, names = self._kinds
+                passed[number] &= np.asarray(pc.is_in(names, value_set=pa.array(one["kinds"], type=pa.string())))[kind]
             if one["min_authority"] > 0:
+                authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
                 passed[number] &= authority >= one["min_authority"]
         return passed, inverse.reshape(-1)
 
     @cached_property
+    def _pairs(self) -> SourcePairs:
+        return source_pairs(self.column("origin_class"), self.column("source_id"))
+
+    @cached_property
+    def _kinds(self) -> tuple[Int, pa.Array]:
+        encoded = self.column("evidence_kind").dictionary_encode()
+        return numbers(encoded.indices), encoded.dictionary
+
+    @property
     def oldest(self) -> Int:
         """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
-        return micros(self.tables.sub_queries["oldest"], OPEN_START)[self.sub]
+        return self.tables.oldest[self.sub]
 
-    @cached_property
-    def _window_globs(self) -> tuple[Int, list[str]]:
-        """Each sub-query's list of window paths, and the distinct lists."""
-        lists = self.tables.sub_queries["window_paths"].take(pa.array(self.sub))
-        encoded = pc.binary_join(flat(lists), SEPARATOR).dictionary_encode()
-        return numbers(encoded.indices), encoded.dictionary.to_pylist()
-
-    @cached_property
+    @property
     def windows(self) -> tuple[Int, Int]:
         """Per sub-query, which list of paths its window holds for, and the window's start; OPEN_START = any age."""
-        return self._window_globs[0], micros(self.tables.sub_queries["window_start"], OPEN_START)[self.sub]
+        return self.tables.window_globs[0][self.sub], self.tables.window_start[self.sub]
 
     @cached_property
     def _windowed(self) -> NDArray[np.bool_]:
         """Rows that each distinct list of window paths speaks of, bool[lists, rows]."""
         path = self.column("path")
-        return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self._window_globs[1]])
+        return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self.tables.window_globs[1]])
 
     def earliest(self, sub: Int, local: Int) -> Int:
         """The time before which the row of each pair does not return; OPEN_START = any age."""
@@ -284,6 +268,23 @@ class Scope:
             return self.oldest[sub]
         held = self._windowed[of[sub], local]
         return np.where(held, np.maximum(self.oldest[sub], start[sub]), self.oldest[sub])
+
+    def returned(self, sub: Int) -> tuple[NDArray[np.bool_], Int]:
+        """What the distinct filters of some sub-queries let return, bool[filters, rows], and the filter of each."""
+        passed, of = self.filters
+        lists, start = self.windows
+        if np.all(self.oldest[sub] == OPEN_START) and np.all(start[sub] == OPEN_START):
+            return passed, of[sub]
+        clock = self.tables.clock[1][self.request]
+        asked = np.stack([values[sub] for values in (of, clock, self.oldest, lists, start)])
+        _, first, inverse = np.unique(asked, axis=1, return_index=True, return_inverse=True)
+        rows = np.arange(len(self.rows))
+        step = max(1, CELLS // len(rows))
+        grids = [
+            self.filtered(np.repeat(sub[some], len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
+            for some in (first[low : low + step] for low in range(0, len(first), step))
+        ]
+        return np.concatenate(grids), inverse.reshape(-1)
 
     def filtered(self, sub: Int, local: Int) -> Bool:
         """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""

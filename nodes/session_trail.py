@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .clocks import clocks
 from .frames import RowIndex, expand_ranges
 from .keys import flat, gathered, positions, rank_within
-from .recall_scope import clocks, happened_at, numbers
+from .recall_scope import happened_at, numbers
 from .tables import (
     SESSION_EVENTS,
     SESSION_TEXTS,

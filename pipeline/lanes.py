@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..nodes.clocks import distinct_clocks
 from ..nodes.errors import ModelError
 from ..nodes.frames import RowIndex
 from ..nodes.keys import flat, positions, take_or
-from ..nodes.recall_scope import distinct_clocks, numbers
+from ..nodes.recall_scope import numbers
 from ..nodes.tables import LANE_STATES
 from .cross_encoder import CROSS_ENCODER
 from .encoder import encoder_available

@@ -19,9 +19,9 @@ import rank_bm25
 from numpy.typing import NDArray
 
 from ..nodes.bm25 import Bm25
+from ..nodes.clocks import clocks
 from ..nodes.keys import positions
 from ..nodes.numbers import RESOLUTION
-from ..nodes.recall_scope import clocks
 from ..nodes.role_words import EXPANSION_WEIGHT
 from ..nodes.schema import boolean, float64, string, table
 from ..nodes.text_analysis import analyze, analyzer_for, query_tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from math import log
 from typing import Any
 
@@ -12,7 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, passes, rules, vectors
-from scoped_retrieval.nodes import expansion_recall, lane_recall, posting_recall
+from scoped_retrieval.nodes import (
+    compiled,
+    compiled_recall,
+    expansion_recall,
+    lane_recall,
+    posting_recall,
+    vector_recall,
+)
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 from scoped_retrieval.nodes.text_analysis import analyze, query_tokens
@@ -23,6 +31,20 @@ PLAN = rules(
     {"lanes": ["lexical", "recent"], "kinds": ["code"], "intent": "find-rule"},
     {"lanes": ["lexical", "symbol"], "parts": ["question", "symbols"], "min_authority": 1, "max_age_days": 20.0},
 )
+
+
+@pytest.fixture(params=["arrays", "compiled"], scope="module", autouse=True)
+def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every rule holds for NumPy alone and for the compiled loops, and where scopes are large for a shortlist."""
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
+    with pytest.MonkeyPatch.context() as chosen:
+        for module in (posting_recall, vector_recall):
+            chosen.setattr(module, "kernels", lambda visits: loaded)
+        for bound in ("COMPILED_FROM", "SHORTLIST_FROM"):
+            chosen.setattr(vector_recall, bound, 0)
+        yield
 
 
 @st.composite
@@ -147,7 +169,12 @@ def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
         bounds.setattr(posting_recall, "PAIRS", 2)
         bounds.setattr(lane_recall, "CELLS", 3)
         bounds.setattr(expansion_recall, "PAIRS", 2)
-        bounds.setattr(lane_recall, "BLOCK_ROWS", 2)
+        bounds.setattr(vector_recall, "BLOCK_ROWS", 2)
+        bounds.setattr(vector_recall, "CELLS", 3)
+        bounds.setattr(vector_recall, "TOGETHER", 1)
+        bounds.setattr(compiled_recall, "POSTINGS", 3)
+        bounds.setattr(compiled, "ALONE", 1)
+        bounds.setattr(compiled.pa, "cpu_count", lambda: 3)
         parts = line(world, requests, plan=PLAN, **inputs)
     assert all(whole[name].equals(parts[name]) for name in whole)
 

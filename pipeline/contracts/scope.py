@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.clocks import clocks
 from ...nodes.errors import InputError
 from ...nodes.keys import flat, gathered
-from ...nodes.recall_scope import clocks
 from ..commits import Commits
 from ..corpus import Corpus
 from ..driver import build_driver

@@ -1,0 +1,72 @@
+"""Whether the compiled loops are used: they give the same numbers as the arrays of NumPy, and pay once there is work.
+
+Reads how many postings are visited. Gives the modules of kernels, or None where numba (extra `fast`) is not installed or
+has nowhere to keep what it compiled.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+PAYS_FROM = 10_000_000
+"""Visits of postings that take NumPy about as long as it takes to import numba: a second."""
+ALONE = 200_000
+"""Visits that one thread does as fast as several."""
+
+
+class Kernels(NamedTuple):
+    """The modules of compiled loops."""
+
+    postings: ModuleType
+    vectors: ModuleType
+
+
+def kernels(visits: int) -> Kernels | None:
+    """The compiled loops, if they are loaded already or as many visits pay for loading them."""
+    if "numba" not in sys.modules and visits < PAYS_FROM:
+        return None
+    return load()
+
+
+@lru_cache(maxsize=1)
+def load() -> Kernels | None:
+    """The compiled loops, whatever there is to do: for a process that stays. numba compiles them once per machine."""
+    if find_spec("numba") is None:
+        return None
+    try:
+        from . import posting_kernels, vector_kernels
+    except RuntimeError:  # numba finds no folder that it may write
+        return None
+    return Kernels(posting_kernels, vector_kernels)
+
+
+def in_threads(kernel: Any, work: NDArray[np.int64], *arguments: Any) -> None:
+    """Calls `kernel(first, last, *arguments)` for ranges of things of about equal work; `work` is per thing, in visits.
+
+    As many threads as Arrow uses. What is found for a thing does not depend on the range that it falls into.
+    """
+    done = np.cumsum(work)
+    total = int(done[-1]) if len(done) else 0
+    threads = min(pa.cpu_count(), 1 + total // ALONE)
+    if threads == 1:
+        kernel(0, len(work), *arguments)
+        return
+    ranges = 4 * threads
+    cuts = np.searchsorted(done, np.arange(1, ranges) * (total / ranges)).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        calls = [
+            pool.submit(kernel, low, high, *arguments)
+            for low, high in zip([0, *cuts], [*cuts, len(work)], strict=True)
+            if low < high
+        ]
+        for call in calls:
+            call.result()

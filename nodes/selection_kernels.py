@@ -1,0 +1,153 @@
+"""Compiled: the best of some cells, and what the other loops are made of.
+
+A cell is a score (int64, whole multiples of something), the place of its row's id, and a number that says which it is.
+Needs numba; see `compiled.kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types  # pyright: ignore[reportMissingImports]
+
+CHUNK = 64
+"""Scores compared at once."""
+BINS = 512
+"""Of a histogram of scores."""
+FEW = 512
+"""Cells that are sorted by insertion."""
+_I8 = types.int64
+
+
+def given(kind: types.Type, dimensions: int = 1) -> types.Array:
+    """A read-only array: mapped files are, and arrays of other kinds pass as one."""
+    return types.Array(kind, dimensions, "C", readonly=True)
+
+
+def filled(kind: types.Type, dimensions: int = 1) -> types.Array:
+    return types.Array(kind, dimensions, "C")
+
+
+def loop(*arguments: types.Type, gives: types.Type = types.void):
+    return njit(gives(*arguments), cache=True, nogil=True, error_model="numpy")
+
+
+@njit(inline="always")
+def index(number) -> np.uint64:
+    """A position that is not negative: numba then leaves out the step that makes -1 the last."""
+    return np.uint64(number)
+
+
+@njit(inline="always")
+def before(score, rank, other, than) -> bool:
+    return score > other or (score == other and rank < than)
+
+
+@loop(filled(_I8), filled(_I8), filled(_I8), _I8, _I8)
+def choose(score, rank, cell, size, k) -> None:
+    """Moves the `k` best of `size` cells to the front, by score descending, then rank."""
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) // 2
+        best, place = score[middle], rank[middle]
+        left, right = low, high
+        while left <= right:
+            while before(score[left], rank[left], best, place):
+                left += 1
+            while before(best, place, score[right], rank[right]):
+                right -= 1
+            if left <= right:
+                score[left], score[right] = score[right], score[left]
+                rank[left], rank[right] = rank[right], rank[left]
+                cell[left], cell[right] = cell[right], cell[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            break
+
+
+@loop(filled(_I8), filled(_I8), filled(_I8), _I8, _I8)
+def _sink(score, rank, cell, root, end) -> None:
+    """Moves a cell down a heap whose root is the last of its cells."""
+    while True:
+        child = 2 * root + 1
+        if child >= end:
+            break
+        if child + 1 < end and before(score[child], rank[child], score[child + 1], rank[child + 1]):
+            child += 1
+        if not before(score[root], rank[root], score[child], rank[child]):
+            break
+        score[root], score[child] = score[child], score[root]
+        rank[root], rank[child] = rank[child], rank[root]
+        cell[root], cell[child] = cell[child], cell[root]
+        root = child
+
+
+@loop(filled(_I8), filled(_I8), filled(_I8), _I8)
+def sort(score, rank, cell, size) -> None:
+    """Sorts cells by score descending, then rank: few by insertion, many by a heap."""
+    if size <= FEW:
+        for at in range(1, size):
+            own, behind, moved, to = score[at], rank[at], cell[at], at
+            while to > 0 and before(own, behind, score[to - 1], rank[to - 1]):
+                score[to], rank[to], cell[to] = score[to - 1], rank[to - 1], cell[to - 1]
+                to -= 1
+            score[to], rank[to], cell[to] = own, behind, moved
+        return
+    for root in range(size // 2 - 1, -1, -1):
+        _sink(score, rank, cell, root, size)
+    for end in range(size - 1, 0, -1):
+        score[0], score[end] = score[end], score[0]
+        rank[0], rank[end] = rank[end], rank[0]
+        cell[0], cell[end] = cell[end], cell[0]
+        _sink(score, rank, cell, 0, end)
+
+
+@loop(filled(_I8), filled(_I8), _I8, _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 2))
+def trim(score, cell, size, k, slack, counts) -> tuple[Any, Any]:
+    """Keeps the cells within `slack` of a score that at least `k` of them have, by a histogram: how many, and that score."""
+    low, high = score[0], score[0]
+    for at in range(size):
+        low, high = min(low, score[at]), max(high, score[at])
+    shift = 0
+    while (high - low) >> shift >= BINS:
+        shift += 1
+    counts[:] = 0
+    for at in range(size):
+        counts[index((score[at] - low) >> shift)] += 1
+    above, bin_ = 0, BINS
+    while above < k:
+        bin_ -= 1
+        above += counts[bin_]
+    edge = low + (np.int64(bin_) << shift)
+    kept = 0
+    for at in range(size):
+        own = score[at]
+        score[kept], cell[kept] = own, cell[at]
+        kept += np.int64(own >= edge - slack)
+    return kept, edge
+
+
+@loop(
+    filled(_I8), filled(_I8), filled(_I8), given(_I8), _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 3)
+)  # fmt: skip
+def shrink(score, place, cell, rank, size, k, counts) -> tuple[Any, Any, Any]:
+    """Leaves the `k` best of at least `k` cells and few others: how many; a score that none of the `k` is below; and the
+    rank from which on a row of that score is not among them.
+    """
+    kept, least = trim(score, cell, size, k, 0, counts)
+    if kept <= 2 * k + 32:
+        return kept, least, len(rank)
+    for at in range(kept):
+        place[at] = rank[cell[at]]
+    choose(score, place, cell, kept, k)
+    worst = 0
+    for at in range(1, k):
+        if before(score[worst], place[worst], score[at], place[at]):
+            worst = at
+    return k, score[worst], place[worst]

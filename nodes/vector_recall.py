@@ -1,0 +1,329 @@
+"""The semantic lane: the admissible rows whose vector has the greatest positive cosine with the sub-query's.
+
+Reads the inputs every lane reads and the vectors. Gives `Found`, scope group by scope group.
+
+The one thing to know: components are whole numbers below 2**15, and of unit vectors in multiples of 2**-15. So a product of
+two vectors is a whole number below 2**31, and float64 adds it up exactly in any order. A large scope is first multiplied
+in float32, which is twice as fast and rounds; only rows that may be among the best in spite of that are multiplied exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .compiled import in_threads, kernels
+from .frames import RowIndex, VectorIndex
+from .keys import rank_within
+from .numbers import RESOLUTION
+from .ragged import starts_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, spread, sub_query_of
+from .recall_selection import Found
+
+BLOCK_ROWS = 1 << 12
+"""Rows multiplied at once: 6 MiB of float32 at 384 dimensions."""
+TOGETHER = 1 << 10
+"""Sub-queries that share one conversion of the rows."""
+SHORTLIST_FROM = 48
+"""A shortlist pays where a scope has as many rows per row that returns; below, every product is exact at once."""
+COMPILED_FROM = 4
+"""The same with compiled loops."""
+PER_VISIT = 10
+"""Products that NumPy chooses from in the time of one visit of a posting."""
+FLAGS = 1 << 25
+"""(mask, row) pairs held at once: 32 MiB. No result depends on any of these bounds."""
+_PLACES = 31
+"""Bits of a key that hold the place of a row's id; those above hold the product."""
+_LAST = (1 << _PLACES) - 1
+_UNIT = 2.0**-24
+"""Unit roundoff of float32."""
+
+Keys = NDArray[np.int64]
+
+
+class _Asked(NamedTuple):
+    """Sub-queries of one scope: their vectors, how many rows each takes, and which rows each may take."""
+
+    vectors: NDArray[np.int16]
+    """Distinct ones, int16[vectors, dimensions]."""
+    of: Int
+    k: Int
+    rows: Int
+    """Frame rows that have a vector and that some mask lets pass, ascending."""
+    masks: Bool | None
+    """bool[masks, rows]; None = every row for everybody."""
+    mask: Int
+
+
+def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: VectorIndex) -> Found:
+    """The nearest rows of each sub-query that has a vector.
+
+    Rows that are withheld are not recorded here: every row has some cosine with everything, so that would record chance.
+    """
+    vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
+    vector[sub_query_of(tables.sub_queries, query_vectors)] = numbers(query_vectors["vector_row"])
+    parts = []
+    for scope in tables.scopes("semantic"):
+        with_one = np.flatnonzero(vector[scope.sub] >= 0)
+        step = TOGETHER if len(scope.rows) * TOGETHER <= FLAGS or _alike(scope) else max(1, FLAGS // len(scope.rows))
+        for low in range(0, len(with_one), step):
+            subs = with_one[low : low + step]
+            asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
+            if len(asked.rows):
+                sub, row, product = _best(tables.row_index, vectors, asked)
+                parts.append(Found.of(scope.sub[subs[sub]], row, product.astype(np.float64) * RESOLUTION))
+    return Found.concat(parts)
+
+
+def _alike(scope: Scope) -> bool:
+    """Every sub-query of a scope has the same mask."""
+    clock = scope.tables.clock[1][scope.request]
+    return (
+        all(len(np.unique(values)) == 1 for values in (clock, scope.oldest, *scope.windows))
+        and len(scope.filters[0]) == 1
+    )
+
+
+def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
+    distinct, of = np.unique(vector, return_inverse=True)
+    clock, of_request = scope.tables.clock
+    allowed, filter_ = scope.returned(subs)
+    pairs = np.stack([of_request[scope.request[subs]], filter_])
+    pairs, mask = np.unique(pairs, axis=1, return_inverse=True)
+    clocks, at = np.unique(pairs[0], return_inverse=True)
+    masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at.reshape(-1)] & allowed[pairs[1]]
+    known = np.array([part is not None for part in vectors.parts])
+    segment = np.searchsorted(vectors.row_starts, scope.rows, side="right") - 1
+    chosen = np.flatnonzero(masks.any(axis=0) & ~scope.withheld & known[segment])
+    masks = masks[:, chosen]
+    k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))
+    return _Asked(
+        vectors.queries[distinct],
+        of.reshape(-1),
+        k,
+        scope.rows[chosen],
+        None if masks.all() else masks,
+        mask.reshape(-1),
+    )
+
+
+def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int, Int]:
+    """Sub-query, frame row and product of the best rows."""
+    places = index.id_rank[asked.rows]
+    most = int(asked.k.max())
+    loops = kernels(len(asked.k) * len(asked.rows) // PER_VISIT)
+    if loops is not None and len(asked.rows) > COMPILED_FROM * most:
+        best = _best_compiled(loops.vectors, vectors, asked, places)
+    elif len(asked.rows) > SHORTLIST_FROM * most:
+        sub, at = _shortlist(vectors, asked)
+        keys = _keys(_products(vectors, asked, sub, at), places[at])
+        best = _leading(_padded(sub, keys, len(asked.k)), most)
+    else:
+        best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
+    taken = (best > 0) & (np.arange(most) < asked.k[:, None])
+    key = best[taken]
+    return np.nonzero(taken)[0], index.by_id[_LAST - (key & _LAST)], key >> _PLACES
+
+
+def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> Keys:
+    """The keys of the best rows of some sub-queries, descending, by the exact product with every row."""
+    most = int(asked.k.max())
+    best = np.zeros((len(subs), most), dtype=np.int64)
+    for low in range(0, len(asked.rows), BLOCK_ROWS):
+        block = slice(low, min(low + BLOCK_ROWS, len(asked.rows)))
+        rows = _vectors_of(vectors, asked.rows[block], np.float64)
+        for part in _slices(len(subs), len(rows)):
+            own = subs[part]
+            product = asked.vectors[asked.of[own]].astype(np.float64) @ rows.T
+            if asked.masks is not None:
+                product *= asked.masks[asked.mask[own], block]
+            keys = _keys(product.astype(np.int64), places[block])
+            best[part] = _leading(np.concatenate([best[part], keys], axis=1) if low else keys, most)
+    return best
+
+
+def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, places: Int) -> Keys:
+    """The keys of the best rows, descending, through a shortlist as `_shortlist` makes it.
+
+    The list of a sub-query has room for a few times `k` rows; where more are too close to each other to tell, every
+    product of the sub-query is made exactly.
+    """
+    subs, most = len(asked.k), int(asked.k.max())
+    queries = asked.vectors.astype(np.float32)
+    error = _error(queries)[asked.of]
+    masks = np.ones((1, len(asked.rows)), dtype=bool) if asked.masks is None else np.ascontiguousarray(asked.masks)
+    mask = np.zeros(subs, dtype=np.int64) if asked.masks is None else asked.mask
+    edge, held = np.zeros(subs, dtype=np.int64), np.zeros(subs, dtype=np.int64)
+    score, cell = (np.empty((subs, 4 * most + 256), dtype=np.int64) for _ in range(2))
+    buffer = np.empty(len(queries) * min(BLOCK_ROWS, len(asked.rows)), dtype=np.float32)
+    longest, slack = 0.0, edge
+    for low in range(0, len(asked.rows), BLOCK_ROWS):
+        rows = _vectors_of(vectors, asked.rows[low : low + BLOCK_ROWS], np.float32)
+        longest = max(longest, float(_lengths(rows).max()))
+        slack = np.ceil(2 * error * longest).astype(np.int64) + 2  # products are rounded down, too
+        product = buffer[: len(queries) * len(rows)].reshape(len(queries), len(rows))
+        np.matmul(queries, rows.T, out=product)
+        in_threads(
+            loops.near, np.full(subs, len(rows)), product, product.view(np.int32), asked.of, low, masks, mask, asked.k, slack,
+            edge, held, score, cell,
+        )  # fmt: skip
+    loops.shorten(0, subs, asked.k, slack, held, score, cell)
+    sub, at = spread(np.zeros(subs, dtype=np.int64), np.maximum(held, 0))
+    flags = np.zeros(len(asked.rows), dtype=bool)
+    flags[cell[sub, at]] = True
+    used, place = np.flatnonzero(flags), np.cumsum(flags) - 1
+    exact = np.zeros((subs, most), dtype=np.int64)
+    rows = _vectors_of(vectors, asked.rows[used], np.int16)
+    in_threads(
+        loops.exact, np.maximum(held, 0) * 32, asked.vectors, asked.of, rows, place, places, asked.k,
+        held, score, cell, exact,
+    )  # fmt: skip
+    crowded = np.flatnonzero(held < 0)
+    if len(crowded):
+        exact[crowded] = _best_exact(vectors, asked, crowded, places)
+    return exact
+
+
+def _keys(product: Int, place: Int) -> Keys:
+    """Numbers in the order of the hits: by product, then against the place of the id; 0 where the product is not positive."""
+    return np.where(product > 0, (product << _PLACES) | (_LAST - place), 0)
+
+
+def _leading(keys: Keys, k: int) -> Keys:
+    """The `k` greatest of each line, descending."""
+    if keys.shape[1] > k:
+        keys = np.partition(keys, keys.shape[1] - k, axis=1)[:, -k:]
+    elif keys.shape[1] < k:
+        keys = np.pad(keys, ((0, 0), (0, k - keys.shape[1])))
+    return np.sort(keys, axis=1)[:, ::-1]
+
+
+def _padded(sub: Int, keys: Keys, subs: int) -> Keys:
+    """The keys of each sub-query as a line, filled up with 0; `sub` is ascending."""
+    counts = np.bincount(sub, minlength=subs)
+    out = np.zeros((subs, int(counts.max(initial=1))), dtype=np.int64)
+    out[sub, rank_within(sub)] = keys
+    return out
+
+
+def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
+    """Pairs of sub-query (ascending) and position in `rows` that hold the `k` best of each sub-query.
+
+    A float32 product of n terms, summed in whatever order and with or without fused steps, is off by at most g |q| |v| with
+    g = nu / (1 - nu), u = 2**-24 (Higham 2002, section 3.1, and Cauchy-Schwarz). With m that bound for the longest row, k
+    rows whose rounded product is at least t have true products of at least t - m; so a row that is rounded to less than
+    t - 2m has k better ones, and one rounded to less than -m is not positive. Lengths are rounded up by a thousandth, which
+    covers their own rounding.
+    """
+    queries = asked.vectors.astype(np.float32)
+    error = _error(queries)[asked.of]
+    least = np.full(len(asked.k), -np.inf)
+    longest, tightened = 0.0, BLOCK_ROWS
+    found = _Pairs.none()
+    for low in range(0, len(asked.rows), BLOCK_ROWS):
+        rows = _vectors_of(vectors, asked.rows[low : low + BLOCK_ROWS], np.float32)
+        longest = max(longest, float(_lengths(rows).max()))
+        parts = [found]
+        for own in _slices(len(asked.k), len(rows)):
+            product = queries[asked.of[own]] @ rows.T
+            if asked.masks is not None:
+                product[~asked.masks[asked.mask[own], low : low + len(rows)]] = -np.inf
+            margin = error[own] * longest
+            open_ = np.flatnonzero(least[own] == -np.inf)
+            if len(open_) and len(rows) >= int(asked.k.max()):
+                least[own.start + open_] = _kth(product[open_], asked.k[own][open_])
+            bound = np.maximum(least[own] - 2 * margin, -margin).astype(np.float32)
+            # Rounded down: a bound that is too low only lets more through.
+            at = np.flatnonzero(product >= np.nextafter(bound, np.float32(-np.inf))[:, None])
+            sub, at_row = np.divmod(at, len(rows))
+            parts.append(_Pairs(sub + own.start, at_row + low, product.reshape(-1)[at]))
+        found = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+        if low + BLOCK_ROWS >= min(8 * tightened, len(asked.rows)):
+            tightened = low + BLOCK_ROWS
+            found, least = _tightened(found, asked.k, least, 2 * error * longest)
+    return found.sub, found.at
+
+
+class _Pairs(NamedTuple):
+    sub: Int
+    at: Int
+    product: NDArray[np.float32]
+
+    @classmethod
+    def none(cls) -> _Pairs:
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
+
+
+def _tightened(
+    found: _Pairs, k: Int, least: NDArray[np.float64], margin: NDArray[np.float64]
+) -> tuple[_Pairs, NDArray[np.float64]]:
+    """The pairs that are still within the margin of the `k`-th, by sub-query, and that of each sub-query."""
+    order = np.lexsort((-found.product, found.sub))
+    sub = found.sub[order]
+    last = np.flatnonzero(rank_within(sub) == k[sub] - 1)
+    least = least.copy()
+    least[sub[last]] = np.maximum(least[sub[last]], found.product[order[last]])
+    kept = order[found.product[order] >= (least - margin)[sub]]
+    return _Pairs(found.sub[kept], found.at[kept], found.product[kept]), least
+
+
+def _kth(product: NDArray[np.float32], k: Int) -> NDArray[np.float64]:
+    """The `k`-th greatest of each line."""
+    most = int(k.max())
+    top = np.sort(np.partition(product, product.shape[1] - most, axis=1)[:, -most:], axis=1)
+    return top[np.arange(len(k)), most - k].astype(np.float64)
+
+
+def _error(queries: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The bound of `_shortlist` for a row of length 1."""
+    terms = queries.shape[1] * _UNIT
+    return terms / (1 - terms) * _lengths(queries)
+
+
+def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Upper bounds of the lengths of vectors."""
+    return 1.001 * np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float32).astype(np.float64))
+
+
+def _products(vectors: VectorIndex, asked: _Asked, sub: Int, at: Int) -> Int:
+    """The exact product of each pair of sub-query (ascending) and position in `rows`."""
+    counts = np.bincount(sub, minlength=len(asked.k))
+    width = int(counts.max(initial=1))
+    place = rank_within(sub)
+    starts = starts_of(counts)
+    out = np.empty(len(sub), dtype=np.int64)
+    queries = asked.vectors[asked.of].astype(np.float64)
+    for own in _slices(len(asked.k), width * queries.shape[1]):
+        low, high = starts[own.start], starts[own.stop]
+        rows = np.zeros((own.stop - own.start, width, queries.shape[1]))
+        rows[sub[low:high] - own.start, place[low:high]] = _vectors_of(vectors, asked.rows[at[low:high]], np.int16)
+        product = rows @ queries[own, :, None]
+        out[low:high] = product[sub[low:high] - own.start, place[low:high], 0].astype(np.int64)
+    return out
+
+
+def _slices(subs: int, width: int) -> Iterator[slice]:
+    """Sub-queries in parts of at most `CELLS` numbers."""
+    step = max(1, CELLS // max(width, 1))
+    return (slice(low, min(low + step, subs)) for low in range(0, subs, step))
+
+
+def _vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
+    """The vectors of some frame rows, each of a segment that has them, as numbers of a kind."""
+    segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
+    out = np.empty((len(rows), vectors.queries.shape[1]), dtype=kind)
+    order = np.argsort(segment, kind="stable")
+    first = np.flatnonzero(np.diff(segment[order], prepend=-1))
+    for number, own in zip(segment[order[first]].tolist(), np.split(order, first[1:]), strict=False):
+        part, at = vectors.parts[number], rows[own] - vectors.row_starts[number]
+        assert part is not None
+        if np.all(np.diff(at) == 1) and np.all(np.diff(own) == 1):  # a copy without an index
+            out[own[0] : own[-1] + 1] = part[at[0] : at[-1] + 1]
+        else:
+            out[own] = part[at]
+    return out
