@@ -1,0 +1,198 @@
+"""The synthetic corpora of the bench, built once in the work folder, and the same rows as peers take them.
+
+Every part of the bench asks about these rows, in these scopes. Peers get the very terms that our index has, in the order
+of our rows, so that row numbers agree and a difference in results is a difference in scoring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import synthetic
+import yaml
+from ours import NOW, Order, Scoped
+from scoped_retrieval.nodes.frames import expand_ranges
+from scoped_retrieval.nodes.ragged import starts_of
+from scoped_retrieval.nodes.text_analysis import analyze, analyzer_for, query_tokens
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus.postings import index_text
+from scoped_retrieval.pipeline.sources.importing import normalise
+
+__all__ = ["INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "open_world"]
+
+DIMENSIONS = 384
+INDEXED_COLUMNS = ("title", "path", "section", "text")
+"""What lexical terms are made from, see `pipeline/corpus/postings.py`."""
+BUILT = datetime(2026, 11, 1, tzinfo=UTC)
+SMALL_OWNERS = tuple(f"s{n:02d}" for n in range(10))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A scope of the bench: what our requests say, and the same as a selection of rows for peers."""
+
+    name: str
+    what: str
+    project: str
+    source: str | None = None
+    owners: tuple[str, ...] | None = None
+    instants: int = 1
+    """Different `as_of` values that the requests have; 1 = the present."""
+
+    def asked(self, count: int) -> list[dict[str, Any]]:
+        """Fields of `count` requests."""
+        fields: dict[str, Any] = {"project": self.project}
+        if self.source:
+            fields["allowed_sources"] = [self.source]
+        return [{**fields, "as_of": at.isoformat()} for at in self.times(count)]
+
+    def times(self, count: int) -> list[datetime]:
+        """The `as_of` of each request: spread over the second half of the recorded year, or the present."""
+        if self.instants == 1:
+            return [NOW] * count
+        step = timedelta(minutes=260 * 24 * 60 // self.instants)
+        first = synthetic.START + timedelta(days=100)
+        return [first + step * (at * 7919 % self.instants) for at in range(count)]
+
+    def rows(self, order: Order) -> np.ndarray:
+        """Which rows are in scope, time apart: bool[rows]."""
+        chosen = np.ones(order.evidence.num_rows, dtype=bool)
+        if self.owners is not None:
+            chosen &= np.asarray(pc.is_in(order.evidence["owner_project"], value_set=pa.array(self.owners)))
+        if self.source is not None:
+            chosen &= np.asarray(pc.equal(order.evidence["source_id"], self.source))
+        return chosen
+
+
+SCOPES = {
+    one.name: one
+    for one in (
+        Scope("whole", "whole corpus in scope, one `as_of`", "all"),
+        Scope("one-owner", "1 % in scope: one owner", "p042", owners=("p042",)),
+        Scope("scattered", "1 % in scope: one source, spread over all owners", "all", source="slice:042"),
+        Scope("ten-owners", "1 % in scope: ten owners", "ten", owners=SMALL_OWNERS),
+        Scope("instants", "1 % in scope: one owner, 1,000 different `as_of`", "p042", owners=("p042",), instants=1_000),
+    )
+}
+
+
+class TopicVectors:
+    """A stand-in for an embedding model: unit vectors around 64 topics, a function of the text alone."""
+
+    profile = "topic-vectors/1"
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(5)
+        self._topics = rng.standard_normal((64, DIMENSIONS)).astype(np.float32)
+        self._parts = rng.standard_normal((1 << 14, DIMENSIONS)).astype(np.float32)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """int16[texts, 384]: unit vectors times 2**15."""
+        out = np.empty((len(texts), DIMENSIONS), dtype=np.int16)
+        for low in range(0, len(texts), 1 << 13):
+            some = texts[low : low + (1 << 13)]
+            digests = b"".join(hashlib.sha256(text.encode()).digest() for text in some)
+            code = np.frombuffer(digests, dtype=np.uint16).reshape(len(some), 16)
+            vectors = self._topics[code[:, 0] % 64] + sum(
+                self._parts[code[:, n] % len(self._parts)] for n in range(1, 5)
+            )
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            out[low : low + len(some)] = np.rint(vectors * (2**15 - 1))
+        return out
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The terms of all rows: those of row `i` are `vocabulary[codes[starts[i]:starts[i + 1]]]`."""
+
+    vocabulary: list[str]
+    codes: np.ndarray
+    starts: np.ndarray
+
+    def lists(self) -> list[list[int]]:
+        """Codes by row, as Python lists."""
+        flat = self.codes.tolist()
+        bounds = self.starts.tolist()
+        return [flat[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+    def texts(self) -> list[str]:
+        """The terms of each row with spaces between them."""
+        words = self.vocabulary
+        return [" ".join([words[code] for code in row]) for row in self.lists()]
+
+    def of_rows(self, rows: np.ndarray) -> Tokens:
+        """Those of some rows."""
+        counts = np.diff(self.starts)[rows]
+        return Tokens(self.vocabulary, self.codes[expand_ranges(self.starts[rows], counts)], starts_of(counts))
+
+
+@dataclass(frozen=True)
+class World:
+    """One corpus in the work folder."""
+
+    path: Path
+    grants: Path
+    encoder: TopicVectors | None
+
+    @cached_property
+    def order(self) -> Order:
+        """All rows, numbered."""
+        return Order(self.path)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The lexical terms of all rows, as they were indexed."""
+        evidence = self.order.evidence
+        texts = index_text(evidence, INDEXED_COLUMNS)
+        kinds = np.asarray(evidence["evidence_kind"].to_pandas())
+        by_name: dict[str, list[int]] = {}
+        for kind in sorted(set(kinds)):
+            by_name.setdefault(analyzer_for(kind), []).extend(np.flatnonzero(kinds == kind).tolist())
+        rows = np.concatenate([np.array(part) for part in by_name.values()])
+        parts = [analyze(texts.take(pa.array(part)), name) for name, part in by_name.items()]
+        lists = pa.concat_arrays(parts).take(pa.array(np.argsort(rows, kind="stable")))
+        encoded = lists.flatten().dictionary_encode()
+        return Tokens(
+            encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), lists.offsets.to_numpy().astype(np.int64)
+        )
+
+    def scoped(self, scope: Scope, count: int, k: int) -> Scoped:
+        """Our requests of a scope, gated."""
+        return Scoped(self.path, self.grants, scope.asked(count), k)
+
+    def queries(self, count: int) -> list[list[str]]:
+        """Questions as terms, all different."""
+        return query_tokens(pa.array(synthetic.questions(count), pa.large_string())).to_pylist()
+
+
+def open_world(work: Path, chunks: int, *, vectors: bool = False) -> World:
+    """The corpus of so many chunks, built if it is not there; one that a crash left half-built is built again."""
+    folder = work / f"corpus-{chunks}{'-vectors' if vectors else ''}"
+    encoder = TopicVectors() if vectors else None
+    if not (folder / "built").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        corpus = Corpus.create(folder / "corpus")
+        rows, _ = normalise(synthetic.owned_rows(chunks), project="p000", principal="bench", now=BUILT)
+        corpus.publish(rows, now=BUILT, encoder=encoder)
+        (folder / "grants.yaml").write_text(yaml.safe_dump(_grants(corpus.projects())), encoding="utf-8")
+        (folder / "built").touch()
+    return World(folder / "corpus", folder / "grants.yaml", encoder)
+
+
+def _grants(owners: Sequence[str]) -> dict[str, Any]:
+    """`bench` may ask in every owner's project, in `all`, which reads them all, and in `ten`, which reads ten."""
+    common = {"principal": "bench", "zones": "internal", "reason": "the bench", "expires": "2099-01-01T00:00:00Z"}
+    reads = [{**common, "project": owner, "for_projects": ["all"]} for owner in owners if owner not in SMALL_OWNERS]
+    reads += [{**common, "project": owner, "for_projects": ["all", "ten"]} for owner in SMALL_OWNERS]
+    return {"principals": {"bench": {"projects": [*owners, "all", "ten"]}}, "grants": reads}

@@ -1,0 +1,36 @@
+"""The parts of the bench by name: each measures some rows of the table, in a process of its own.
+
+A part imports what it needs when it runs, so that a peer that is not installed costs only the parts that name it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench_records import Row
+from options import Options
+
+__all__ = ["PARTS", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """`function` of `module` gives rows one by one; `minutes` is what it may take at 100,000 chunks."""
+
+    name: str
+    module: str
+    function: str
+    what: str
+    minutes: float = 5.0
+
+    def rows(self, options: Options) -> Iterator[Row]:
+        """Measure."""
+        return getattr(importlib.import_module(self.module), self.function)(options)
+
+
+PARTS = {
+    one.name: one
+    for one in (Part("lexical", "lexical_part", "lexical_rows", "lexical recall against bm25s, tantivy, rank-bm25"),)
+}
