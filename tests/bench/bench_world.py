@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ class Tokens:
         """Codes by row, as Python lists."""
         flat = self.codes.tolist()
         bounds = self.starts.tolist()
-        return [flat[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [flat[a:b] for a, b in pairwise(bounds)]
 
     def texts(self) -> list[str]:
         """The terms of each row with spaces between them."""

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from agreement import Ranked
 from bench_records import cores
 from bench_world import Scope, Tokens, World
 from rounds import Contestant
 
 K1, B = 1.2, 0.75
 Queries = Sequence[Sequence[str]]
-Ranked = list[tuple[np.ndarray, np.ndarray]]
-"""Rows and scores per query, best first."""
 
 
 class Bm25s:

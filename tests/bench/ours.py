@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ class Scoped:
         place = positions(hits["request_id"], self._ids)
         row, score = everything.of(hits["evidence_id"]), hits["score"].to_numpy()
         bounds = np.searchsorted(place, np.arange(count + 1))
-        return [(row[a:b], score[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [(row[a:b], score[a:b]) for a, b in pairwise(bounds)]
 
     def _sub_queries(self, count: int, lane: str) -> pa.Table:
         return SUB_QUERIES.build(

@@ -32,5 +32,9 @@ class Part:
 
 PARTS = {
     one.name: one
-    for one in (Part("lexical", "lexical_part", "lexical_rows", "lexical recall against bm25s, tantivy, rank-bm25"),)
+    for one in (
+        Part("lexical", "lexical_part", "lexical_rows", "lexical recall against bm25s, tantivy and rank-bm25"),
+        Part("dense", "dense_part", "dense_rows", "dense recall against faiss and LanceDB"),
+        Part("pipelines", "pipelines_part", "pipeline_rows", "the whole line against hybrid pipelines"),
+    )
 }
