@@ -20,6 +20,8 @@ from rounds import Contestant, interleaved
 
 K = 100
 QUERIES = 1_000
+LEAST = 200
+"""Of ours: a batch of fewer would pay for the batch what belongs to many."""
 CHECKED = 20
 OURS = "int16 vectors, exact; gates and contracts worked out once per scope, off the clock"
 
@@ -68,7 +70,7 @@ def contestants_of(
     floats = queries.astype(np.float32) / 2**15
     selected, where = faiss.selector(scope, world), where_of(scope)
     return [
-        Contestant("ours", lambda which: scoped.vectors_batch(queries[which.start : which.stop]), scoped.semantic, OURS),
+        Contestant("ours", lambda which: scoped.vectors_batch(queries[which.start : which.stop]), scoped.semantic, OURS, least=LEAST),
         Contestant(
             faiss.name,
             lambda which: floats[which.start : which.stop],
@@ -82,9 +84,7 @@ def contestants_of(
     ]  # fmt: skip
 
 
-def check(
-    scoped: Scoped, scope: Scope, world: World, queries: np.ndarray, faiss: Faiss, lance: LanceVectors
-) -> None:
+def check(scoped: Scoped, scope: Scope, world: World, queries: np.ndarray, faiss: Faiss, lance: LanceVectors) -> None:
     """Our rows are those of faiss and of LanceDB, as far as the cosine is positive: a row below it is no hit of ours."""
     floats = queries.astype(np.float32) / 2**15
     ours = scoped.ranked(scoped.semantic(scoped.vectors_batch(queries)), len(queries), world.order)

@@ -20,6 +20,8 @@ from rounds import Contestant, Timing, interleaved
 K = 100
 QUERIES = 1_000
 """Per round, for whoever is fast enough."""
+LEAST = 200
+"""Of ours: a batch of fewer would pay for the batch what belongs to many."""
 CHECKED = 40
 """Queries whose results are compared."""
 OURS = "k1 1.2, b 0.75, statistics of the rows in scope; gates and contracts worked out once per scope, off the clock"
@@ -70,7 +72,9 @@ def lexical_rows(options: Options) -> Iterator[Row]:
 
 def our_contestant(scoped: Scoped, queries: list[list[str]]) -> Contestant:
     """Our lexical lane over a scope."""
-    return Contestant("ours", lambda which: scoped.terms_batch([queries[at] for at in which]), scoped.lexical, OURS)
+    return Contestant(
+        "ours", lambda which: scoped.terms_batch([queries[at] for at in which]), scoped.lexical, OURS, least=LEAST
+    )
 
 
 def compared(row: Row, contestants: list[Contestant], timings: dict[str, Timing], factor: float) -> Row:

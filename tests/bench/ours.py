@@ -34,7 +34,7 @@ NOW = datetime(2026, 11, 15, tzinfo=UTC)
 class Scoped:
     """The requests of one scope, gated: what is left per query is recall."""
 
-    def __init__(self, corpus: Path, grants: Path, asked: Sequence[Mapping[str, Any]], k: int) -> None:
+    def __init__(self, corpus: Path | Corpus, grants: Path, asked: Sequence[Mapping[str, Any]], k: int) -> None:
         """`asked` are request fields, one per query of the largest batch; `k` rows come back per query."""
         retriever = Retriever.open(
             corpus, principal="bench", grants=grants, lanes=("lexical", "semantic"), encoder=None

@@ -34,7 +34,10 @@ PARTS = {
     one.name: one
     for one in (
         Part("lexical", "lexical_part", "lexical_rows", "lexical recall against bm25s, tantivy and rank-bm25"),
+        Part("growth", "growth_part", "growth_rows", "a fixed scope while the rest of the corpus grows", 3.0),
         Part("dense", "dense_part", "dense_rows", "dense recall against faiss and LanceDB"),
         Part("pipelines", "pipelines_part", "pipeline_rows", "the whole line against hybrid pipelines"),
+        Part("batch", "batch_part", "batch_rows", "10,000 requests in one run, writing, bytes, the graph's share"),
+        Part("interactive", "interactive_part", "interactive_rows", "single requests and cold starts"),
     )
 }

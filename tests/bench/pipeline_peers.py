@@ -10,13 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from bench_records import cores
 from bench_world import World
 from dense_peers import lance_table
-from lexical_peers import B, Bm25s, K1
+from lexical_peers import K1, B, Bm25s
 
 __all__ = ["Hybrid", "Question", "haystack_pipeline", "lance_hybrid", "llama_index_pipeline"]
 
@@ -65,7 +64,9 @@ def lance_hybrid(world: World, folder: Path, *, lane_k: int, k: int) -> Hybrid:
         asked = asked.where(f"owner = '{question.owner}'", prefilter=True).rerank(reranker).limit(lane_k)
         return asked.select(["row"]).to_arrow()["row"].to_pylist()[:k]
 
-    words = f"full text over the same terms, no vector index (exact), prefilter, bitmap index, {lane_k} rows, RRFReranker"
+    words = (
+        f"full text over the same terms, no vector index (exact), prefilter, bitmap index, {lane_k} rows, RRFReranker"
+    )
     return Hybrid("LanceDB hybrid", words, answer)
 
 
@@ -103,7 +104,9 @@ def haystack_pipeline(world: World, *, lane_k: int, k: int) -> Hybrid:
         }
         return [int(one.id) for one in pipeline.run(asked)["join"]["documents"]]
 
-    words = f"InMemoryDocumentStore, BM25Okapi k1 1.2 b 0.75 over the same terms, dot product, {lane_k} rows per retriever"
+    words = (
+        f"InMemoryDocumentStore, BM25Okapi k1 1.2 b 0.75 over the same terms, dot product, {lane_k} rows per retriever"
+    )
     return Hybrid("Haystack", f"{words}, filter on the owner, DocumentJoiner by reciprocal rank", answer)
 
 

@@ -41,9 +41,7 @@ def pipeline_rows(options: Options) -> Iterator[Row]:
     for peer in peers:
         check(peer, questions[:4], world)
     contestants = [ours(world, options.work / "runs", questions), *(contestant(peer, questions) for peer in peers)]
-    timings = interleaved(
-        contestants, queries=total, rounds=options.rounds, seconds=3 * options.seconds_per_round
-    )
+    timings = interleaved(contestants, queries=total, rounds=options.rounds, seconds=3 * options.seconds_per_round)
     yield compared(
         Row(
             part="pipelines",
@@ -97,7 +95,7 @@ def ours(world: World, runs: Path, questions: Sequence[Question]) -> Contestant:
         statuses = retriever.run(rows).statuses
         assert statuses.get("ok", 0) + statuses.get("empty", 0) == len(rows), f"Expected answers, got {dict(statuses)}"
 
-    return Contestant("ours", batch, run, OURS)
+    return Contestant("ours", batch, run, OURS, least=256)
 
 
 class Given:
@@ -114,9 +112,7 @@ class Given:
 
 def contestant(peer: Hybrid, questions: Sequence[Question]) -> Contestant:
     """A pipeline."""
-    return Contestant(
-        peer.name, lambda which: questions[which.start : which.stop], peer.run, peer.settings, most=400
-    )
+    return Contestant(peer.name, lambda which: questions[which.start : which.stop], peer.run, peer.settings, most=400)
 
 
 def check(peer: Hybrid, questions: Sequence[Question], world: World) -> None:

@@ -27,6 +27,8 @@ class Contestant:
     batch: Callable[[range], Any]
     run: Callable[[Any], Any]
     settings: str
+    least: int = 1
+    """Fewer queries than this in one call are not what is measured: a batch system keeps its batch."""
     most: int = 1 << 30
 
 
@@ -87,14 +89,15 @@ def interleaved(
 
 def _affordable(one: Contestant, share: int, seconds: float, clock: Callable[[], float]) -> int:
     """Queries per round for one contestant, found on the warm-up slice: first a few, then as many as fit."""
-    count, most = min(4, share, one.most), min(share, one.most)
+    most = min(share, one.most)
+    count = min(max(4, one.least), most)
     while True:
         for _ in range(2):  # the first call may compile
             batch = one.batch(range(count))
             before = clock()
             one.run(batch)
             taken = clock() - before
-        fits = max(1, min(most, int(count * seconds / max(taken, 1e-9))))
+        fits = max(min(one.least, most), min(most, int(count * seconds / max(taken, 1e-9))), 1)
         if fits <= 2 * count or count == most:
             return fits
         count = min(most, 8 * count)
