@@ -130,5 +130,11 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    ran = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return ran.stdout.strip()
+    """The commit, with a `+` where code differs from it."""
+    commit = _git("rev-parse", "--short", "HEAD").strip()
+    changed = (line for line in _git("status", "--porcelain", "--untracked-files=no").splitlines())
+    return f"{commit}+" if any(not line.endswith((".jsonl", ".md", ".svg")) for line in changed) else commit
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout

@@ -71,7 +71,8 @@ class Scope:
         if self.owners is not None:
             chosen &= np.asarray(pc.is_in(order.evidence["owner_project"], value_set=pa.array(self.owners)))
         if self.source is not None:
-            chosen &= np.asarray(pc.equal(order.evidence["source_id"], self.source))
+            pattern = self.source.replace("*", "%")
+            chosen &= np.asarray(pc.match_like(order.evidence["source_id"], pattern))
         return chosen
 
 

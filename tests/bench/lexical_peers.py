@@ -7,7 +7,7 @@ rank-bm25 has no filter and no batch: it answers one query after another over al
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property
@@ -44,9 +44,10 @@ class Bm25s:
         """Queries as token ids."""
         return [[self._ids[term] for term in query if term in self._ids] for query in queries]
 
-    def run(self, batch: list[list[int]], mask: np.ndarray | None = None) -> Any:
-        """Rows and scores, [queries, k] each."""
-        return self._model.retrieve(batch, k=self.k, n_threads=cores(), show_progress=False, weight_mask=mask)
+    def run(self, batch: list[list[int]], mask: np.ndarray | None = None, threads: int | None = None) -> Any:
+        """Rows and scores, [queries, k] each; with one thread it may be called from several."""
+        threads = threads or cores()
+        return self._model.retrieve(batch, k=self.k, n_threads=threads, show_progress=False, weight_mask=mask)
 
     def ranked(self, found: Any) -> Ranked:
         """As everybody's."""
@@ -55,24 +56,30 @@ class Bm25s:
     def contestant(self, queries: Queries, scope: Scope, world: World) -> Contestant:
         """Over the whole corpus, or with a mask: one per scope, or one per query where each has its own `as_of`."""
         if scope.name == "whole":
-            return self._contestant(lambda which: self.batch([queries[at] for at in which]), self.run)
+            return self.masked(queries, None)
         rows = scope.rows(world.order)
         if scope.instants == 1:
-            mask = rows.astype(np.float32)
-            return self._contestant(
-                lambda which: self.batch([queries[at] for at in which]), lambda batch: self.run(batch, mask)
-            )
+            return self.masked(queries, rows.astype(np.float32))
         times = [_micros(at) for at in scope.times(len(queries))]
         recorded = world.order.recorded
 
-        def masked(which: range) -> list[tuple[list[list[int]], np.ndarray]]:
+        def batch(which: range) -> list[tuple[list[list[int]], np.ndarray]]:
             masks = [(rows & (recorded <= times[at])).astype(np.float32) for at in which]
             return list(zip([self.batch([queries[at]]) for at in which], masks, strict=True))
 
-        return self._contestant(masked, lambda batch: [self.run(one, mask) for one, mask in batch], most=200)
+        def run(batch: list[tuple[list[list[int]], np.ndarray]]) -> list[Any]:
+            return [self.run(one, mask) for one, mask in batch]
 
-    def _contestant(self, batch: Callable[[range], Any], run: Callable[[Any], Any], **bounds: int) -> Contestant:
-        return Contestant("bm25s", batch, run, self.settings, **bounds)
+        return Contestant("bm25s", batch, run, self.settings, most=200)
+
+    def masked(self, queries: Queries, mask: np.ndarray | None) -> Contestant:
+        """With one mask for all queries; None = the whole corpus."""
+        return Contestant(
+            "bm25s",
+            lambda which: self.batch([queries[at] for at in which]),
+            lambda batch: self.run(batch, mask),
+            self.settings,
+        )
 
 
 class Tantivy:

@@ -24,6 +24,7 @@ class Part:
     function: str
     what: str
     minutes: float = 5.0
+    by_default: bool = True
 
     def rows(self, options: Options) -> Iterator[Row]:
         """Measure."""
@@ -39,5 +40,22 @@ PARTS = {
         Part("pipelines", "pipelines_part", "pipeline_rows", "the whole line against hybrid pipelines"),
         Part("batch", "batch_part", "batch_rows", "10,000 requests in one run, writing, bytes, the graph's share"),
         Part("interactive", "interactive_part", "interactive_rows", "single requests and cold starts"),
+        Part(
+            "indexing",
+            "indexing_part",
+            "indexing_rows",
+            "indexing against bm25s and tantivy, a second import, an append",
+        ),
+        Part("embedding", "embedding_part", "embedding_rows", "embedding against sentence-transformers", 3.0),
+        Part("quality", "quality_part", "quality_rows", "retrieval quality of words, on judged collections", 3.0),
+        Part("scaling", "scaling_part", "scaling_rows", "curves: scope share, batch size, workers"),
+        Part(
+            "quality-semantic",
+            "quality_part",
+            "semantic_rows",
+            "retrieval quality of all lanes: encodes 20,000 documents",
+            90.0,
+            by_default=False,
+        ),
     )
 }

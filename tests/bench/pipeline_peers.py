@@ -146,7 +146,8 @@ def llama_index_pipeline(world: World, *, lane_k: int, k: int) -> Hybrid:
             self._mask = masks[owner]
 
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            (rows, scores), *_ = bm25s.ranked(bm25s.run(bm25s.batch([query_bundle.query_str.split()]), self._mask))
+            found = bm25s.run(bm25s.batch([query_bundle.query_str.split()]), self._mask, threads=1)
+            ((rows, scores),) = bm25s.ranked(found)
             pairs = zip(rows.tolist(), scores.tolist(), strict=True)
             return [NodeWithScore(node=nodes[row], score=score) for row, score in pairs]
 

@@ -25,6 +25,7 @@ from parts import PARTS, Part
 from rich.console import Console
 
 WORK = ROOT / ".bench"
+DEFAULT = [part.name for part in PARTS.values() if part.by_default]
 
 
 def main() -> int:
@@ -34,8 +35,9 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 150)
     options.work.mkdir(parents=True, exist_ok=True)
     started, failed, records = time.perf_counter(), [], []
+    state = state_of(options)
     for name in asked.parts:
-        into = options.work / f"rows-{state_of(options)}-{name}.jsonl"
+        into = options.work / f"rows-{state}-{name}.jsonl"
         if asked.fresh or not finished(into):
             console.print(f"[bold]{name}[/bold]: {PARTS[name].what}", highlight=False)
             failed += [name] if run_part(PARTS[name], options, into, asked.command) else []
@@ -60,7 +62,9 @@ def read_arguments(given: Sequence[str] | None = None) -> tuple[Options, argpars
     """The options of the parts, and what the runner alone needs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=100_000)
-    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
+    parser.add_argument(
+        "--parts", nargs="+", choices=list(PARTS), default=DEFAULT, metavar="PART", help=", ".join(PARTS)
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a tenth of the queries: to see that everything works")
     parser.add_argument("--record", action="store_true", help=f"append to {RESULTS.relative_to(ROOT)}")
@@ -80,7 +84,7 @@ def command_of(options: Options, parts: Sequence[str]) -> str:
     """The command as somebody else would give it: what is not a default, and no path of this machine."""
     words = ["python tests/bench/run.py"]
     words += [f"--chunks {options.chunks}"] if options.chunks != Options.chunks else []
-    words += [f"--parts {' '.join(parts)}"] if list(parts) != list(PARTS) else []
+    words += [f"--parts {' '.join(parts)}"] if list(parts) != DEFAULT else []
     words += [f"--rounds {options.rounds}"] if options.rounds != Options.rounds else []
     return " ".join([*words, *(["--quick"] if options.quick else [])])
 
@@ -113,14 +117,9 @@ def measure(part: Part, options: Options, into: Path, command: str) -> int:
 
 def state_of(options: Options) -> str:
     """What rows hold for: commit, corpus size, rounds. With uncommitted changes nothing holds for long."""
-    status = subprocess.run(
-        ["git", "status", "--porcelain", "--untracked-files=no"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout
-    changed = any(not line.endswith((".jsonl", ".md", ".svg")) for line in status.splitlines())
-    commit = environment("")["commit"] or "unknown"
-    quick = "-quick" if options.quick else ""
-    changes = f"-changed-{int(time.time())}" if changed else ""
-    return f"{commit}{changes}-{options.chunks}-{options.rounds}{quick}"
+    commit = environment("")["commit"] or "unknown+"
+    changes = f"-{int(time.time())}" if commit.endswith("+") else ""
+    return f"{commit}{changes}-{options.chunks}-{options.rounds}{'-quick' if options.quick else ''}"
 
 
 def finished(into: Path) -> bool:
