@@ -11,7 +11,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 __all__ = ["draw"]
 
@@ -42,7 +42,7 @@ def _growth(axes: Axes, rows: Mapping[str, Mapping[str, Any]]) -> None:
             axes.plot(curve["x"], [y / curve["y"][0] for y in curve["y"]], "o-", color=COLORS[name], label=name)
     axes.axhline(1.1, color="#888888", linewidth=0.8, linestyle="--", label="aim: at most 1.1")
     axes.set(title="Cost of a fixed scope of 1,000 rows", xlabel="other rows", ylabel="CPU time, smallest corpus = 1")
-    axes.set(xscale="log", ylim=(0, None))
+    axes.set(xscale="log", ylim=(0, 1.3))
     _plain(axes)
 
 
@@ -57,18 +57,20 @@ def _rates(axes: Axes, row: Mapping[str, Any] | None, title: str) -> None:
         axes.plot(curve["x"], values, "o-", color=COLORS.get(name), label=name)
     axes.set(xlabel=curve["x_label"], ylabel=row["unit"], xscale="log")
     if row["row"] == "scaling/workers":
-        axes.set(ylim=(0, None))
+        axes.set(ylim=(0, 1.15 * max(max(values) for values in curve["y"].values())))
     else:
         axes.set(yscale="log")
-    axes.set_xticks(curve["x"])
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     _plain(axes)
+    axes.set_xticks(curve["x"])
+    axes.minorticks_off()
 
 
 def _plain(axes: Axes) -> None:
     """Figures instead of powers of ten."""
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    if len(axes.lines) > 1:
+        axes.legend(frameon=False)

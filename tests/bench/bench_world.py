@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -32,6 +32,8 @@ from scoped_retrieval.pipeline.sources.importing import normalise
 __all__ = ["INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "open_world"]
 
 DIMENSIONS = 384
+BLOCK = 100_000
+"""Rows analyzed at once."""
 INDEXED_COLUMNS = ("title", "path", "section", "text")
 """What lexical terms are made from, see `pipeline/corpus/postings.py`."""
 BUILT = datetime(2026, 11, 1, tzinfo=UTC)
@@ -122,15 +124,15 @@ class Tokens:
     starts: np.ndarray
 
     def lists(self) -> list[list[int]]:
-        """Codes by row, as Python lists."""
-        flat = self.codes.tolist()
-        bounds = self.starts.tolist()
-        return [flat[a:b] for a, b in pairwise(bounds)]
+        """Codes by row, as Python lists; equal codes are one object, so that a million rows fit."""
+        shared = np.arange(len(self.vocabulary)).astype(object)
+        return [shared[self.codes[a:b]].tolist() for a, b in pairwise(self.starts.tolist())]
 
-    def texts(self) -> list[str]:
+    def texts(self) -> Iterator[str]:
         """The terms of each row with spaces between them."""
-        words = self.vocabulary
-        return [" ".join([words[code] for code in row]) for row in self.lists()]
+        words = np.array(self.vocabulary, dtype=object)
+        for a, b in pairwise(self.starts.tolist()):
+            yield " ".join(words[self.codes[a:b]].tolist())
 
     def of_rows(self, rows: np.ndarray) -> Tokens:
         """Those of some rows."""
@@ -153,20 +155,20 @@ class World:
 
     @cached_property
     def tokens(self) -> Tokens:
-        """The lexical terms of all rows, as they were indexed."""
-        evidence = self.order.evidence
-        texts = index_text(evidence, INDEXED_COLUMNS)
-        kinds = np.asarray(evidence["evidence_kind"].to_pandas())
-        by_name: dict[str, list[int]] = {}
-        for kind in sorted(set(kinds)):
-            by_name.setdefault(analyzer_for(kind), []).extend(np.flatnonzero(kinds == kind).tolist())
-        rows = np.concatenate([np.array(part) for part in by_name.values()])
-        parts = [analyze(texts.take(pa.array(part)), name) for name, part in by_name.items()]
-        lists = pa.concat_arrays(parts).take(pa.array(np.argsort(rows, kind="stable")))
-        encoded = lists.flatten().dictionary_encode()
-        return Tokens(
-            encoded.dictionary.to_pylist(), encoded.indices.to_numpy(), lists.offsets.to_numpy().astype(np.int64)
-        )
+        """The lexical terms of all rows, as they were indexed; worked out once and kept beside the corpus."""
+        kept = self.path.parent / "tokens.arrow"
+        if not kept.exists():
+            evidence = self.order.evidence
+            blocks = [_terms(evidence.slice(low, BLOCK)) for low in range(0, evidence.num_rows, BLOCK)]
+            table = pa.table({"terms": pa.chunked_array(blocks)})
+            with pa.OSFile(str(kept.with_suffix(".new")), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+                writer.write_table(table)
+            kept.with_suffix(".new").replace(kept)
+        lists = pa.ipc.open_file(pa.memory_map(str(kept))).read_all()["terms"]
+        encoded = pa.chunked_array([chunk.flatten() for chunk in lists.chunks]).dictionary_encode()
+        codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+        vocabulary = encoded.chunk(encoded.num_chunks - 1).dictionary.to_pylist()
+        return Tokens(vocabulary, codes, starts_of(pc.list_value_length(lists).to_numpy()))
 
     def scoped(self, scope: Scope, count: int, k: int) -> Scoped:
         """Our requests of a scope, gated."""
@@ -175,6 +177,18 @@ class World:
     def queries(self, count: int) -> list[list[str]]:
         """Questions as terms, all different."""
         return query_tokens(pa.array(synthetic.questions(count), pa.large_string())).to_pylist()
+
+
+def _terms(evidence: pa.Table) -> pa.Array:
+    """The terms of each row under the analyzer of its kind."""
+    texts = index_text(evidence, INDEXED_COLUMNS)
+    kinds = np.asarray(evidence["evidence_kind"].to_pandas())
+    by_name: dict[str, list[np.ndarray]] = {}
+    for kind in sorted(set(kinds)):
+        by_name.setdefault(analyzer_for(kind), []).append(np.flatnonzero(kinds == kind))
+    rows = {name: np.sort(np.concatenate(parts)) for name, parts in by_name.items()}
+    lists = pa.concat_arrays([analyze(texts.take(pa.array(some)), name) for name, some in rows.items()])
+    return lists.take(pa.array(np.argsort(np.concatenate(list(rows.values())), kind="stable")))
 
 
 def open_world(work: Path, chunks: int, *, vectors: bool = False) -> World:

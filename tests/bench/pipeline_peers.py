@@ -52,7 +52,7 @@ def lance_hybrid(world: World, folder: Path, *, lane_k: int, k: int) -> Hybrid:
     """LanceDB: full text and exact vectors under a prefilter, fused by its RRF reranker."""
     from lancedb.rerankers import RRFReranker
 
-    table = lance_table(world, folder, texts=world.tokens.texts())
+    table = lance_table(world, folder, texts=list(world.tokens.texts()))
     table.create_fts_index(
         "body", base_tokenizer="whitespace", lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False
     )

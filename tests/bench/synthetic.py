@@ -20,6 +20,9 @@ KINDS = (
     ("decision-record", "decision-record"),
 )
 
+BLOCK = 10_000
+"""Rows whose words are looked up at once: a million of them would be gigabytes of fixed-width strings."""
+
 
 def vocabulary(size: int = 20_000) -> np.ndarray:
     """Pronounceable distinct words."""
@@ -36,7 +39,7 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
     ranks = np.minimum(rng.zipf(1.25, size=(chunks, words)) - 1, len(vocab) - 1)
     names = rng.integers(0, len(vocab), size=(chunks, 2))
     symbols = np.char.add(np.char.add(vocab[names[:, 0]], "_"), vocab[names[:, 1]])
-    texts = [" ".join(row) for row in vocab[ranks]]
+    texts = [" ".join(row) for low in range(0, chunks, BLOCK) for row in vocab[ranks[low : low + BLOCK]]]
     kind = rng.integers(0, len(KINDS), size=chunks)
     project = np.arange(chunks) % projects
     minutes = rng.integers(0, 300 * 24 * 60, size=chunks)
