@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import synthetic
 import yaml
 from ours import NOW, Order, Scoped
+from scoped_retrieval import nodes, pipeline
 from scoped_retrieval.nodes.frames import expand_ranges
 from scoped_retrieval.nodes.ragged import starts_of
 from scoped_retrieval.nodes.text_analysis import analyze, analyzer_for, query_tokens
@@ -29,7 +30,10 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text
 from scoped_retrieval.pipeline.sources.importing import normalise
 
-__all__ = ["INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "open_world"]
+__all__ = [
+    "BUILT", "INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "built_with", "is_built",
+    "open_world",
+]  # fmt: skip
 
 DIMENSIONS = 384
 BLOCK = 100_000
@@ -191,18 +195,35 @@ def _terms(evidence: pa.Table) -> pa.Array:
     return lists.take(pa.array(np.argsort(np.concatenate(list(rows.values())), kind="stable")))
 
 
+@cache
+def built_with() -> str:
+    """A digest of the code that corpora are built with: all of the package, and the makers of rows here."""
+    files = [Path(next(iter(package.__path__))) for package in (nodes, pipeline)]
+    sources = [path for folder in files for path in sorted(folder.rglob("*.py"))]
+    digest = hashlib.sha256()
+    for path in (*sources, Path(synthetic.__file__), Path(__file__)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_built(folder: Path) -> bool:
+    """Whether the corpus in a folder was built whole, by this code."""
+    mark = folder / "built"
+    return mark.exists() and mark.read_text(encoding="utf-8").split()[0] == built_with()
+
+
 def open_world(work: Path, chunks: int, *, vectors: bool = False) -> World:
-    """The corpus of so many chunks, built if it is not there; one that a crash left half-built is built again."""
+    """The corpus of so many chunks, built if it is not there whole, or was built by other code."""
     folder = work / f"corpus-{chunks}{'-vectors' if vectors else ''}"
     encoder = TopicVectors() if vectors else None
-    if not (folder / "built").exists():
+    if not is_built(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         corpus = Corpus.create(folder / "corpus")
         rows, _ = normalise(synthetic.owned_rows(chunks), project="p000", principal="bench", now=BUILT)
         corpus.publish(rows, now=BUILT, encoder=encoder)
         (folder / "grants.yaml").write_text(yaml.safe_dump(_grants(corpus.projects())), encoding="utf-8")
-        (folder / "built").touch()
+        (folder / "built").write_text(built_with(), encoding="utf-8")
     return World(folder / "corpus", folder / "grants.yaml", encoder)
 
 

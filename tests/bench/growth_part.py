@@ -16,7 +16,7 @@ import pyarrow as pa
 import synthetic
 import yaml
 from bench_records import Row
-from bench_world import BUILT
+from bench_world import BUILT, built_with, is_built
 from options import Options
 from ours import Scoped
 from rounds import Contestant, Timing, interleaved
@@ -48,7 +48,7 @@ def growth_rows(options: Options) -> Iterator[Row]:
 
 def grown(folder: Path) -> dict[int, Corpus]:
     """The corpus at each size of the rest, pinned."""
-    if not (folder / "built").exists():
+    if not is_built(folder):
         shutil.rmtree(folder, ignore_errors=True)
         corpus = Corpus.create(folder / "corpus")
         names, before = [], 0
@@ -63,8 +63,8 @@ def grown(folder: Path) -> dict[int, Corpus]:
             before = rest
         granted = {"principals": {"bench": {"projects": ["fixed"]}}}
         (folder / "grants.yaml").write_text(yaml.safe_dump(granted), encoding="utf-8")
-        (folder / "built").write_text("\n".join(names), encoding="utf-8")
-    names = (folder / "built").read_text(encoding="utf-8").split()
+        (folder / "built").write_text("\n".join([built_with(), *names]), encoding="utf-8")
+    _, *names = (folder / "built").read_text(encoding="utf-8").split()
     return {rest: Corpus.open(folder / "corpus", name) for rest, name in zip(REST, names, strict=True)}
 
 

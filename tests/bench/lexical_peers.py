@@ -68,9 +68,10 @@ class Bm25s:
             return list(zip([self.batch([queries[at]]) for at in which], masks, strict=True))
 
         def run(batch: list[tuple[list[list[int]], np.ndarray]]) -> list[Any]:
-            return [self.run(one, mask) for one, mask in batch]
+            with ThreadPoolExecutor(cores()) as pool:  # a mask is for a whole call, so every query is a call
+                return list(pool.map(lambda one: self.run(*one, threads=1), batch))
 
-        return Contestant("bm25s", batch, run, self.settings, most=200)
+        return Contestant("bm25s", batch, run, f"{self.settings}, a call per query in threads = cores", most=200)
 
     def masked(self, queries: Queries, mask: np.ndarray | None) -> Contestant:
         """With one mask for all queries; None = the whole corpus."""
