@@ -215,7 +215,8 @@ def test_our_recall_alone_scores_as_the_line_does(world: World) -> None:
         mine = line.filter(pc.equal(line["sub_query_id"], one["sub_query_id"]))
         terms = query_tokens(pa.array([one["query_text"]], pa.large_string())).to_pylist()
         alone = scoped.lexical(scoped.terms_batch(terms))
-        scores = dict(zip(alone["evidence_id"].to_pylist(), alone["score"].to_pylist(), strict=True))
+        ids = scoped.frame.evidence["evidence_id"].take(pa.array(alone.row)).to_pylist()
+        scores = dict(zip(ids, alone.score.tolist(), strict=True))
         found = zip(mine["evidence_id"].to_pylist(), mine["score"].to_pylist(), strict=True)
         assert all(scores[evidence] == score for evidence, score in found)
 

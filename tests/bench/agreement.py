@@ -21,6 +21,7 @@ def same_up_to_ties(ours: Ranked, peers: Ranked, *, tolerance: float = 1e-4) -> 
         assert len(own) == len(other), f"Expected {len(other)} rows, got {len(own)} - at query {number}"
         if not len(own):
             continue
+        assert (np.diff(own_score) <= 0).all(), f"Expected the best first - at query {number}"
         clear_own = own[own_score > own_score[-1] + tolerance]
         clear_other = other[other_score > other_score[-1] + tolerance]
         missing = [*np.setdiff1d(clear_other, own), *np.setdiff1d(clear_own, other)]

@@ -23,7 +23,7 @@ QUERIES = 1_000
 LEAST = 200
 """Of ours: a batch of fewer would pay for the batch what belongs to many."""
 CHECKED = 20
-OURS = "int16 vectors, exact; gates and contracts worked out once per scope, off the clock"
+OURS = "int16 vectors, exact; row numbers and scores, best first; gates and contracts once per scope, off the clock"
 
 
 def dense_rows(options: Options) -> Iterator[Row]:

@@ -24,7 +24,7 @@ LEAST = 200
 """Of ours: a batch of fewer would pay for the batch what belongs to many."""
 CHECKED = 40
 """Queries whose results are compared."""
-OURS = "k1 1.2, b 0.75, statistics of the rows in scope; gates and contracts worked out once per scope, off the clock"
+OURS = "k1 1.2, b 0.75, statistics of the rows in scope; row numbers and scores, best first; gates and contracts once per scope, off the clock"
 
 
 def lexical_rows(options: Options) -> Iterator[Row]:

@@ -1,8 +1,9 @@
 """Our recall alone, as the peers are asked: one batch of queries in one scope, the k best rows of each.
 
-Everything goes through the line's own driver, node by node, so what is timed is what a request runs. Off the clock:
-contracts and the first wall, which are worked out once per scope (`Scoped.precompute_seconds`); the plan, which is
-replaced by one sub-query per query with the terms or the vector that the peers get, too.
+The lanes' own functions are called, the ones that the line's nodes call, with what the line's driver gives them. Off the
+clock: contracts and the first wall, which are worked out once per scope (`Scoped.precompute_seconds`); the plan, which is
+replaced by one sub-query per query with the terms or the vector that the peers get, too; and the table of hits with its
+ids, because peers return row numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scoped_retrieval.nodes import candidate_recall
 from scoped_retrieval.nodes.bm25 import Bm25
-from scoped_retrieval.nodes.keys import positions
+from scoped_retrieval.nodes.recall_scope import RecallTables
+from scoped_retrieval.nodes.recall_selection import Found
 from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import SCOPED, WALL, build_driver
@@ -81,10 +84,11 @@ class Scoped:
         )  # fmt: skip
         return {"sub_queries": self._sub_queries(len(queries), "lexical"), "query_terms": table}
 
-    def lexical(self, batch: Mapping[str, Any]) -> pa.Table:
-        """HITS of the lexical lane."""
-        overrides = self._planned | {name: batch[name] for name in ("sub_queries", "query_terms")}
-        return self._driver.execute(["lexical_hits"], inputs=self._inputs, overrides=overrides)["lexical_hits"]
+    def lexical(self, batch: Mapping[str, Any]) -> Found:
+        """Rows and scores of the lexical lane, best first by query."""
+        return candidate_recall.recall_terms(
+            self._tables(batch), batch["query_terms"], self.frame.postings, "lexical", Bm25()
+        )
 
     def vectors_batch(self, queries: np.ndarray) -> dict[str, Any]:
         """The plan of a batch: query `i` asks with row `i` of int16[queries, dimensions]."""
@@ -95,24 +99,28 @@ class Scoped:
         vectors = replace(self.frame.vectors, queries=queries)
         return {
             "sub_queries": self._sub_queries(len(queries), "semantic"),
-            "query_terms": QUERY_TERMS.empty(),
             "query_vectors": table,
             "vectors": vectors,
         }
 
-    def semantic(self, batch: Mapping[str, Any]) -> pa.Table:
-        """HITS of the semantic lane."""
-        overrides = self._planned | {name: batch[name] for name in ("sub_queries", "query_terms")}
-        inputs = self._inputs | {name: batch[name] for name in ("query_vectors", "vectors")}
-        return self._driver.execute(["semantic_hits"], inputs=inputs, overrides=overrides)["semantic_hits"]
+    def semantic(self, batch: Mapping[str, Any]) -> Found:
+        """Rows and scores of the semantic lane, best first by query."""
+        return candidate_recall.recall_vectors(self._tables(batch), batch["query_vectors"], batch["vectors"])
 
-    def ranked(self, hits: pa.Table, count: int, everything: Order) -> list[tuple[np.ndarray, np.ndarray]]:
+    def ranked(self, found: Found, count: int, everything: Order) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows (as `everything` numbers them) and scores of `count` queries, best first, withheld ones left out."""
-        hits = hits.filter(pc.invert(hits["withheld"]))
-        place = positions(hits["request_id"], self._ids)
-        row, score = everything.of(hits["evidence_id"]), hits["score"].to_numpy()
-        bounds = np.searchsorted(place, np.arange(count + 1))
+        kept = np.flatnonzero(~found.withheld)
+        kept = kept[np.argsort(found.sub[kept], kind="stable")]
+        row = everything.of(self.frame.evidence["evidence_id"].take(pa.array(found.row[kept])))
+        score = found.score[kept]
+        bounds = np.searchsorted(found.sub[kept], np.arange(count + 1))
         return [(row[a:b], score[a:b]) for a, b in pairwise(bounds)]
+
+    def _tables(self, batch: Mapping[str, Any]) -> RecallTables:
+        """What every lane reads."""
+        gated = (self._planned[name] for name in ("contracts", "row_groups", "reachable", "admissible"))
+        frame = self.frame
+        return RecallTables(*gated, frame.segments, frame.evidence, frame.row_index, batch["sub_queries"])
 
     def _sub_queries(self, count: int, lane: str) -> pa.Table:
         return SUB_QUERIES.build(

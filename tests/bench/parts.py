@@ -23,7 +23,7 @@ class Part:
     module: str
     function: str
     what: str
-    minutes: float = 5.0
+    minutes: float = 8.0
     by_default: bool = True
 
     def rows(self, options: Options) -> Iterator[Row]:
