@@ -7,7 +7,9 @@ another owner is checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -35,11 +37,15 @@ def pipeline_rows(options: Options) -> Iterator[Row]:
     world = open_world(options.work, options.chunks, vectors=True)
     total = (options.rounds + 1) * options.batch(QUERIES)
     questions = asked_of(world, total)
-    peers = [lance_hybrid(world, options.work / f"hybrid-{options.chunks}", lane_k=LANE_K, k=K)]
+    builders: list[Callable[..., Hybrid]] = [partial(lance_hybrid, folder=options.work / f"hybrid-{options.chunks}")]
     if options.chunks <= IN_MEMORY_CHUNKS:
-        peers += [pipeline(world, lane_k=LANE_K, k=K) for pipeline in (haystack_pipeline, llama_index_pipeline)]
-    for peer in peers:
-        check(peer, questions[:4], world)
+        builders += [haystack_pipeline, llama_index_pipeline]
+    peers = []
+    for build in builders:
+        started = time.perf_counter()
+        peers.append(build(world, lane_k=LANE_K, k=K))
+        check(peers[-1], questions[:4], world)
+        print(f"{peers[-1].name} built and asked in {time.perf_counter() - started:.0f} s", flush=True)
     contestants = [ours(world, options.work / "runs", questions), *(contestant(peer, questions) for peer in peers)]
     timings = interleaved(contestants, queries=total, rounds=options.rounds, seconds=3 * options.seconds_per_round)
     yield compared(
