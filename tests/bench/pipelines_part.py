@@ -47,7 +47,7 @@ def pipeline_rows(options: Options) -> Iterator[Row]:
         check(peers[-1], questions[:4], world)
         print(f"{peers[-1].name} built and asked in {time.perf_counter() - started:.0f} s", flush=True)
     contestants = [ours(world, options.work / "runs", questions), *(contestant(peer, questions) for peer in peers)]
-    timings = interleaved(contestants, queries=total, rounds=options.rounds, seconds=3 * options.seconds_per_round)
+    timings = interleaved(contestants, queries=total, rounds=options.rounds, seconds=2 * options.seconds_per_round)
     yield compared(
         Row(
             part="pipelines",

@@ -30,7 +30,7 @@ SHARES = (
     SCOPES["whole"],
 )
 BATCHES = (1, 8, 64, 512)
-REQUESTS = 2_000
+REQUESTS = 1_000
 
 
 def scaling_rows(options: Options) -> Iterator[Row]:
