@@ -20,7 +20,7 @@ from agreement import same_up_to_ties
 from batch_part import plain_calls, shard_inputs
 from bench_page import page
 from bench_records import FIELDS, RESULTS, Row, append, latest, record
-from bench_world import SCOPES, World, open_world
+from bench_world import SCOPES, World, built_with, is_built, open_world
 from options import Options
 from ours import Scoped
 from parts import PARTS
@@ -219,6 +219,13 @@ def test_our_recall_alone_scores_as_the_line_does(world: World) -> None:
         scores = dict(zip(ids, alone.score.tolist(), strict=True))
         found = zip(mine["evidence_id"].to_pylist(), mine["score"].to_pylist(), strict=True)
         assert all(scores[evidence] == score for evidence, score in found)
+
+
+def test_a_corpus_of_other_code_is_built_again(tmp_path: Path) -> None:
+    assert not is_built(tmp_path)
+    for mark, built in ((built_with(), True), (f"{built_with()}\nnames", True), ("0" * 64, False), ("", False)):
+        (tmp_path / "built").write_text(mark, encoding="utf-8")
+        assert is_built(tmp_path) is built
 
 
 def test_the_terms_that_peers_get_are_as_many_as_our_rows_are_long(world: World) -> None:

@@ -34,6 +34,9 @@ def figures_of(record: Mapping[str, Any]) -> str:
 def print_table(records: Iterable[Mapping[str, Any]], console: Console) -> None:
     """All rows, by part in the order given, with the environment below."""
     records = list(records)
+    if not records:
+        console.print("no rows")
+        return
     table = Table(show_edge=False, pad_edge=False)
     for heading, justify in (
         ("what", "left"), ("ours", "right"), ("per scope", "right"), ("peers", "left"), ("figure", "right"),

@@ -209,7 +209,7 @@ def built_with() -> str:
 def is_built(folder: Path) -> bool:
     """Whether the corpus in a folder was built whole, by this code."""
     mark = folder / "built"
-    return mark.exists() and mark.read_text(encoding="utf-8").split()[0] == built_with()
+    return mark.exists() and mark.read_text(encoding="utf-8").split()[:1] == [built_with()]
 
 
 def open_world(work: Path, chunks: int, *, vectors: bool = False) -> World:
