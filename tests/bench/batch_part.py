@@ -32,7 +32,7 @@ PROJECTS = 100
 
 
 def batch_rows(options: Options) -> Iterator[Row]:
-    """Throughput, writing, bytes, and the graph's share."""
+    """Throughput, writing, bytes, memory, and the graph's share."""
     count = options.batch(REQUESTS)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         work = Path(folder)
@@ -52,6 +52,13 @@ def batch_rows(options: Options) -> Iterator[Row]:
         yield Row(
             row="batch/bytes", what=f"{what}: bytes on disk", unit="KB/request", ours=size, value=size,
             value_unit="KB per request", aim="at most 25 KB", met=size <= 25, better="less", **common,
+        )  # fmt: skip
+        memory = float(found["peak_resident_mib"]) / 1_024
+        yield Row(
+            row="batch/memory", what=f"indexing and {count:,} requests in one process: peak resident memory", unit="GiB",
+            ours=memory, value=memory, value_unit="GiB", aim="under 8 GiB at 1,000,000 chunks", better="less",
+            met=memory < 8 if options.chunks >= 1_000_000 else None, notes="the maker of the synthetic rows included",
+            **common,
         )  # fmt: skip
         yield graph_row(work, options)
 

@@ -22,7 +22,7 @@ def figure(value: float | None) -> str:
 
 def verdict(met: bool | None) -> str:
     """In words."""
-    return {True: "met", False: "missed", None: "no aim"}[met]
+    return {True: "met", False: "missed", None: ""}[met]
 
 
 def figures_of(record: Mapping[str, Any]) -> str:
