@@ -23,7 +23,7 @@ class Part:
     module: str
     function: str
     what: str
-    minutes: float = 8.0
+    minutes: float = 20.0
     by_default: bool = True
 
     def rows(self, options: Options) -> Iterator[Row]:
@@ -35,7 +35,7 @@ PARTS = {
     one.name: one
     for one in (
         Part("lexical", "lexical_part", "lexical_rows", "lexical recall against bm25s, tantivy and rank-bm25"),
-        Part("growth", "growth_part", "growth_rows", "a fixed scope while the rest of the corpus grows", 3.0),
+        Part("growth", "growth_part", "growth_rows", "a fixed scope while the rest of the corpus grows"),
         Part("dense", "dense_part", "dense_rows", "dense recall against faiss and LanceDB"),
         Part("pipelines", "pipelines_part", "pipeline_rows", "the whole line against hybrid pipelines"),
         Part("batch", "batch_part", "batch_rows", "10,000 requests in one run, writing, bytes, the graph's share"),
@@ -46,8 +46,8 @@ PARTS = {
             "indexing_rows",
             "indexing against bm25s and tantivy, a second import, an append",
         ),
-        Part("embedding", "embedding_part", "embedding_rows", "embedding against sentence-transformers", 3.0),
-        Part("quality", "quality_part", "quality_rows", "retrieval quality of words, on judged collections", 3.0),
+        Part("embedding", "embedding_part", "embedding_rows", "embedding against sentence-transformers"),
+        Part("quality", "quality_part", "quality_rows", "retrieval quality of words, on judged collections"),
         Part("scaling", "scaling_part", "scaling_rows", "curves: scope share, batch size, workers"),
         Part(
             "quality-semantic",
