@@ -5,15 +5,16 @@ SHELL := bash
 
 PYTHON ?= python3
 VENV := .venv
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench golden format clean
+.PHONY: help demo test test-full check bench bench-page golden format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -42,8 +43,18 @@ check: $(STAMP)-dev ## lint, types and import rules
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-bench: $(STAMP)-dev ## 10,000 requests over 100,000 chunks, recorded in data/results
-	$(BIN)/python tests/bench/ten_thousand.py --record
+$(BENCH)/.installed: $(SOURCES) tests/bench/peers.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--requirement tests/bench/peers.txt --editable '.[all]'
+	@touch $@
+
+bench: $(BENCH)/.installed ## the table against peers, in a venv of its own; BENCH_ARGS="--quick" or "--record"
+	$(BENCH)/bin/python tests/bench/run.py $(BENCH_ARGS)
+
+bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the recorded rows
+	$(BENCH)/bin/python tests/bench/bench_page.py
 
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --dist loadgroup tests -m golden
@@ -53,4 +64,4 @@ format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .demo build dist .pytest_cache .ruff_cache .hypothesis .basedpyright
+	rm -rf $(VENV) $(BENCH) .bench .demo build dist .pytest_cache .ruff_cache .hypothesis .basedpyright

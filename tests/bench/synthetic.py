@@ -20,6 +20,9 @@ KINDS = (
     ("decision-record", "decision-record"),
 )
 
+BLOCK = 10_000
+"""Rows whose words are looked up at once: a million of them would be gigabytes of fixed-width strings."""
+
 
 def vocabulary(size: int = 20_000) -> np.ndarray:
     """Pronounceable distinct words."""
@@ -36,7 +39,7 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
     ranks = np.minimum(rng.zipf(1.25, size=(chunks, words)) - 1, len(vocab) - 1)
     names = rng.integers(0, len(vocab), size=(chunks, 2))
     symbols = np.char.add(np.char.add(vocab[names[:, 0]], "_"), vocab[names[:, 1]])
-    texts = [" ".join(row) for row in vocab[ranks]]
+    texts = [" ".join(row) for low in range(0, chunks, BLOCK) for row in vocab[ranks[low : low + BLOCK]]]
     kind = rng.integers(0, len(KINDS), size=chunks)
     project = np.arange(chunks) % projects
     minutes = rng.integers(0, 300 * 24 * 60, size=chunks)
@@ -68,6 +71,32 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
             "lifecycle": pa.array(["verified"] * chunks),
         }
     )
+
+
+def owned_rows(chunks: int, *, seed: int = 1) -> pa.Table:
+    """Import rows under 109 owners, 99 of 1 % of the rows each and ten of 0.1 %, and 100 sources that cross all owners.
+
+    So 1 % of the rows is one owner (`p042`), the ten small ones together (`s00` to `s09`), or one source (`slice:042`).
+    """
+    rows = corpus_rows(chunks, 100, seed=seed)
+    place = np.arange(chunks) % 1_000
+    owner = [f"p{p // 10:03d}" if p < 990 else f"s{p - 990:02d}" for p in range(1_000)]
+    slice_ = (np.arange(chunks) + np.arange(chunks) // 1_000) % 100
+    columns = {
+        "owner_project": pa.array(owner).take(pa.array(place)),
+        "source_id": pa.array([f"slice:{s:03d}" for s in range(100)]).take(pa.array(slice_)),
+    }
+    for name, values in columns.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+    return rows
+
+
+def questions(count: int, *, words: int = 6, seed: int = 3) -> list[str]:
+    """Questions of different words, log-uniform in rank from the 20th on: frequent and rare ones, no stopwords."""
+    rng = np.random.default_rng(seed)
+    vocab = vocabulary()
+    picks = (20 * (len(vocab) / 20) ** rng.random((count, 4 * words))).astype(np.int64)
+    return [" ".join(list(dict.fromkeys(row))[:words]) for row in vocab[picks].tolist()]
 
 
 def requests(rows: pa.Table, count: int, *, instants: int = 1_000, seed: int = 2) -> list[dict[str, object]]:
