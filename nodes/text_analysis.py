@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import Stemmer
 from numpy.typing import NDArray
 
+from .ascii_words import is_plain, parts_of
 from .errors import InputError
 from .ragged import Ragged, distinct, starts_of
 
@@ -100,8 +101,8 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
     runs, codes = distinct([pa.array([], pa.string()), *(runs for runs, _ in cut)])
     starts = starts_of(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in cut)]))
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
-    terms = Ragged.of_lists(_word_terms(words.vocabulary.to_pylist(), rule))
-    return Ragged(runs, codes, starts).then(words.then(terms))
+    terms, place = _terms_by_word(words.vocabulary, rule)
+    return Ragged(runs, codes, starts).then(Ragged(terms.vocabulary, place[words.codes], words.starts).then(terms))
 
 
 # --- bytes to runs ---------------------------------------------------------------------------------------------------
@@ -172,6 +173,41 @@ _PARTS = re.compile(
     rf"|[{_UPPER}]?[^\d_.\-{_UPPER}]+"  # Server, parse
 )
 _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
+
+
+def _terms_by_word(words: pa.Array, rule: Analyzer) -> tuple[Ragged, NDArray[np.int64]]:
+    """The terms of distinct words, and in which row of them each word's are."""
+    plain = is_plain(words, LONGEST_WORD) if rule.compounds else np.zeros(len(words), dtype=bool)
+    at = np.flatnonzero(plain), np.flatnonzero(~plain)
+    place = np.empty(len(words), dtype=np.int64)
+    place[np.concatenate(at)] = np.arange(len(words))
+    some = _plain_terms(words.take(pa.array(at[0])), rule)
+    others = Ragged.of_lists(_word_terms(words.take(pa.array(at[1])).to_pylist(), rule))
+    vocabulary, codes = distinct([some.vocabulary, others.vocabulary])
+    count = len(some.vocabulary)
+    terms = np.concatenate([codes[:count][some.codes], codes[count:][others.codes]])
+    return Ragged(vocabulary, terms, np.append(some.starts[:-1], others.starts + some.starts[-1])), place
+
+
+def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
+    """`_compound_terms` of words that `ascii_words` can take apart, all at once."""
+    parts, counts, lowered = parts_of(words)
+    of_word = np.repeat(np.arange(len(words)), counts)
+    split = counts > 1
+    alone = ~split[of_word]
+    split[of_word[alone]] = (pc.binary_length(parts).to_numpy() != pc.binary_length(words).to_numpy()[of_word])[alone]
+    parts, codes = distinct([parts])
+    stopped = pc.is_in(parts, value_set=pa.array(sorted(rule.stopwords), pa.string())).to_numpy(zero_copy_only=False)
+    stems = pa.array(Stemmer.Stemmer("english", 0).stemWords(parts.to_pylist()), pa.string()) if rule.stem else parts
+    vocabulary, found = distinct([stems, lowered.filter(pa.array(split))])
+    kept = ~stopped[codes]
+    starts = starts_of(split + np.bincount(of_word[kept], minlength=len(words)))
+    terms = np.empty(starts[-1], dtype=np.int64)
+    is_whole = np.zeros(len(terms), dtype=bool)
+    is_whole[starts[:-1][split]] = True
+    terms[is_whole] = found[len(stems) :]
+    terms[~is_whole] = found[: len(stems)][codes[kept]]
+    return Ragged(vocabulary, terms, starts)
 
 
 def _word_terms(words: list[str], rule: Analyzer) -> list[list[str]]:
