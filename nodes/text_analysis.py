@@ -101,8 +101,10 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
     runs, codes = distinct([pa.array([], pa.string()), *(runs for runs, _ in cut)])
     starts = starts_of(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in cut)]))
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
-    terms, place = _terms_by_word(words.vocabulary, rule)
-    return Ragged(runs, codes, starts).then(Ragged(terms.vocabulary, place[words.codes], words.starts).then(terms))
+    plain = is_plain(words.vocabulary, LONGEST_WORD) & rule.compounds
+    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rule.stem else str
+    terms = words.in_two_ways(plain, lambda some: _plain_terms(some, rule), lambda word: _word_terms(word, rule, stem))
+    return Ragged(runs, codes, starts).then(terms)
 
 
 # --- bytes to runs ---------------------------------------------------------------------------------------------------
@@ -175,20 +177,6 @@ _PARTS = re.compile(
 _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 
 
-def _terms_by_word(words: pa.Array, rule: Analyzer) -> tuple[Ragged, NDArray[np.int64]]:
-    """The terms of distinct words, and in which row of them each word's are."""
-    plain = is_plain(words, LONGEST_WORD) if rule.compounds else np.zeros(len(words), dtype=bool)
-    at = np.flatnonzero(plain), np.flatnonzero(~plain)
-    place = np.empty(len(words), dtype=np.int64)
-    place[np.concatenate(at)] = np.arange(len(words))
-    some = _plain_terms(words.take(pa.array(at[0])), rule)
-    others = Ragged.of_lists(_word_terms(words.take(pa.array(at[1])).to_pylist(), rule))
-    vocabulary, codes = distinct([some.vocabulary, others.vocabulary])
-    count = len(some.vocabulary)
-    terms = np.concatenate([codes[:count][some.codes], codes[count:][others.codes]])
-    return Ragged(vocabulary, terms, np.append(some.starts[:-1], others.starts + some.starts[-1])), place
-
-
 def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
     """`_compound_terms` of words that `ascii_words` can take apart, all at once."""
     parts, counts, lowered = parts_of(words)
@@ -210,23 +198,18 @@ def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
     return Ragged(vocabulary, terms, starts)
 
 
-def _word_terms(words: list[str], rule: Analyzer) -> list[list[str]]:
-    """The terms of each word."""
-    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rule.stem else str
-    terms = []
-    for word in words:
-        if word.startswith(_UNSPACED_MARK):
-            terms.append([word[i : i + 2] for i in range(1, max(len(word) - 1, 2))])
-        elif len(word) > LONGEST_WORD or not any(map(str.isalnum, word)):
-            terms.append([])
-        elif not rule.compounds:
-            terms.append([word.lower()])
-        elif "'" in word:
-            pieces = _CONTRACTION.sub("", word).split("'")
-            terms.append([term for piece in pieces for term in _compound_terms(piece, rule, stem)])
-        else:
-            terms.append(_compound_terms(word, rule, stem))
-    return terms
+def _word_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:
+    """The terms of a word."""
+    if word.startswith(_UNSPACED_MARK):
+        return [word[i : i + 2] for i in range(1, max(len(word) - 1, 2))]
+    if len(word) > LONGEST_WORD or not any(map(str.isalnum, word)):
+        return []
+    if not rule.compounds:
+        return [word.lower()]
+    if "'" in word:
+        pieces = _CONTRACTION.sub("", word).split("'")
+        return [term for piece in pieces for term in _compound_terms(piece, rule, stem)]
+    return _compound_terms(word, rule, stem)
 
 
 def _compound_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:
