@@ -138,6 +138,8 @@ def _fresh(new: Incoming, diff: Difference, after: pa.Table) -> Incoming:
     """The rows to write: new ones as imported, those described anew with all the placements of the stored row."""
     stored = np.isin(np.arange(new.evidence.num_rows), diff.described_anew)
     rows = np.flatnonzero((diff.known < 0) | stored)
+    if len(rows) == len(stored) and not stored.any():
+        return new  # the first import of much: a copy would double it
     place = np.full(new.evidence.num_rows, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     imported = moved(new.placements, np.where(stored, -1, place))
