@@ -17,6 +17,10 @@ from .frames import expand_ranges
 __all__ = ["Ragged", "distinct", "starts_of"]
 
 
+FEW = 64
+"""Strings that are sooner done one by one than all at once."""
+
+
 @dataclass(frozen=True)
 class Ragged:
     """The strings of row `i` are `vocabulary[codes[starts[i]:starts[i + 1]]]`; the vocabulary has no duplicates."""
@@ -66,6 +70,8 @@ class Ragged:
         self, plain: NDArray[np.bool_], fast: Callable[[pa.Array], Ragged], slow: Callable[[str], Sequence[str]]
     ) -> Ragged:
         """Every string replaced: `fast` takes all those of the vocabulary that are plain at once, `slow` each other one."""
+        if len(plain) < FEW:
+            return self.expand(slow)
         at = np.flatnonzero(plain), np.flatnonzero(~plain)
         place = np.empty(len(self.vocabulary), dtype=np.int64)
         place[np.concatenate(at)] = np.arange(len(place))
