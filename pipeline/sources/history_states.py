@@ -112,9 +112,10 @@ def _state(rows: list[dict[str, Any]]) -> PathState | None:
     state = PathState(ids=frozenset(row["evidence_id"] for row in rows))
     for row in rows:
         key = (row["section"], row["text"], row["occurrence"])
-        names = (tuple(row[name] or ()) for name in ("symbols", "calls", "links"))
-        place = (row[name] for name in _PLACE)
-        chunk = Chunk(row["section"], row["content_type"], row["text"], *place, row["occurrence"], *names)
+        chunk = Chunk(
+            **{name: row[name] for name in ("section", "content_type", "text", *_PLACE, "occurrence")},
+            **{name: tuple(row[name] or ()) for name in ("symbols", "calls", "links")},
+        )
         first = state.first.setdefault(key, First(row["event_time"], row["title"], row["generated"], chunk))
         if row["superseded_at"] is None and row["deleted_at"] is None:
             if key in state.live:
