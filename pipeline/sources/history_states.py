@@ -29,7 +29,7 @@ STORED = (
     "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
 )  # fmt: skip
 """Columns of stored rows, one row per placement."""
-_PLACE = ("line_start", "line_end", "byte_start", "byte_end")
+_CHUNK = ("section", "content_type", "text", "line_start", "line_end", "byte_start", "byte_end", "occurrence")
 _MASKED = ("path", "title", "section", "symbols", "calls", "links")
 _MARK = "[REDACTED:"
 _OCCURRENCES = 64
@@ -112,10 +112,8 @@ def _state(rows: list[dict[str, Any]]) -> PathState | None:
     state = PathState(ids=frozenset(row["evidence_id"] for row in rows))
     for row in rows:
         key = (row["section"], row["text"], row["occurrence"])
-        chunk = Chunk(
-            **{name: row[name] for name in ("section", "content_type", "text", *_PLACE, "occurrence")},
-            **{name: tuple(row[name] or ()) for name in ("symbols", "calls", "links")},
-        )
+        names: dict[str, Any] = {name: tuple(row[name] or ()) for name in ("symbols", "calls", "links")}
+        chunk = Chunk(**{name: row[name] for name in _CHUNK}, **names)
         first = state.first.setdefault(key, First(row["event_time"], row["title"], row["generated"], chunk))
         if row["superseded_at"] is None and row["deleted_at"] is None:
             if key in state.live:
