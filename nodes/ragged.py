@@ -17,6 +17,10 @@ from .frames import expand_ranges
 __all__ = ["Ragged", "distinct", "starts_of"]
 
 
+FEW = 64
+"""Strings that are sooner done one by one than all at once."""
+
+
 @dataclass(frozen=True)
 class Ragged:
     """The strings of row `i` are `vocabulary[codes[starts[i]:starts[i + 1]]]`; the vocabulary has no duplicates."""
@@ -61,6 +65,26 @@ class Ragged:
     def expand(self, strings: Callable[[str], Sequence[str]]) -> Ragged:
         """Every string replaced by `strings(string)`, called once per distinct string."""
         return self.then(Ragged.of_lists(map(strings, self.vocabulary.to_pylist())))
+
+    def in_two_ways(
+        self, plain: NDArray[np.bool_], fast: Callable[[pa.Array], Ragged], slow: Callable[[str], Sequence[str]]
+    ) -> Ragged:
+        """Every string replaced: `fast` takes all those of the vocabulary that are plain at once, `slow` each other one."""
+        if len(plain) < FEW:
+            return self.expand(slow)
+        at = np.flatnonzero(plain), np.flatnonzero(~plain)
+        place = np.empty(len(self.vocabulary), dtype=np.int64)
+        place[np.concatenate(at)] = np.arange(len(place))
+        some = fast(self.vocabulary.take(pa.array(at[0])))
+        others = Ragged.of_lists(map(slow, self.vocabulary.take(pa.array(at[1])).to_pylist()))
+        vocabulary, codes = distinct([some.vocabulary, others.vocabulary.cast(some.vocabulary.type)])
+        count = len(some.vocabulary)
+        lists = Ragged(
+            vocabulary,
+            np.concatenate([codes[:count][some.codes], codes[count:][others.codes]]),
+            np.append(some.starts[:-1], others.starts + some.starts[-1]),
+        )
+        return Ragged(vocabulary, place[self.codes], self.starts).then(lists)
 
     def to_lists(self) -> pa.ListArray:
         """The same as list<string>, one list per row."""

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import Stemmer
 from numpy.typing import NDArray
 
+from .ascii_words import is_plain, parts_of
 from .errors import InputError
 from .ragged import Ragged, distinct, starts_of
 
@@ -100,8 +101,10 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
     runs, codes = distinct([pa.array([], pa.string()), *(runs for runs, _ in cut)])
     starts = starts_of(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in cut)]))
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
-    terms = Ragged.of_lists(_word_terms(words.vocabulary.to_pylist(), rule))
-    return Ragged(runs, codes, starts).then(words.then(terms))
+    plain = is_plain(words.vocabulary, LONGEST_WORD) & rule.compounds
+    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rule.stem else str
+    terms = words.in_two_ways(plain, lambda some: _plain_terms(some, rule), lambda word: _word_terms(word, rule, stem))
+    return Ragged(runs, codes, starts).then(terms)
 
 
 # --- bytes to runs ---------------------------------------------------------------------------------------------------
@@ -174,23 +177,39 @@ _PARTS = re.compile(
 _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 
 
-def _word_terms(words: list[str], rule: Analyzer) -> list[list[str]]:
-    """The terms of each word."""
-    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rule.stem else str
-    terms = []
-    for word in words:
-        if word.startswith(_UNSPACED_MARK):
-            terms.append([word[i : i + 2] for i in range(1, max(len(word) - 1, 2))])
-        elif len(word) > LONGEST_WORD or not any(map(str.isalnum, word)):
-            terms.append([])
-        elif not rule.compounds:
-            terms.append([word.lower()])
-        elif "'" in word:
-            pieces = _CONTRACTION.sub("", word).split("'")
-            terms.append([term for piece in pieces for term in _compound_terms(piece, rule, stem)])
-        else:
-            terms.append(_compound_terms(word, rule, stem))
-    return terms
+def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
+    """`_compound_terms` of words that `ascii_words` can take apart, all at once."""
+    parts, counts, lowered = parts_of(words)
+    of_word = np.repeat(np.arange(len(words)), counts)
+    split = counts > 1
+    alone = ~split[of_word]
+    split[of_word[alone]] = (pc.binary_length(parts).to_numpy() != pc.binary_length(words).to_numpy()[of_word])[alone]
+    parts, codes = distinct([parts])
+    stopped = pc.is_in(parts, value_set=pa.array(sorted(rule.stopwords), pa.string())).to_numpy(zero_copy_only=False)
+    stems = pa.array(Stemmer.Stemmer("english", 0).stemWords(parts.to_pylist()), pa.string()) if rule.stem else parts
+    vocabulary, found = distinct([stems, lowered.filter(pa.array(split))])
+    kept = ~stopped[codes]
+    starts = starts_of(split + np.bincount(of_word[kept], minlength=len(words)))
+    terms = np.empty(starts[-1], dtype=np.int64)
+    is_whole = np.zeros(len(terms), dtype=bool)
+    is_whole[starts[:-1][split]] = True
+    terms[is_whole] = found[len(stems) :]
+    terms[~is_whole] = found[: len(stems)][codes[kept]]
+    return Ragged(vocabulary, terms, starts)
+
+
+def _word_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:
+    """The terms of a word."""
+    if word.startswith(_UNSPACED_MARK):
+        return [word[i : i + 2] for i in range(1, max(len(word) - 1, 2))]
+    if len(word) > LONGEST_WORD or not any(map(str.isalnum, word)):
+        return []
+    if not rule.compounds:
+        return [word.lower()]
+    if "'" in word:
+        pieces = _CONTRACTION.sub("", word).split("'")
+        return [term for piece in pieces for term in _compound_terms(piece, rule, stem)]
+    return _compound_terms(word, rule, stem)
 
 
 def _compound_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:

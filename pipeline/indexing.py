@@ -24,6 +24,8 @@ from ..nodes.digests import text_sha256
 from ..nodes.errors import InputError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
+from .corpus.publishing import PublishReport
+from .corpus.readings import MovedOnError
 from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA
@@ -34,11 +36,14 @@ from .sources import git_history, git_uncommitted, records, work_tree
 from .sources.evidence_file import read_evidence
 from .sources.importing import normalise
 from .sources.jsonl import is_unicode
+from .sources.reader_digest import reader_digest
 from .sources.report import SourceReport
+from .sources.rereading import Rereadings, UnusableError
 from .sources.structured import files_named, with_schemas
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
 
+_UNITS = {"work tree": "file", "history": "path"}
 SHOWN = 3
 """Of what was skipped, assumed or noted, the report for people names this many."""
 Paths = tuple[Path, ...]
@@ -91,6 +96,7 @@ class IndexReport:
     """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
 
     `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
+    `unread` counts by kind the files, or paths of a history, that stand as they were read before; what they gave counts.
     `granted` is the grants file that has let the principal ask in the project since, if it did not before.
     """
 
@@ -101,6 +107,7 @@ class IndexReport:
     places: dict[str, int] = field(default_factory=dict)
     sources: SourceReport = field(default_factory=SourceReport)
     masked: int = 0
+    unread: dict[str, int] = field(default_factory=dict)
     published: dict[str, Any] = field(default_factory=dict)
     granted: str = ""
     seconds: float = 0.0
@@ -119,6 +126,7 @@ class IndexReport:
         """The report for people: one line per fact."""
         sources = self.sources
         lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
+        lines += [f"not read again: {_counted(count, _UNITS[kind])} unchanged" for kind, count in self.unread.items()]
         for reason, count in sorted(sources.skipped.items()):
             lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
         if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
@@ -199,27 +207,60 @@ def index_into(
             raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
     report = IndexReport(project, settings["corpus"])
     say(f"reading for {project}")
-    rows = _read(settings, request, now, report, progress)
-    encoder = _encoder(settings, request, rows, report)
-    corpus = _open(settings["corpus"])
-    say(f"writing {sum(report.rows.values()):,} rows")
-    with _Embedding(progress, say) as embedding:
-        published = corpus.publish(
-            rows,
-            complete_sources=report.sources.complete_sources,
-            commits=report.sources.commits,
-            project=project,
-            now=now,
-            encoder=encoder,
-            redactor=REDACTOR,
-            told=embedding,
-        )
+    known = _known(settings, request)
+    try:
+        published = _index(settings, request, now, report, known, progress, say)
+    except (UnusableError, MovedOnError):
+        report = IndexReport(project, settings["corpus"])
+        published = _index(settings, request, now, report, None, progress, say)
     if grant:
         _grant(settings, report)
     report.published = asdict(published)
     report.generation = published.generation
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _index(
+    settings: Settings,
+    request: IndexRequest,
+    now: datetime,
+    report: IndexReport,
+    known: Rereadings | None,
+    progress: bool,
+    say: Callable[[str], None],
+) -> PublishReport:
+    """Read, then publish."""
+    rows = _read(settings, request, now, report, known, progress)
+    encoder = _encoder(settings, request, rows, report)
+    corpus = _open(settings["corpus"])
+    standing = {source: of.standing.keys() for source, of in known.standing.items()} if known is not None else {}
+    say(f"writing {sum(report.rows.values()):,} rows")
+    with _Embedding(progress, say) as embedding:
+        return corpus.publish(
+            rows,
+            complete_sources=report.sources.complete_sources,
+            commits=report.sources.commits,
+            project=report.project,
+            now=now,
+            encoder=encoder,
+            redactor=REDACTOR,
+            told=embedding,
+            standing=standing,
+            readings=known.readings() if known is not None else None,
+            basis=known.basis if known is not None else None,
+        )
+
+
+def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
+    """What the corpus knows of the sources from the last time they were read; None where they name no paths."""
+    if not request.paths:
+        return None
+    corpus = _open(settings["corpus"]) if (settings["corpus"] / "CURRENT").exists() else None
+    embedded = request.semantic and "semantic" in settings["lanes"] and [
+        settings["encoder"], encoder_available()[0], request.max_embedded_rows
+    ]  # fmt: skip
+    return Rereadings(settings["project"], corpus, (reader_digest(), settings.principal, embedded))
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:
@@ -233,13 +274,20 @@ def _grant(settings: Settings, report: IndexReport) -> None:
         )
 
 
-def _read(settings: Settings, request: IndexRequest, now: datetime, report: IndexReport, progress: bool) -> pa.Table:
-    """Every row of every source, normalised and redacted."""
+def _read(
+    settings: Settings,
+    request: IndexRequest,
+    now: datetime,
+    report: IndexReport,
+    known: Rereadings | None,
+    progress: bool,
+) -> pa.Table:
+    """Every row of every source, normalised and redacted, but for what stands in the corpus already."""
     principal = settings.principal
     tables = []
     ids: dict[str, list[pa.Array]] = defaultdict(list)
     with tqdm(desc="read", unit=" rows", disable=not progress, leave=False) as bar:
-        for kind, found in _sources(request, report.project, now, report.sources):
+        for kind, found in _sources(request, report.project, now, report.sources, known):
             report.places.setdefault(kind, 0)
             for table in found:
                 rows, imported = normalise(table, project=report.project, principal=principal, now=now)
@@ -249,16 +297,29 @@ def _read(settings: Settings, request: IndexRequest, now: datetime, report: Inde
                 for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
                     report.sources.note(f"{kind}: rows that say so themselves went to project {other}")
                 report.places[kind] += rows.num_rows
-                ids[kind].append(evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"]))))
+                found_ids = evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"])))
+                ids[kind].append(found_ids)
+                if known is not None:
+                    known.count(rows, found_ids)
                 tables.append(rows)
                 bar.update(rows.num_rows)
     report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
+    for source in known.relied if known is not None else ():
+        kind = "history" if source.commits else "work tree"
+        rows, places, masked = source.counts
+        report.rows[kind] += rows
+        report.places[kind] += places
+        report.masked += masked
+        report.unread[kind] = report.unread.get(kind, 0) + len(source.standing)
     return pa.concat_tables(tables) if tables else _no_rows(report.project, principal, now)
 
 
-def _sources(request: IndexRequest, project: str, now: datetime, report: SourceReport) -> Iterator[tuple[str, Tables]]:
+def _sources(
+    request: IndexRequest, project: str, now: datetime, report: SourceReport, known: Rereadings | None
+) -> Iterator[tuple[str, Tables]]:
     """Kind of source and its tables, in a fixed order."""
     common = {"project": project, "now": now, "report": report}
+    again = {"name": request.source, "rereadings": known}
     placed = with_schemas(
         file
         for kind, suffixes in PLACED.items()
@@ -267,10 +328,10 @@ def _sources(request: IndexRequest, project: str, now: datetime, report: SourceR
     )
     for path in request.paths:
         if request.git:
-            yield "history", git_history.read_git_history(path, name=request.source, **common)
+            yield "history", git_history.read_git_history(path, **again, **common)
             yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
         else:
-            yield "work tree", work_tree.read_work_tree(path, name=request.source, leave_out=placed, **common)
+            yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
     for kind, reader in RECORDS.items():
         for path in getattr(request, kind):
             yield kind, reader(path, **common, **({"roots": request.paths} if kind in PLACED else {}))
@@ -287,13 +348,16 @@ def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: 
     """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it."""
     if not request.semantic or "semantic" not in settings["lanes"]:
         return None
+    if report.unread and not rows.num_rows:
+        return None
     available, why = encoder_available()
     if not available and not settings["encoder"].startswith(OLLAMA):
         report.notes.append(f"the semantic lane stays off: {why}")
         return None
-    if request.max_embedded_rows is not None and rows.num_rows > request.max_embedded_rows:
+    count = sum(report.places.values())
+    if request.max_embedded_rows is not None and count > request.max_embedded_rows:
         report.notes.append(
-            f"{report.project}: {rows.num_rows} rows are not embedded; the limit here is {request.max_embedded_rows}"
+            f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
         )
         return None
     return load_encoder(settings["encoder"], settings["ollama_url"])

@@ -65,10 +65,11 @@ def published(
     redactor: str | None,
     commits: Mapping[str, pa.Table],
     pieces: Pieces | None,
+    standing: Mapping[str, Collection[str]],
 ) -> tuple[PublishReport, Generation]:
     """The generation after an import, and what changed; `base` itself if the import says nothing new.
 
-    `commits` are the commit tables that changed, by project.
+    `commits` are the commit tables that changed, by project; `standing` the paths of complete sources that were not read.
     """
     profile = base.manifest.encoder_profile
     if encoder is not None and profile not in (None, encoder.profile):
@@ -85,7 +86,8 @@ def published(
         ],
     )
     mine = frozenset(at for at, one in enumerate(old.segments) if (one.owner_project, one.owner_user) in owners)
-    diff = difference(new, old.evidence, old.placements, old.in_sources(projects, complete_sources), now)
+    complete = old.in_sources(projects, complete_sources) & ~old.among_paths(standing)
+    diff = difference(new, old.evidence, old.placements, complete, now)
     dropped = diff.known[diff.described_anew]
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed) | set(old.segments_of(dropped).tolist())
     told = _told(old, diff) if encoder is not None else _NO_ROWS
@@ -136,6 +138,8 @@ def _fresh(new: Incoming, diff: Difference, after: pa.Table) -> Incoming:
     """The rows to write: new ones as imported, those described anew with all the placements of the stored row."""
     stored = np.isin(np.arange(new.evidence.num_rows), diff.described_anew)
     rows = np.flatnonzero((diff.known < 0) | stored)
+    if len(rows) == len(stored) and not stored.any():
+        return new  # the first import of much: a copy would double it
     place = np.full(new.evidence.num_rows, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     imported = moved(new.placements, np.where(stored, -1, place))

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
+from ...nodes.tables import PLACEMENTS
 from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
 from ..locks import confirm, held
 from ..own_folders import keep_out
@@ -30,6 +32,7 @@ from .incoming import incoming
 from .manifest import ANALYZERS, LOCK, Manifest, current, generations, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import PublishReport, merged, published
+from .readings import MovedOnError, Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .vectors import Encoder
@@ -127,6 +130,9 @@ class Corpus:
         encoder: Encoder | None = None,
         redactor: str | None = None,
         told: Told | None = None,
+        standing: Mapping[str, Collection[str]] | None = None,
+        readings: Mapping[Source, Reading] | None = None,
+        basis: str | None = None,
     ) -> PublishReport:
         """Bring the corpus in line with imported rows and make the result the current generation.
 
@@ -140,9 +146,13 @@ class Corpus:
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that `rows` went through; recorded.
             told: is told how many texts of how many are encoded.
+            standing: source id to paths of a complete source that were not read, because their rows stand as they are.
+            readings: what sources were read as, to be known by the next import.
+            basis: the generation that `standing` holds for.
 
         Raises:
             BusyError: another writer holds the lock.
+            MovedOnError: the corpus is not at `basis` any more; it is as it was.
             StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
             SchemaError: `rows` is not what is expected; the corpus is as it was.
         """
@@ -151,14 +161,19 @@ class Corpus:
         if commits and project is None:
             raise InputError.expected("the project of the commits", None, "project")
         with self._writing():
+            before = self.generation
+            if basis not in (None, before):
+                raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}")
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
             pieces = None if encoder is None else Pieces(self.path, encoder.profile, *([told] if told else []))
             report, base = published(
-                self._base, new, complete_sources, projects, now, encoder, redactor, histories, pieces
+                self._base, new, complete_sources, projects, now, encoder, redactor, histories, pieces, standing or {}
             )
             self._move_on(base)
+            touched = _sources(rows) | {(owner, source) for owner in projects for source in complete_sources}
+            carry_readings(self.path, before, self.generation, touched, readings or {})
             if encoder is not None:
                 forget_pieces(self.path)
         return replace(report, erased_rows=erased)
@@ -222,6 +237,7 @@ class Corpus:
         """
         with self._writing():
             forget_pieces(self.path)
+            forget_readings(self.path)
             stored = rows_on_disk(self.path)
             tables = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
             chosen = pa.concat_tables(tables) if tables else None
@@ -242,6 +258,22 @@ class Corpus:
         """Say in the receipts that nothing is left to do."""
         with self._writing():
             finish_receipts(self.path)
+
+    def reading(self, project: str, source: str) -> Reading | None:
+        """What a source was read as, as far as this generation has its rows; None where nobody knows."""
+        return reading_of(self.path, self.generation, (project, source))
+
+    def stored_paths(self, project: str, source: str, paths: Collection[str]) -> pa.Table:
+        """Evidence beside each of its placements, of some paths of a source as committed: no rows of work trees."""
+        frame = self.frame([project])
+        at_path = pc.is_in(frame.evidence["path"], value_set=pa.array(list(paths), pa.string()))
+        mine = pc.and_(pc.equal(frame.evidence["source_id"], source), at_path)
+        mine = pc.and_(mine, frame.evidence["workspace_root"].is_null()).to_numpy()
+        chosen = frame.placements.filter(pa.array(mine[frame.placements["row"].to_numpy()]))
+        table = frame.evidence.take(chosen["row"])
+        for name in PLACEMENTS.names()[2:]:
+            table = table.append_column(chosen.schema.field(name), chosen[name])
+        return table
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
@@ -331,6 +363,11 @@ def _taken(path: Place, hint: str) -> Iterator[None]:
         if error.errno is None:
             raise
         raise StoreError(f"Expected the disk to take it, got {error.strerror} - at {path}", hint=hint) from error
+
+
+def _sources(rows: pa.Table) -> set[Source]:
+    pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
+    return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}
 
 
 def _repeats(receipt: Receipt, selection: Selection) -> bool:

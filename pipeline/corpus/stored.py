@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,14 @@ class Stored:
             for name, values in (("owner_project", projects), ("source_id", sources))
         ]
         return among[0] & among[1]
+
+    def among_paths(self, paths: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
+        """Which rows stand at one of these paths of a source, by its id; rows of work trees with uncommitted files do not."""
+        found = np.zeros(self.evidence.num_rows, dtype=bool)
+        for source, values in paths.items():
+            at_path = pc.is_in(self.evidence["path"], value_set=pa.array(list(values), pa.string()))
+            found |= pc.and_(pc.equal(self.evidence["source_id"], source), at_path).to_numpy()
+        return found & self.evidence["workspace_root"].is_null().to_numpy()
 
     def segments_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The segment of each row, by position."""

@@ -24,6 +24,8 @@ __all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git"]
 
 ABSENT = "000000"
 """Mode of a side of a change on which the file is absent."""
+_PATHSPECS = 200
+"""Of more paths than this git is not told: a command line has an end."""
 _LAST_SECOND = 253_402_300_799 - 86_400
 """Times beyond year 9999 are taken as its last day."""
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
@@ -120,14 +122,19 @@ class Git:
             line.append(Commit(sha, parents[0] if parents else None, before))
         return line
 
-    def changes(self, commits: Sequence[Commit]) -> Iterator[Change]:
+    def changes(self, commits: Sequence[Commit], paths: Sequence[bytes] = ()) -> Iterator[Change]:
         """What each commit changed against its first parent, in the order of commits; a rename is two changes.
+
+        With `paths`, of these alone.
 
         Raises:
             InputError: the repository lacks objects of the line.
         """
         asked = "".join(f"{c.sha} {c.parent}\n" if c.parent else f"{c.sha}\n" for c in commits).encode()
         arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-abbrev")
+        wanted = set(paths)
+        if 0 < len(wanted) <= _PATHSPECS:
+            arguments = ("--literal-pathspecs", *arguments, "--", *map(os.fsdecode, sorted(wanted)))
         by_sha = {c.sha: c for c in commits}
         with self._process(arguments) as process, _fed(process, asked) as output:
             fields = _split(output)
@@ -136,7 +143,9 @@ class Git:
                 if field.startswith(b":"):
                     _, mode, _, blob, _ = field.decode("ascii").split(" ")
                     assert commit is not None  # every list of changes starts with its commit
-                    yield Change(commit, next(fields), mode, blob)
+                    path = next(fields)
+                    if not wanted or path in wanted:
+                        yield Change(commit, path, mode, blob)
                 else:
                     commit = by_sha[field.decode("ascii")]
             if process.wait():

@@ -13,7 +13,9 @@ chunk's first appearance, in every placement of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from os import PathLike
 
 import pyarrow as pa
@@ -23,6 +25,7 @@ from .files import ReadOptions, RowBuilder, microseconds
 from .git_commands import Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
+from .rereading import Rereadings
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "resolve_commit_time"]
 
@@ -36,6 +39,7 @@ def read_git_history(
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
+    rereadings: Rereadings | None = None,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
 
@@ -43,6 +47,8 @@ def read_git_history(
     the branch read, null where none is checked out. Left out and counted in `report.skipped`, per version: symbolic links,
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory follows the length of the list of changes and one path's text, not the text of the history.
+
+    With `rereadings`, commits that were read before are not read again: only paths that later commits changed have rows.
 
     Raises:
         InputError: there is no repository or no such branch, or `now` is naive.
@@ -57,8 +63,16 @@ def read_git_history(
         return
     rows = RowBuilder(options, source_id=source_id, owner_project=project, branch=branch)
     line = git.commits(head)
+    known = rereadings.source(source_id, "history", branch, asdict(options)) if rereadings is not None else None
+    done = known.commits_read(line) if known is not None else 0
+    changes, states = git.changes(line[done:]), {}
+    if known is not None and done:
+        changes = list(changes)
+        states, again = known.resume(sorted({change.path for change in changes}), report)
+        past = git.changes(line[:done], again) if again else ()
+        changes = chain(past, changes)
     with git.blobs() as blobs:
-        yield from read_changes(git.changes(line), blobs, rows, options, report)
+        yield from read_changes(changes, blobs, rows, options, report, states, known)
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
 

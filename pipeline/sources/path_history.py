@@ -10,18 +10,20 @@ row says besides time and place is what its first appearance said.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
 
 from ...nodes.schema import TIMESTAMP
-from .chunking import Chunk, Document
+from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated
 from .git_commands import ABSENT, Change, Commit
+from .history_states import First, Live, PathState
 from .report import SourceReport
+from .rereading import Known
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
@@ -37,7 +39,13 @@ class BlobSource(Protocol):
 
 
 def read_changes(
-    changes: Iterable[Change], blobs: BlobSource, rows: RowBuilder, options: ReadOptions, report: SourceReport
+    changes: Iterable[Change],
+    blobs: BlobSource,
+    rows: RowBuilder,
+    options: ReadOptions,
+    report: SourceReport,
+    states: Mapping[str, PathState] = MappingProxyType({}),
+    known: Known | None = None,
 ) -> Iterator[pa.Table]:
     """Tables of `RowBuilder.schema`, by path, then by when the placements ended.
 
@@ -46,22 +54,33 @@ def read_changes(
         blobs: the texts; each is read once per path and kind while it is among the recently used.
         rows: collects and gives the tables.
         report: counts placements read, and what was left out with its reason.
+        states: where paths begin that were read up to the first of the changes.
+        known: is told what was read of each path.
     """
     by_path: dict[bytes, list[Change]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
-    reader = _Reader(blobs, options, report)
+    reader = _Reader(blobs, options)
     for raw in sorted(by_path):
+        own = SourceReport()
         try:
-            history = _History(raw.decode("utf-8"), rows, reader, report)
+            path = raw.decode("utf-8")
         except UnicodeDecodeError:
             report.skip("path not utf-8", len(by_path[raw]))
+            if known is not None:
+                known.give_up()
             continue
+        history = _History(path, rows, reader, own, states.get(path, PathState()))
         for change in by_path.pop(raw):
             history.apply(change)
             yield from rows.full()
         history.close()
+        if known is not None:
+            known.saw_history(path, own)
+        report.merge(own)
         yield from rows.full()
+    if reader.incomplete and known is not None:
+        known.give_up()
     yield from rows.rest()
 
 
@@ -75,50 +94,12 @@ def commit_table(line: Sequence[Commit]) -> pa.Table:
     )
 
 
-_Key = tuple[str | None, str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _First:
-    """What a row says besides time and place, as of its first appearance, so that every placement of it says the same."""
-
-    time: int
-    title: str | None
-    generated: bool
-    chunk: Chunk
-
-    def at(self, chunk: Chunk) -> Chunk:
-        """The chunk of the first appearance in the place of another one of the same section and text."""
-        return replace(
-            self.chunk,
-            line_start=chunk.line_start,
-            line_end=chunk.line_end,
-            byte_start=chunk.byte_start,
-            byte_end=chunk.byte_end,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """A placement that still stands: the chunk where it stands, and the commit in which it began."""
-
-    first: _First
-    chunk: Chunk
-    version: str
-    recorded: int
-
-    def stands_at(self, chunk: Chunk) -> bool:
-        """The other chunk, of the same text, stands in the same place."""
-        return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
-
-
 class _History:
     """One path through time: applying a change ends placements, which become rows, and begins others."""
 
-    def __init__(self, path: str, rows: RowBuilder, reader: _Reader, report: SourceReport) -> None:
+    def __init__(self, path: str, rows: RowBuilder, reader: _Reader, report: SourceReport, state: PathState) -> None:
         self.path, self.kind = path, file_kind(path)
-        self._placements: dict[_Key, _Live] = {}
-        self._first: dict[_Key, _First] = {}
+        self._placements, self._first = dict(state.live), dict(state.first)
         self._rows, self._reader, self._report = rows, reader, report
 
     def apply(self, change: Change) -> None:
@@ -129,7 +110,7 @@ class _History:
                 self._report.skip(reason, at=self.path)
             self.close(deleted=commit.time)
             return
-        version = self._reader.read(self.path, self.kind, change.blob)
+        version = self._reader.read(self.path, self.kind, change.blob, self._report)
         if version is None:
             self.close(superseded=commit.time)
             return
@@ -143,8 +124,8 @@ class _History:
                 continue
             if live is not None:
                 self._end(live, superseded=commit.time)
-            first = self._first.setdefault(key, _First(commit.time, document.title, generated, chunk))
-            self._placements[key] = _Live(first, first.at(chunk), commit.sha, commit.time)
+            first = self._first.setdefault(key, First(commit.time, document.title, generated, chunk))
+            self._placements[key] = Live(first, first.at(chunk), commit.sha, commit.time)
         for live in before.values():
             self._end(live, superseded=commit.time)
 
@@ -154,7 +135,7 @@ class _History:
         for live in before.values():
             self._end(live, superseded=superseded, deleted=deleted)
 
-    def _end(self, live: _Live, *, superseded: int | None = None, deleted: int | None = None) -> None:
+    def _end(self, live: Live, *, superseded: int | None = None, deleted: int | None = None) -> None:
         self._report.read += 1
         self._rows.add(
             self.path,
@@ -173,15 +154,17 @@ class _History:
 class _Reader:
     """Blobs as documents, each chunked once per kind of file while it is among the recently used."""
 
-    def __init__(self, blobs: BlobSource, options: ReadOptions, report: SourceReport) -> None:
-        self._blobs, self._options, self._report = blobs, options, report
+    def __init__(self, blobs: BlobSource, options: ReadOptions) -> None:
+        self._blobs, self._options = blobs, options
+        self.incomplete = False
+        """A blob was not in the repository, and may be there next time."""
         self._cache: OrderedDict[tuple[str, FileKind], tuple[Document, bool, int]] = OrderedDict()
         self._bytes = 0
 
-    def read(self, path: str, kind: FileKind, blob: str) -> tuple[Document, bool] | None:
+    def read(self, path: str, kind: FileKind, blob: str, report: SourceReport) -> tuple[Document, bool] | None:
         """The document and whether it is generated; None if it is left out, which is counted."""
         if not kind.text_by_name:
-            self._report.skip("not text by name", at=path)
+            report.skip("not text by name", at=path)
             return None
         key = (blob, kind)
         if key in self._cache:
@@ -189,11 +172,12 @@ class _Reader:
             return self._cache[key][:2]
         data = self._blobs.get(blob, self._options.max_file_bytes)
         if data is None:
-            self._report.skip("blob not in the repository", at=path)
+            self.incomplete = True
+            report.skip("blob not in the repository", at=path)
             return None
         document, reason = document_of(path, kind, data, self._options)
         if document is None:
-            self._report.skip(reason, at=path)
+            report.skip(reason, at=path)
             return None
         generated = is_generated(kind, data)
         self._cache[key] = (document, generated, len(data))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator
+from dataclasses import asdict
 from datetime import datetime
 from hashlib import sha256
 from os import PathLike
@@ -27,6 +28,7 @@ from .files import ReadOptions, RowBuilder, document_of, is_generated, microseco
 from .git_commands import Git
 from .metadata import metadata_of
 from .report import SourceReport
+from .rereading import Rereadings
 
 __all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree"]
 
@@ -44,10 +46,12 @@ def read_work_tree(
     report: SourceReport,
     options: ReadOptions | None = None,
     leave_out: Collection[Path] = (),
+    rereadings: Rereadings | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 
-    Files of `leave_out` (resolved) belong to another source.
+    Files of `leave_out` (resolved) belong to another source. With `rereadings`, files of a folder that are as they were
+    read before have no rows.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of binary
@@ -72,23 +76,41 @@ def read_work_tree(
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or 'root'}"
     rows = RowBuilder(options, source_id=source_id, owner_project=project)
+    known = None
+    if rereadings is not None and folder == root:
+        known = rereadings.source(source_id, "work tree", str(root.resolve()), asdict(options))
     for raw in sorted(paths):
-        data = read_file(folder, raw, report, options)
-        if data is None:
+        status = known.status(folder, raw, recorded) if known is not None else None
+        if known is not None and known.stands(folder, raw, status, options.max_file_bytes, report):
             continue
-        content, modified = data
-        path = raw.decode("utf-8")
-        kind = file_kind(path)
-        document, reason = document_of(path, kind, content, options)
-        if document is None:
-            report.skip(reason, at=path)
-            continue
-        version = file_version(content)
-        add_file(rows, path, kind, document, content, report, version=version, modified=modified, recorded=recorded)
+        own = SourceReport()
+        content = _add(rows, folder, raw, own, options, recorded)
+        if known is not None and content is not None:
+            known.saw(raw.decode("utf-8"), own, status, content)
+        report.merge(own)
         yield from rows.full()
     yield from rows.rest()
     if folder == root:
         report.complete_sources.add(source_id)
+
+
+def _add(
+    rows: RowBuilder, folder: Path, raw: bytes, report: SourceReport, options: ReadOptions, recorded: int
+) -> bytes | None:
+    """Read a file and add its chunks, if it is a text; its bytes, None if it was not read."""
+    data = read_file(folder, raw, report, options)
+    if data is None:
+        return None
+    content, modified = data
+    path = raw.decode("utf-8")
+    kind = file_kind(path)
+    document, reason = document_of(path, kind, content, options)
+    if document is None:
+        report.skip(reason, at=path)
+        return content
+    version = file_version(content)
+    add_file(rows, path, kind, document, content, report, version=version, modified=modified, recorded=recorded)
+    return content
 
 
 def add_file(

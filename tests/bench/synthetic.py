@@ -10,7 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+BLOCK = 1 << 15
+"""Texts drawn at once: the words of a million would take gigabytes."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 KINDS = (
@@ -36,10 +39,9 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
     """Import rows: `chunks` rows spread evenly over `projects`, recorded over the first 300 days."""
     rng = np.random.default_rng(seed)
     vocab = vocabulary()
-    ranks = np.minimum(rng.zipf(1.25, size=(chunks, words)) - 1, len(vocab) - 1)
+    texts = pa.concat_arrays([_texts(rng, vocab, min(BLOCK, chunks - at), words) for at in range(0, chunks, BLOCK)])
     names = rng.integers(0, len(vocab), size=(chunks, 2))
-    symbols = np.char.add(np.char.add(vocab[names[:, 0]], "_"), vocab[names[:, 1]])
-    texts = [" ".join(row) for low in range(0, chunks, BLOCK) for row in vocab[ranks[low : low + BLOCK]]]
+    symbols = np.char.add(np.char.add(vocab[names[:, 0]], "_"), vocab[names[:, 1]]).tolist()
     kind = rng.integers(0, len(KINDS), size=chunks)
     project = np.arange(chunks) % projects
     minutes = rng.integers(0, 300 * 24 * 60, size=chunks)
@@ -54,15 +56,15 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
             "origin_class": pa.array([KINDS[k][0] for k in kind]),
             "evidence_kind": pa.array([KINDS[k][1] for k in kind]),
             "path": pa.array([f"src/{symbols[i].split('_')[0]}/{symbols[i]}_{i // 8}.py" for i in range(chunks)]),
-            "section": pa.array(symbols.tolist()),
-            "text": pa.array(
-                [
-                    f"def {s}(value):\n    {t}\n" if c else f"{t}\n"
-                    for s, t, c in zip(symbols, texts, is_code, strict=True)
-                ],
-                pa.large_string(),
+            "section": pa.array(symbols),
+            "text": pc.binary_join_element_wise(
+                pa.array([f"def {s}(value):\n    " if c else "" for s, c in zip(symbols, is_code, strict=True)]).cast(
+                    pa.large_string()
+                ),
+                texts,
+                pa.scalar("", pa.large_string()),
             ),
-            "symbols": pa.array([[s] if c else [] for s, c in zip(symbols.tolist(), is_code, strict=True)]),
+            "symbols": pa.array([[s] if c else [] for s, c in zip(symbols, is_code, strict=True)]),
             "line_start": pa.array((np.arange(chunks) % 8 * 10 + 1).astype(np.int32)),
             "line_end": pa.array((np.arange(chunks) % 8 * 10 + 9).astype(np.int32)),
             "version": pa.array(["v1"] * chunks),
@@ -97,6 +99,12 @@ def questions(count: int, *, words: int = 6, seed: int = 3) -> list[str]:
     vocab = vocabulary()
     picks = (20 * (len(vocab) / 20) ** rng.random((count, 4 * words))).astype(np.int64)
     return [" ".join(list(dict.fromkeys(row))[:words]) for row in vocab[picks].tolist()]
+
+
+def _texts(rng: np.random.Generator, vocab: np.ndarray, chunks: int, words: int) -> pa.LargeStringArray:
+    """The texts of a block: the draws of neighbouring blocks are those of one."""
+    ranks = np.minimum(rng.zipf(1.25, size=(chunks, words)) - 1, len(vocab) - 1)
+    return pa.array([" ".join(row) + "\n" for row in vocab[ranks]], pa.large_string())
 
 
 def requests(rows: pa.Table, count: int, *, instants: int = 1_000, seed: int = 2) -> list[dict[str, object]]:

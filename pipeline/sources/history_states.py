@@ -1,0 +1,139 @@
+"""Paths of a history as the corpus holds them: where reading them left off.
+
+Gives: `PathState`, and `states_of` stored rows. What one would otherwise get wrong: the stored text of a chunk with a secret
+is not the chunk's, and rows that came in another way are not this history's. A path with either has no state, and is read
+from its beginning.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..corpus.identity import ID_COLUMNS, evidence_ids
+from ..corpus.readings import PathReading
+from .chunking import Chunk
+
+__all__ = ["STORED", "First", "Key", "Live", "PathState", "states_of"]
+
+Key = tuple[str | None, str, int]
+"""Section, text and occurrence: what tells the chunks of a path apart."""
+STORED = (
+    *(name for name in ID_COLUMNS if name != "occurrence"), "evidence_id", "title", "text", "event_time", "generated",
+    "content_type", "symbols", "calls", "links", "redactions",
+    "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
+)  # fmt: skip
+"""Columns of stored rows, one row per placement."""
+_CHUNK = ("section", "content_type", "text", "line_start", "line_end", "byte_start", "byte_end", "occurrence")
+_MASKED = ("path", "title", "section", "symbols", "calls", "links")
+_MARK = "[REDACTED:"
+_OCCURRENCES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What a row says besides time and place, as of its first appearance, so that every placement of it says the same."""
+
+    time: int
+    title: str | None
+    generated: bool
+    chunk: Chunk
+
+    def at(self, chunk: Chunk) -> Chunk:
+        """The chunk of the first appearance in the place of another one of the same section and text."""
+        first = self.chunk
+        return Chunk(
+            first.section, first.content_type, first.text, chunk.line_start, chunk.line_end, chunk.byte_start,
+            chunk.byte_end, first.occurrence, first.symbols, first.calls, first.links,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A placement that still stands: the chunk where it stands, and the commit in which it began."""
+
+    first: First
+    chunk: Chunk
+    version: str
+    recorded: int
+
+    def stands_at(self, chunk: Chunk) -> bool:
+        """The other chunk, of the same text, stands in the same place."""
+        return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
+
+
+@dataclass(slots=True)
+class PathState:
+    """A path in the middle of its history: what stands, what every chunk first said, and the ids of its rows."""
+
+    live: dict[Key, Live] = field(default_factory=dict)
+    first: dict[Key, First] = field(default_factory=dict)
+    ids: frozenset[str] = frozenset()
+
+
+def states_of(stored: pa.Table, readings: Mapping[str, PathReading]) -> dict[str, PathState]:
+    """The states of those paths that are stored exactly as they were read.
+
+    Args:
+        stored: STORED of one source and branch, without rows of work trees.
+        readings: by path what reading it gave.
+    """
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    occurrences = _occurrences(stored)
+    times = {name: stored[name].cast(pa.int64()).to_pylist() for name in ("event_time", "recorded_time")}
+    for number, row in enumerate(stored.to_pylist()):
+        row |= {name: values[number] for name, values in times.items()}
+        rows[row["path"]].append(row | {"occurrence": int(occurrences[number])})
+    states = {path: _state(rows[path]) for path, reading in readings.items() if _as_read(rows[path], reading)}
+    return {path: state for path, state in states.items() if state is not None}
+
+
+def _as_read(rows: list[dict[str, Any]], reading: PathReading) -> bool:
+    counted = (len({row["evidence_id"] for row in rows}), len(rows))
+    whole = all(row["occurrence"] >= 0 and row["event_time"] is not None for row in rows)
+    return counted == (reading.rows, reading.places) and whole and not reading.masked and not any(map(_masked, rows))
+
+
+def _masked(row: dict[str, Any]) -> bool:
+    return bool(row["redactions"]) or any(_MARK in value for name in _MASKED for value in _words(row[name]))
+
+
+def _words(value: str | list[str] | None) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+def _state(rows: list[dict[str, Any]]) -> PathState | None:
+    """The state that these placements of one path say; None where a chunk stands in two places at once."""
+    state = PathState(ids=frozenset(row["evidence_id"] for row in rows))
+    for row in rows:
+        key = (row["section"], row["text"], row["occurrence"])
+        names: dict[str, Any] = {name: tuple(row[name] or ()) for name in ("symbols", "calls", "links")}
+        chunk = Chunk(**{name: row[name] for name in _CHUNK}, **names)
+        first = state.first.setdefault(key, First(row["event_time"], row["title"], row["generated"], chunk))
+        if row["superseded_at"] is None and row["deleted_at"] is None:
+            if key in state.live:
+                return None
+            state.live[key] = Live(first, first.at(chunk), row["version"], row["recorded_time"])
+    return state
+
+
+def _occurrences(stored: pa.Table) -> np.ndarray:
+    """Which occurrence of its text each row is, found by its id; -1 where none of the first few is it."""
+    found = np.full(stored.num_rows, -1, dtype=np.int64)
+    open_ = np.arange(stored.num_rows)
+    for occurrence in range(_OCCURRENCES):
+        if not len(open_):
+            break
+        some = stored.take(pa.array(open_)).combine_chunks()
+        some = some.append_column("occurrence", pa.repeat(pa.scalar(occurrence, pa.int32()), len(open_)))
+        same = np.array(some["evidence_id"].to_pylist(), dtype=object) == np.array(
+            evidence_ids(some).to_pylist(), dtype=object
+        )
+        found[open_[same]] = occurrence
+        open_ = open_[~same]
+    return found

@@ -1,0 +1,32 @@
+"""The digest of everything in this installation that decides what rows a file gives.
+
+Gives: `reader_digest`. The readers' own sources count, and the versions of the libraries that they call, so that nobody has
+to remember to raise a number: another reader reads everything again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib import resources
+from importlib.metadata import version
+
+from ..redaction import REDACTOR
+
+__all__ = ["reader_digest"]
+
+_FOLDERS = ("nodes", "pipeline.sources", "pipeline.corpus")
+_BESIDE = ("redaction.py", "redaction_keys.py", "redaction_rules.py", "indexing.py")
+_LIBRARIES = ("markdown-it-py", "tree-sitter", "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript")
+
+
+@lru_cache(maxsize=1)
+def reader_digest() -> str:
+    """SHA-256 over the sources of readers, redaction, tables and identity, and the versions of what they call."""
+    package = __name__.rsplit(".", 3)[0]
+    folders = [resources.files(f"{package}.{name}") for name in _FOLDERS]
+    files = [file for folder in folders for file in folder.iterdir() if file.name.endswith(".py")]
+    files += [resources.files(f"{package}.pipeline") / name for name in _BESIDE]
+    digests = sorted(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)
+    named = [REDACTOR, *(f"{name} {version(name)}" for name in _LIBRARIES), *digests]
+    return hashlib.sha256("\n".join(named).encode()).hexdigest()

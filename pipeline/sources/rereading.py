@@ -1,0 +1,331 @@
+"""What of a source an import need not read: files and paths whose rows stand in the corpus as they would be read now.
+
+Gives: `Rereadings`, one import, and `Known`, one of its sources; readers ask them what stands and say what they read. An
+import without them reads everything and gives the same corpus.
+
+What one would otherwise get wrong: nothing stands unless everything else that decides its rows is as it was (`rules`). A
+file is taken for unchanged by its status only if it was settled when it was read, else by its content. An import may find
+out late that it must not rely on what it knew (`UnusableError`) and is then made again without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..corpus import Corpus
+from ..corpus.readings import PathReading, Reading
+from ..redaction import redact_column
+from .git_commands import Commit
+from .history_states import PathState, states_of
+from .report import SourceReport
+
+__all__ = ["Known", "Rereadings", "UnusableError"]
+
+_TICK_NS = 2_000_000_000
+"""The coarsest clock of a file system in use: FAT writes even seconds."""
+_COUNTED = ("source_id", "workspace_root", "path", "redactions", "recorded_time")
+
+
+class UnusableError(Exception):
+    """What was known of a source cannot be relied on: read everything."""
+
+
+class Rereadings:
+    """The sources of one import into one project."""
+
+    def __init__(
+        self, project: str, corpus: Corpus | None, rules: Sequence[object], started: int | None = None
+    ) -> None:
+        """
+        Args:
+            corpus: what it knows; None where there is none yet.
+            rules: everything but the source itself that decides the rows of a file.
+            started: when reading began, in nanoseconds since 1970; default: now.
+        """
+        self.project, self._corpus, self._rules = project, corpus, rules
+        self._started = time.time_ns() if started is None else started
+        self._known: dict[str, Known] = {}
+
+    @property
+    def basis(self) -> str | None:
+        """The generation whose rows were relied on; None if none were."""
+        return self._corpus.generation if self.relied and self._corpus is not None else None
+
+    @property
+    def relied(self) -> list[Known]:
+        """The sources of which rows of the corpus were taken for what reading would give."""
+        return [known for known in self._known.values() if known.relied]
+
+    def source(self, source_id: str, *rules: object) -> Known:
+        """One source; `rules` are what decides its rows beside those of the import.
+
+        Raises:
+            UnusableError: two sources of this import have that id.
+        """
+        if source_id in self._known:
+            raise UnusableError
+        digest = hashlib.sha256(json.dumps([source_id, self.project, *self._rules, *rules]).encode()).hexdigest()
+        before = None if self._corpus is None else self._corpus.reading(self.project, source_id)
+        before = before if before is not None and before.rules == digest else Reading(digest)
+        known = self._known[source_id] = Known(before, lambda paths: self._stored(source_id, paths), self._started)
+        return known
+
+    def _stored(self, source_id: str, paths: Sequence[str]) -> pa.Table:
+        assert self._corpus is not None  # else nothing was known
+        return self._corpus.stored_paths(self.project, source_id, paths)
+
+    def count(self, rows: pa.Table, ids: pa.Array) -> None:
+        """Count normalised rows and their evidence ids by path; those of a work tree's uncommitted files are never known."""
+        for source_id, known in self._known.items():
+            mine = pc.and_(pc.equal(rows["source_id"], source_id), pc.is_null(rows["workspace_root"]))
+            if pc.any(mine).as_py():
+                known.add(rows.select(_COUNTED).append_column("id", ids).filter(mine))
+
+    @property
+    def standing(self) -> dict[str, Known]:
+        """The sources of which something was left unread, by id."""
+        return {source_id: known for source_id, known in self._known.items() if known.standing}
+
+    def readings(self) -> dict[tuple[str, str], Reading]:
+        """What the sources were read as now, by project and source id."""
+        made = {(self.project, source_id): known.reading() for source_id, known in self._known.items()}
+        return {source: reading for source, reading in made.items() if reading is not None}
+
+
+class Known:
+    """One source: `standing` are the paths that need not be read, `read` those that were."""
+
+    def __init__(self, before: Reading, stored: Callable[[Sequence[str]], pa.Table], started: int) -> None:
+        self.before, self._stored = before, stored
+        self.standing: dict[str, PathReading] = {}
+        self._counted: list[pa.Table] = []
+        self._seen: set[str] = set()
+        self._read: dict[str, PathReading] = {}
+        self._resumed: dict[str, PathState] = {}
+        self._since = 0
+        self._line, self._commits = "", 0
+        self._usable = True
+        self._started = started
+        self._through_link = lru_cache(maxsize=None)(_is_link)
+
+    @property
+    def relied(self) -> bool:
+        """Rows of the corpus were taken for what reading would give."""
+        return bool(self.standing or self._resumed)
+
+    def add(self, rows: pa.Table) -> None:
+        """Rows that came, to be counted by path."""
+        self._counted.append(rows)
+
+    def give_up(self) -> None:
+        """Remember nothing of this source: it holds what cannot be known again."""
+        self._usable = False
+
+    # --- files of a work tree ----------------------------------------------------------------------------------------
+
+    def status(self, root: Path, raw: bytes, recorded: int) -> PathReading | None:
+        """The status of a file that may be known again; None if it is no regular file, or younger than the import."""
+        try:
+            found = os.lstat(os.fsencode(root) + b"/" + raw)
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000 > recorded:
+            return None
+        settled = max(found.st_mtime_ns, found.st_ctime_ns) < self._started - _TICK_NS
+        return PathReading(
+            found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled=settled
+        )
+
+    def stands(self, root: Path, raw: bytes, status: PathReading | None, limit: int, report: SourceReport) -> bool:
+        """Whether a file is as it was read; what was said of it then is said again.
+
+        `limit` is how many bytes readers look at: of a longer file, one more.
+        """
+        try:
+            path = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        before = self.before.paths.get(path)
+        if before is None or status is None or before.mode != status.mode or self._below_link(root, path):
+            return False
+        if (before.size, before.modified) != (status.size, status.modified):
+            return False
+        if not before.settled or (before.inode, before.changed) != (status.inode, status.changed):
+            try:
+                with (root / path).open("rb") as file:
+                    digest = hashlib.sha256(file.read(limit + 1)).hexdigest()
+            except OSError:
+                return False
+            if digest != before.sha256:
+                return False
+        self.standing[path] = before._replace(
+            inode=status.inode, changed=status.changed, settled=status.settled or before.settled
+        )
+        _repeat(path, before, report)
+        return True
+
+    def saw(self, path: str, report: SourceReport, status: PathReading | None, content: bytes | None = None) -> None:
+        """A path was read; `report` is what was said of it alone. Without a status it will be read again."""
+        self._seen.add(path)
+        if status is None:
+            return
+        said = {
+            "skipped": dict(report.skipped),
+            "notes": {note: report.noted_at.get(note, []) for note in report.notes},
+        }
+        digest = "" if content is None else hashlib.sha256(content).hexdigest()
+        self._read[path] = status._replace(sha256=digest, said=json.dumps(said if any(said.values()) else {}))
+
+    def _below_link(self, root: Path, path: str) -> bool:
+        folders = path.split("/")[:-1]
+        return any(self._through_link(root, "/".join(folders[: n + 1])) for n in range(len(folders)))
+
+    # --- paths of a history ------------------------------------------------------------------------------------------
+
+    def commits_read(self, line: Sequence[Commit]) -> int:
+        """How many commits of a line, from its first, were read before; 0 where the line is another one."""
+        count, digests = self.before.commits, hashlib.sha256()
+        known = 0
+        for number, commit in enumerate(line, 1):
+            digests.update(f"{commit.sha} {commit.time}\n".encode())
+            if number == count and digests.hexdigest() == self.before.line:
+                known = number
+        self._line, self._commits = digests.hexdigest(), len(line)
+        if known:
+            self._since = line[known - 1].time
+        return known
+
+    def resume(self, changed: Sequence[bytes], report: SourceReport) -> tuple[dict[str, PathState], list[bytes]]:
+        """States of the changed paths as the corpus holds them, and the paths that have to be read from their beginning.
+
+        All other paths stand.
+
+        Raises:
+            UnusableError: a path is not UTF-8, so that nothing is known of it.
+        """
+        try:
+            touched = [path.decode("utf-8") for path in changed]
+        except UnicodeDecodeError as error:
+            raise UnusableError from error
+        before, changed_paths = self.before.paths, set(touched)
+        for path, reading in before.items():
+            if path not in changed_paths:
+                self.standing[path] = reading
+                _repeat(path, reading, report)
+        old = [path for path in touched if path in before]
+        self._resumed = states_of(self._stored(old), {path: before[path] for path in old}) if old else {}
+        return self._resumed, [path.encode() for path in old if path not in self._resumed]
+
+    def saw_history(self, path: str, report: SourceReport) -> None:
+        """Changes of a path were read, all of them or, of a resumed one, the new ones."""
+        if path in self._resumed:
+            before = self.before.paths[path]
+            _repeat(path, before, report)
+        self.saw(path, report, PathReading())
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    @property
+    def commits(self) -> int:
+        """Commits of the line, where the source is a history."""
+        return self._commits
+
+    @property
+    def counts(self) -> Counts:
+        """Of what stands, and of resumed paths whatever did not come again."""
+        total = Counts()
+        for reading in self.standing.values():
+            total = total.plus((reading.rows, reading.places, reading.masked))
+        if self._resumed:
+            came, counts = self._came(), self._counts()
+            for path in self._resumed:
+                total = total.plus(counts[path]).plus(_counted(came[path]), -1)
+        return total
+
+    def reading(self) -> Reading | None:
+        """What the source is known as from now on; None if nothing of it can be known again."""
+        counts = self._counts()
+        paths = pa.array(self._read, pa.string())
+        secret = set(paths.filter(pc.not_equal(redact_column(paths)[0], paths)).to_pylist())
+        if not self._usable or not counts.keys() <= self._seen or (secret and self._commits):
+            return None  # rows of a path that was masked, or that nobody followed
+        paths = dict(self.standing)
+        for path, reading in self._read.items():
+            rows, places, masked = counts.get(path, Counts())
+            if path not in secret:
+                paths[path] = reading._replace(rows=rows, places=places, masked=masked)
+        return Reading(self.before.rules, self._line, self._commits, dict(sorted(paths.items())))
+
+    def _counts(self) -> dict[str, Counts]:
+        """Rows, places and masked places of the paths that were read; all of them, where a path was resumed."""
+        counts = {path: Counts() for path in self._resumed}
+        for path, rows in self._came().items():
+            state = self._resumed.get(path)
+            if state is None:
+                counts[path] = _counted(rows)
+                continue
+            before, young = self.before.paths[path], [row for row in rows if row.recorded > self._since]
+            new = {row.id for row in rows} - state.ids
+            counts[path] = Counts(
+                before.rows + len(new), before.places + len(young), before.masked + sum(row.masked for row in young)
+            )
+        return counts
+
+    def _came(self) -> dict[str, list[_Row]]:
+        came: dict[str, list[_Row]] = defaultdict(list)
+        for table in self._counted:
+            masked = pc.greater(pc.list_value_length(table["redactions"]), 0)
+            columns = (table["path"], table["id"], masked, table["recorded_time"].cast(pa.int64()))
+            for path, *row in zip(*(column.to_pylist() for column in columns), strict=True):
+                came[path].append(_Row(*row))
+        return came
+
+
+class Counts(NamedTuple):
+    """Rows of evidence, their places, and the places whose text was masked."""
+
+    rows: int = 0
+    places: int = 0
+    masked: int = 0
+
+    def plus(self, other: tuple[int, int, int], sign: int = 1) -> Counts:
+        """The sum or, with sign -1, the difference."""
+        return Counts(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class _Row(NamedTuple):
+    id: str
+    masked: bool
+    recorded: int
+
+
+def _counted(rows: Sequence[_Row]) -> Counts:
+    return Counts(len({row.id for row in rows}), len(rows), sum(row.masked for row in rows))
+
+
+def _repeat(path: str, reading: PathReading, report: SourceReport) -> None:
+    """Say what was said of a path when it was read."""
+    if reading.said == "{}":
+        return
+    said = json.loads(reading.said)
+    for reason, count in said["skipped"].items():
+        report.skip(reason, count, at=path)
+    for note, places in said["notes"].items():
+        for at in places or [None]:
+            report.note(note, at=at)
+
+
+def _is_link(root: Path, folder: str) -> bool:
+    return (root / folder).is_symlink()

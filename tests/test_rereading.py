@@ -1,0 +1,298 @@
+"""What stands as it was is not read again, and the corpus is the one that reading everything gives."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus_rows import HashEncoder
+from scoped_retrieval.pipeline import indexing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus.readings import FOLDER, MovedOnError, Reading, forget_readings
+from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources.rereading import Rereadings
+from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
+
+NOW = datetime.now(UTC) + timedelta(hours=1)
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
+@dataclass
+class World:
+    """A folder `tree` and the corpus that it is indexed into, each time a minute later; `whole` knows nothing from before."""
+
+    folder: Path
+    git: bool = False
+    whole: bool = False
+    name: str = "corpus"
+    times: int = 0
+
+    def index(self, *paths: Path, principal: str = "ana") -> IndexReport:
+        flags = {"corpus": str(self.corpus), "project": "shop", "principal": principal}
+        settings = load_settings(flags, cwd=self.folder, environ={}, user=self.folder / "none.toml")
+        if self.whole:
+            forget_readings(self.corpus)
+        self.times += 1
+        request = IndexRequest(paths=paths or (self.tree,), git=self.git, semantic=False)
+        return index_into(settings, request, now=NOW + timedelta(minutes=self.times))
+
+    @property
+    def corpus(self) -> Path:
+        return self.folder / self.name
+
+    @property
+    def tree(self) -> Path:
+        return self.folder / "tree"
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.tree / f"{name}.md").parent.mkdir(parents=True, exist_ok=True)
+            (self.tree / f"{name}.md").write_text(text)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True)
+
+
+def paths_of(corpus: Path) -> set[str]:
+    """The paths of rows that have not ended."""
+    frame = Corpus.open(corpus).frame()
+    ended = [
+        a or b for a, b in zip(*(frame.placements[n].to_pylist() for n in ("superseded_at", "deleted_at")), strict=True)
+    ]
+    rows = frame.placements["row"].to_pylist()
+    return {frame.evidence["path"][row].as_py() for row, end in zip(rows, ended, strict=True) if end is None}
+
+
+@pytest.fixture(name="world")
+def world_fixture(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.write(a="# A\n\nOne.\n", b="# B\n\nTwo.\n")
+    return world
+
+
+LINES = (
+    "# Head\n",
+    "Some text.\n",
+    "def f(x):\n    return g(x)\n",
+    "class A:\n    pass\n",
+    "\n",
+    f"token = '{SECRET}'\n",
+)
+
+
+def edit(tree: Path, chance: random.Random) -> None:
+    """One change of a work tree: a file written, appended to, removed, moved, made a link, a binary, or only touched."""
+    names = [f"{folder}{name}" for folder in ("", "src/") for name in ("a.py", "b.md", "c.txt", "d.py", "[x] *.md")]
+    file, other = (tree / name for name in chance.sample(names, 2))
+    file.parent.mkdir(exist_ok=True)
+    kind = chance.choice(["write", "append", "append", "remove", "move", "link", "binary", "touch", "ignore"])
+    if file.is_symlink() or kind == "remove":
+        file.unlink(missing_ok=True)
+    if kind in ("write", "append"):
+        before = file.read_bytes() if kind == "append" and file.exists() else b""
+        file.write_bytes(before + "".join(chance.choices(LINES, k=chance.randint(1, 8))).encode())
+    elif kind == "move" and file.exists():
+        other.parent.mkdir(exist_ok=True)
+        file.replace(other)
+    elif kind == "link":
+        file.unlink(missing_ok=True)
+        file.symlink_to("README.md")
+    elif kind == "binary":
+        file.write_bytes(b"\0\1")
+    elif kind == "touch" and file.exists():
+        modified = 1_600_000_000 + chance.randint(0, 99)
+        os.utime(file, (modified, modified))
+    elif kind == "ignore":
+        (tree / ".gitignore").write_text(chance.choice(["", "src/\n", "*.txt\n"]))
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
+@pytest.mark.parametrize("seed", range(4))
+def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
+    tmp_path: Path, seed: int, with_git: bool
+) -> None:
+    chance = random.Random(seed)
+    known, whole = World(tmp_path, with_git), World(tmp_path, with_git, whole=True, name="whole")
+    known.write(README="# Shop\n\nText.\n")
+    git(known.tree, "init", "-q", "-b", "main")
+    unread = 0
+    for _ in range(8):
+        for _ in range(chance.randint(0, 3)):
+            edit(known.tree, chance)
+        if chance.random() < 0.7:
+            git(known.tree, "add", "-A")
+            amend = ["--amend"] if known.times and chance.random() < 0.15 else []
+            git(known.tree, "commit", "-q", "--allow-empty", "-m", "x", *amend)
+        mine, theirs = known.index(), whole.index()
+        unread += sum(mine.unread.values())
+        assert mine.generation == theirs.generation
+        assert (mine.rows, mine.places, mine.masked) == (theirs.rows, theirs.places, theirs.masked)
+        assert (mine.sources.skipped, mine.sources.notes) == (theirs.sources.skipped, theirs.sources.notes)
+        assert not theirs.unread
+    assert unread
+    assert Corpus.open(known.corpus).verify() == []
+    kept = b"".join(file.read_bytes() for file in (known.corpus / FOLDER).iterdir())
+    assert SECRET.encode() not in kept
+
+
+def test_a_masked_chunk_that_stands_still_stands(tmp_path: Path) -> None:
+    """The corpus does not hold its text, so that its path is read from the beginning."""
+    known, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    git(tmp_path, "init", "-q", "-b", "main", "tree")
+    for text in ("One", "Two"):
+        known.write(a=f"# A\n\n{text}.\n\n# B\n\ntoken = '{SECRET}'\n")
+        git(known.tree, "add", ".")
+        git(known.tree, "commit", "-qm", text)
+        mine, theirs = known.index(), whole.index()
+        assert (mine.generation, mine.places, mine.masked) == (theirs.generation, theirs.places, theirs.masked)
+    assert (mine.places["history"], mine.masked) == (3, 1)
+
+
+def test_what_is_unchanged_is_counted_and_not_read(world: World) -> None:
+    first, again = world.index(), world.index()
+    assert (first.unread, again.unread, again.sources.read) == ({}, {"work tree": 2}, 0)
+    assert again.text().splitlines()[:2] == ["work tree: 2 rows", "not read again: 2 files unchanged"]
+    assert again.generation == first.generation
+
+
+def test_a_file_of_the_same_size_and_time_with_other_text_is_read(world: World) -> None:
+    world.index()
+    file = world.tree / "a.md"
+    times = file.stat()
+    file.write_text("# A\n\nTwo.\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert world.index().unread == {"work tree": 1}
+
+
+def test_a_file_that_was_younger_than_its_reading_is_told_by_its_content(world: World) -> None:
+    """Two writes within one tick of the clock leave one status."""
+    world.index()
+    for started, stands in ((0, False), (2**62, True)):
+        known = Rereadings("shop", None, (), started).source("workspace:tree")
+        status = known.status(world.tree, b"a.md", 2**62)
+        assert status is not None
+        assert status.settled is stands
+        known.before = Reading("", paths={"a.md": status._replace(sha256="of another text")})
+        assert known.stands(world.tree, b"a.md", status, 100, SourceReport()) is stands
+
+
+def test_what_is_ignored_from_now_on_ends(world: World) -> None:
+    world.index()
+    (world.tree / ".gitignore").write_text("b.md\n")
+    world.index()
+    assert paths_of(world.corpus) == {"a.md", ".gitignore"}
+
+
+def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write(**{"src/a": "# A\n", "b": "# B\n"})
+    git(world.tree, "init", "-q")
+    git(world.tree, "add", ".")
+    world.index()
+    (world.tree / "src").rename(tmp_path / "elsewhere")
+    (world.tree / "src").symlink_to(tmp_path / "elsewhere")
+    world.index()
+    assert paths_of(world.corpus) == {"b.md"}
+
+
+@pytest.mark.parametrize("change", ["rules", "folder", "damage", "missing"])
+def test_nothing_stands_when_what_decides_the_rows_changed(world: World, change: str) -> None:
+    world.index()
+    if change == "folder":
+        world.tree.rename(world.folder / "old")
+        (world.folder / "new").mkdir()
+        (world.folder / "old").rename(world.folder / "new" / "tree")
+        assert world.index(world.folder / "new" / "tree").unread == {}
+        return
+    if change == "rules":
+        assert world.index(principal="eve").unread == {}
+        return
+    for file in (world.corpus / FOLDER).glob("*.arrow"):
+        file.write_bytes(b"") if change == "damage" else file.unlink()
+    assert world.index().unread == {}
+    assert world.index().unread == {"work tree": 2}
+
+
+def test_other_rows_of_a_source_make_it_unknown_and_those_of_others_do_not(world: World) -> None:
+    world.index()
+    other = world.folder / "rows.jsonl"
+    settings = load_settings(
+        {"corpus": str(world.corpus), "project": "shop", "principal": "ana"}, cwd=world.folder, environ={}, user=None
+    )
+    for source, unread in (("memory:x", {"work tree": 2}), ("workspace:tree", {})):
+        other.write_text(f'{{"source_id": "{source}", "text": "x", "path": "c.md", "origin_class": "workspace"}}')
+        index_into(settings, IndexRequest(evidence=(other,), semantic=False), now=NOW)
+        assert world.index().unread == unread
+
+
+def test_a_merge_and_a_cleaning_leave_what_is_known(world: World) -> None:
+    world.index()
+    world.write(a="# A\n\nOther.\n")
+    world.index()
+    corpus = Corpus.open(world.corpus)
+    corpus.merge(now=NOW + timedelta(hours=1))
+    corpus.gc()
+    assert world.index().unread == {"work tree": 2}
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
+def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
+    world.git = with_git
+    git(world.tree, "init", "-q", "-b", "main")
+    git(world.tree, "add", ".")
+    git(world.tree, "commit", "-qm", "x")
+    world.index()
+    corpus = Corpus.open(world.corpus)
+    frame = corpus.frame()
+    row = frame.evidence["evidence_id"].to_pylist()[frame.evidence["path"].to_pylist().index("a.md")]
+    corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(row,)), now=NOW)
+    corpus.finish_erasure()
+    assert not (world.corpus / FOLDER).exists()
+    reports = [world.index(), world.index()]
+    assert [report.unread for report in reports] == [{}, {"history" if with_git else "work tree": 2}]
+    assert reports[0].published["erased_rows"] == 1
+    world.write(a="# A\n\nOne.\n\n# More\n\nText.\n")
+    git(world.tree, "commit", "-qam", "y")
+    world.index()
+    assert row not in Corpus.open(world.corpus).frame().evidence["evidence_id"].to_pylist()
+
+
+def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
+    (world.folder / "x" / "tree").mkdir(parents=True)
+    (world.folder / "x" / "tree" / "c.md").write_text("# C\n")
+    both = (world.tree, world.folder / "x" / "tree")
+    for _ in range(2):
+        report = world.index(*both)
+        assert (report.unread, report.rows) == ({}, {"work tree": 3})
+    assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
+
+
+def test_an_import_that_relied_on_a_generation_that_is_gone_writes_nothing(world: World) -> None:
+    first = world.index()
+    world.write(a="# A\n\nOther.\n")
+    world.index()
+    corpus = Corpus.open(world.corpus)
+    table = next(read_work_tree(world.tree, project="shop", now=NOW, report=SourceReport()))
+    with pytest.raises(MovedOnError, match=f"Expected generation {first.generation}, got {corpus.generation}"):
+        corpus.publish(table.slice(0, 0), standing={"workspace:tree": ["a.md"]}, basis=first.generation, now=NOW)
+
+
+def test_an_embedding_that_is_wanted_now_reads_everything(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "load_encoder", lambda name, url: HashEncoder())
+    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    world.index()
+    settings: Any = load_settings(
+        {"corpus": str(world.corpus), "project": "shop", "principal": "ana"}, cwd=world.folder, environ={}, user=None
+    )
+    report = index_into(settings, IndexRequest(paths=(world.tree,)), now=NOW)
+    assert (report.unread, Corpus.open(world.corpus).info()["encoded_rows"]) == ({}, 2)
