@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Int8Linear", "in_int8"]
+__all__ = ["in_int8"]
 
 GREATEST = 127
 """Of an int8, both ways: -128 is not used, so that a value and its negative are equally far from 0."""
@@ -27,12 +27,38 @@ _LEAST = 1e-12
 _product: Any = torch._int_mm  # pyright: ignore[reportPrivateImportUsage] - the one product of bytes that torch has for CPUs
 
 
-class Int8Linear(torch.nn.Module):
-    """`torch.nn.Linear` of int8 weights; `fine` reads its input in two bytes."""
+class _Reading:
+    """Rows in bytes. What was read finely is kept, because siblings read one tensor, as those of attention do.
 
-    def __init__(self, layer: torch.nn.Linear, *, fine: bool = False) -> None:
-        super().__init__()
+    The tensor is kept with it, so that no other one can have its identity meanwhile.
+    """
+
+    def __init__(self, *, fine: bool) -> None:
         self.fine = fine
+        self._last: tuple[Any, Any] = None, None
+
+    def of(self, values: Any) -> tuple[Any, Any, Any]:
+        """Scale float32[rows, 1], bytes int8[rows, inputs], and the second bytes, None unless `fine`."""
+        last, found = self._last
+        if last is values:
+            return found
+        rows = values.reshape(-1, values.shape[-1])
+        scale = _scale(rows)
+        steps = rows / scale
+        whole = steps.round()
+        rest = steps.sub_(whole).mul_(_FINER).round_().to(torch.int8) if self.fine else None
+        found = scale, whole.to(torch.int8), rest
+        if self.fine:
+            self._last = values, found
+        return found
+
+
+class Int8Linear(torch.nn.Module):
+    """`torch.nn.Linear` of int8 weights; with a fine reading its input comes in two bytes."""
+
+    def __init__(self, layer: torch.nn.Linear, reading: _Reading) -> None:
+        super().__init__()
+        self._reading = reading
         weight = layer.weight.detach()
         scale = _scale(weight)
         self.weight: Any = (weight / scale).round().to(torch.int8).t().contiguous()
@@ -41,22 +67,22 @@ class Int8Linear(torch.nn.Module):
 
     def forward(self, values: Any) -> Any:
         """float32[..., inputs] to float32[..., outputs]."""
-        rows = values.reshape(-1, values.shape[-1])
-        scale = _scale(rows)
-        steps = rows / scale
-        whole = steps.round()
-        found = _product(whole.to(torch.int8), self.weight).float()
-        if self.fine:
-            rest = steps.sub_(whole).mul_(_FINER).round_().to(torch.int8)
+        scale, whole, rest = self._reading.of(values)
+        found = _product(whole, self.weight).float()
+        if rest is not None:
             found.add_(_product(rest, self.weight).float(), alpha=1 / _FINER)
         return found.mul_(scale).mul_(self.scale).add_(self.bias).view(*values.shape[:-1], -1)
 
 
 def in_int8(module: Any, fine: Collection[str] = ()) -> Any:
-    """The module with every linear layer of it in int8, `fine` where its name is one of some; it is changed in place."""
+    """The module with every linear layer of it in int8; it is changed in place.
+
+    Layers with one of the names `fine` read two bytes; where one module holds several of them, they read one input.
+    """
+    shared = _Reading(fine=True)
     for name, child in module.named_children():
         if isinstance(child, torch.nn.Linear):
-            setattr(module, name, Int8Linear(child, fine=name in fine))
+            setattr(module, name, Int8Linear(child, shared if name in fine else _Reading(fine=False)))
         else:
             in_int8(child, fine)
     return module
