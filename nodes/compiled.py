@@ -6,10 +6,13 @@ has nowhere to keep what it compiled.
 
 from __future__ import annotations
 
-import sys
+import hashlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -19,6 +22,8 @@ from numpy.typing import NDArray
 
 PAYS_FROM = 10_000_000
 """Visits of postings that take NumPy about as long as it takes to import numba: a second."""
+SOURCES = ("posting_kernels", "selection_kernels", "vector_kernels")
+"""The modules that are compiled."""
 ALONE = 200_000
 """Visits that one thread does as fast as several."""
 
@@ -32,7 +37,7 @@ class Kernels(NamedTuple):
 
 def kernels(visits: int) -> Kernels | None:
     """The compiled loops, if they are loaded already or as many visits pay for loading them."""
-    if "numba" not in sys.modules and visits < PAYS_FROM:
+    if not load.cache_info().currsize and visits < PAYS_FROM:
         return None
     return load()
 
@@ -43,10 +48,32 @@ def load() -> Kernels | None:
     if find_spec("numba") is None:
         return None
     try:
-        from . import posting_kernels, vector_kernels
-    except RuntimeError:  # numba finds no folder that it may write
+        with _kept_by_content():
+            from . import posting_kernels, vector_kernels
+    except (ImportError, OSError, RuntimeError):  # another NumPy than numba knows, or no folder that it may write
         return None
     return Kernels(posting_kernels, vector_kernels)
+
+
+@contextmanager
+def _kept_by_content() -> Iterator[None]:
+    """What is compiled meanwhile is kept under a digest of all its sources.
+
+    By itself numba looks at the file of a function alone, not at the files of those that it calls: after an upgrade the
+    machine code of the version before would go on.
+    """
+    from numba import config  # pyright: ignore[reportMissingImports]
+    from numba.misc.appdirs import AppDirs  # pyright: ignore[reportMissingImports]
+
+    folder = Path(__file__).parent
+    sources = b"".join((folder / f"{name}.py").read_bytes() for name in SOURCES)
+    before = config.CACHE_DIR
+    root = Path(before or AppDirs("numba", appauthor=False).user_cache_dir)
+    config.CACHE_DIR = str(root / f"scoped-retrieval-{hashlib.sha256(sources).hexdigest()[:16]}")
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
 
 def in_threads(kernel: Any, work: NDArray[np.int64], *arguments: Any) -> None:

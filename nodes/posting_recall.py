@@ -65,7 +65,8 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
     if not len(entries.sub):
         return Found.concat([])
     lucene = bm25 if entries.hop is None and bm25 is not None and bm25.variant == "lucene" else None
-    if lucene and (loops := kernels(0)) and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
+    loops = kernels(0) if lucene else None
+    if lucene and loops and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
         return best
     found = _postings(scope, postings, entries.keys)
     if not len(found.touched):
@@ -73,6 +74,7 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
     visits = int((found.starts[entries.key + 1] - found.starts[entries.key]).sum())
     if (
         lucene
+        and not loops
         and (loops := kernels(visits))
         and (best := recall_compiled(loops.postings, scope, postings, entries, lucene))
     ):

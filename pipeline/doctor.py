@@ -30,6 +30,8 @@ EXTRAS = {
     "eval": "ir_measures",
     "notebook": "nbclient",
     "remote": "s3fs",
+    "ray": "ray",
+    "fast": "numba",
 }
 
 

@@ -98,8 +98,10 @@ class Encoder:
             raise ModelError(
                 f"Expected the model {NAME} to load, got {type(error).__name__} - at encoder", hint=_HINT
             ) from error
-        from .int8_layers import in_int8
+        from .int8_layers import in_int8, products_are_exact
 
+        if not products_are_exact():
+            raise ModelError("Expected exact products of bytes, got others - at torch", hint="upgrade torch")
         self._torch = torch
         self._model = model.eval().to(torch.float32)
         in_int8(self._model[0].auto_model.encoder, fine=("query", "key", "value"))

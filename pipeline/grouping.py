@@ -8,7 +8,8 @@ more there are, the larger the groups.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -54,6 +55,12 @@ class Grouped(Generic[Asked, Answer]):
         if isinstance(call.answer, Exception):
             raise call.answer
         return call.answer  # type: ignore[return-value]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While nobody is answered."""
+        with self._turn:
+            yield
 
     def waiting(self) -> int:
         """How many stand in line, those who are being answered with them."""

@@ -1,7 +1,7 @@
 """Linear layers in whole numbers: weights int8 per output, inputs int8 per token, sums in int32, scales in float32.
 
-Reads a torch module, float32. Gives the same module with its linear layers replaced, about four times as fast on a CPU with
-dot products of bytes. Importing torch is the caller's.
+Reads a torch module, float32. Gives the same module with its linear layers replaced, which is faster on a CPU with dot
+products of bytes.
 
 The scheme is that of Dettmers et al., LLM.int8() (2022): every row of the input and of the weights has a scale of its own.
 Where a few columns of the input are far greater than the others, as before attention, what a byte leaves over is written
@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["in_int8"]
+__all__ = ["in_int8", "products_are_exact"]
 
 GREATEST = 127
 """Of an int8, both ways: -128 is not used, so that a value and its negative are equally far from 0."""
@@ -86,6 +86,12 @@ def in_int8(module: Any, fine: Collection[str] = ()) -> Any:
         else:
             in_int8(child, fine)
     return module
+
+
+def products_are_exact() -> bool:
+    """Whether torch adds up products of bytes without losing any, as some versions did on some CPUs."""
+    rows, weight = (torch.full(shape, GREATEST, dtype=torch.int8) for shape in ((32, 64), (64, 32)))
+    return bool((_product(rows, weight) == 64 * GREATEST**2).all())
 
 
 def _scale(rows: Any) -> Any:

@@ -199,7 +199,8 @@ class Retriever:
         before this returns. Where it could not be written, the answer says so, and leaves unless a snapshot is required;
         where its record does not add up, the request failed.
 
-        Threads may share a retriever: what they ask while it answers is answered in one pass, each as if asked alone.
+        Threads may share this method: what they ask while it answers is answered in one pass, each as if asked alone.
+        `run` has a retriever to itself.
 
         Raises:
             InputError: the request is not what was expected.
@@ -246,7 +247,8 @@ class Retriever:
 
     def close(self, *, compacted: bool = True) -> None:
         """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
-        live = self._session.close()
+        with self._grouped.alone():
+            live = self._session.close()
         if live is not None and live.number and compacted and self.runs is not None:
             compact(self.runs, live.run_id)
 

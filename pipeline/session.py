@@ -91,7 +91,10 @@ class Session:
                 found.extend(self.answers([asked]))
                 continue
             own = tables if len(valid) == 1 else _of_request(tables, request_id)
-            found.append(self._kept(own, name, asked))
+            try:
+                found.append(self._kept(own, name, asked))
+            except Exception as error:  # those before it have their snapshots: nobody is asked again
+                found.append(error)
         return found
 
     def close(self) -> LiveRun | None:

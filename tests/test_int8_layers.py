@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra semantic")
 
-from scoped_retrieval.pipeline.int8_layers import in_int8  # noqa: E402 - it imports torch
+from scoped_retrieval.pipeline.int8_layers import in_int8, products_are_exact  # noqa: E402 - it imports torch
 
 
 def layer(weights: list[list[float]], bias: list[float] | None) -> torch.nn.Linear:
@@ -83,3 +83,7 @@ def test_siblings_that_read_one_input_read_it_once_and_another_one_anew():
                 ((plain.query, values), (plain.key, values), (plain.query, others), (plain.key, values))]  # fmt: skip
     for found, wanted in zip(in_int8(plain, fine=["query", "key"])(values, others), expected, strict=True):
         assert torch.equal(found, wanted)
+
+
+def test_products_of_the_greatest_bytes_lose_nothing():
+    assert products_are_exact()

@@ -136,6 +136,24 @@ def test_where_a_snapshot_of_a_group_is_not_written_the_others_still_have_theirs
     assert sorted(digests(store, store.folders()[0])) == ["r000", "r002", "r003"]
 
 
+def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_are(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write = LiveRun.write
+
+    def not_r001(self: LiveRun, tables: Any, *rest: Any) -> None:
+        if tables["requests"]["request_id"].to_pylist() == ["r001"]:
+            raise MemoryError
+        write(self, tables, *rest)
+
+    monkeypatch.setattr(LiveRun, "write", not_r001)
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        found = retriever._session.answers([Asked(row, 0.0) for row in batch(3)])
+    assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
+    store = RunStore(tmp_path / "runs")
+    assert sorted(digests(store, store.folders()[0])) == ["r000", "r002"]
+
+
 def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):
     with opened(corpus, runs=tmp_path / "runs") as retriever:
         found = retriever.retrieve("what does role_3 return?")
