@@ -27,6 +27,7 @@ from scoped_retrieval.nodes import (
     boundary_filtering,
     boundary_gates,
     budget_trimming,
+    clocks,
     gate_predicates,
     greedy_fit,
     lane_recall,
@@ -114,7 +115,7 @@ def _without(gate: int) -> Plant:
 
 def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both walls take every instant for as_of."""
-    grid, codes = recall_scope.time_grid, recall_scope.time_codes
+    grid, codes = clocks.time_grid, clocks.time_codes
 
     def open_grid(*args: Any) -> Any:
         return np.zeros_like(grid(*args))
@@ -123,8 +124,8 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
         found, placement = codes(*args)
         return np.zeros_like(found), placement
 
-    monkeypatch.setattr(recall_scope, "time_grid", open_grid)
-    monkeypatch.setattr(recall_scope, "time_codes", open_codes)
+    monkeypatch.setattr(clocks, "time_grid", open_grid)
+    monkeypatch.setattr(clocks, "time_codes", open_codes)
     monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
     passed = lambda row, *rest: (np.zeros(len(row), np.int64), np.zeros(len(row), bool))  # noqa: E731
     monkeypatch.setattr(boundary_filtering, "time_stops", passed)
