@@ -143,6 +143,19 @@ def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace):
     second.merge(now=NOON)
 
 
+def test_a_first_import_that_another_one_overtakes_leaves_what_that_one_published(tmp_path: Path):
+    class Overtaken(FailingStore):
+        def pipe_file(self, path: str, data: bytes, **kwargs: Any) -> None:
+            if path.endswith("LOCK.lease/000001") and not (first / "corpus/CURRENT").exists():
+                told(first)  # after the other one looked for a corpus, and before it has the lock
+            self._store.pipe_file(path, data, **kwargs)
+
+    first = FailingStore().at(tmp_path.name)
+    with pytest.raises(StoreError, match="Expected no corpus, got one"):
+        Corpus.create(Overtaken().at(tmp_path.name) / "corpus")
+    assert Corpus.open(first / "corpus").frame().evidence.num_rows
+
+
 def test_two_writers_of_one_log_make_one_chain(prefix: ObjectPlace):
     first, second = (RunStore(prefix / "runs").log for _ in range(2))
     for number in range(3):
