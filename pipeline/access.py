@@ -1,15 +1,16 @@
 """Who may look at what was written: the snapshots of others, the facts of a corpus.
 
 Reads: settings, grants in force, the requests of a run. Gives: `open_run`, `audience_of`, `expect_reader`,
-`knows_of_run`, `audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever asked sees their
+`known_runs`, `audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever asked sees their
 part; an auditor of every project that a request reached sees all of it; anybody else gets the answer that an unknown id
 gets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ __all__ = [
     "corpus_facts",
     "expect_reader",
     "grants_in_force",
-    "knows_of_run",
+    "known_runs",
     "open_run",
     "pinned_corpus",
     "readable_snapshots",
@@ -59,7 +60,7 @@ def open_run(settings: Settings, id_: str) -> Any:
         folder = store.folder(run_id)
     except StoreError as error:
         raise unknown(id_) from error
-    if run_id not in store.run_ids() and not started_by(folder, settings.principal):
+    if not store.holds(run_id) and not started_by(folder, settings.principal):
         raise unknown(id_)
     try:
         return store.open(run_id)
@@ -84,37 +85,47 @@ def expect_reader(settings: Settings, run: Any) -> None:
     raise unknown(run.run_id)
 
 
-def knows_of_run(settings: Settings, store: Any, run_id: str) -> bool:
-    """Whether the principal may learn that a run exists.
+def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
+    """Whether the principal may learn that a run exists, by its id. Grants and LOG are read once, however many are asked.
 
     They started it, or may read one of its snapshots, or audit every project that there are grants for. Of a finished
     one that is damaged or gone, those who hear of damage; of an unfinished one nobody but who started it.
     """
     from .runs import started_by
 
-    try:
-        run = store.open(run_id)
-        mine = _starter(run) == settings.principal or readable_snapshots(settings, run, questions=False)
-        return bool(mine) or _audits_everything(settings)
-    except (ScopedRetrievalError, KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException):
-        folder = store.path / run_id
-        finished = run_id in store.run_ids() or _is_logged(store, run_id)
-        return _hears_of_damage(settings, folder) if finished else started_by(folder, settings.principal)
+    grants = cache(lambda: _in_force(settings))
+    logged = cache(lambda: _logged(store))
+    everything = cache(lambda: _audits_everything(settings, grants()))
+
+    @cache
+    def known(run_id: str) -> bool:
+        try:
+            run = store.open(run_id)
+            mine = _starter(run) == settings.principal
+            return mine or bool(_readable(settings, run, grants(), questions=False)) or everything()
+        except (ScopedRetrievalError, KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException):
+            if started_by(store.path / run_id, settings.principal):
+                return True
+            return (store.holds(run_id) or run_id in logged()) and _audits_any(settings, grants())
+
+    return known
 
 
-def _is_logged(store: Any, run_id: str) -> bool:
+def _logged(store: Any) -> frozenset[str]:
+    """The ids of the runs that LOG names; of a damaged one none."""
     try:
-        return any(line.run_id == run_id for line in store.log.lines())
+        return frozenset(line.run_id for line in store.log.lines())
     except ScopedRetrievalError:
-        return False
+        return frozenset()
 
 
-def _audits_everything(settings: Settings) -> bool:
-    from .grants import load_grants
+def _audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
+    projects = set() if grants is None else set(grants["project"].drop_null().to_pylist())
+    return bool(projects) and projects <= _audited(settings, grants)
 
-    path = settings.grants_path
-    projects = set(load_grants(path).table["project"].drop_null().to_pylist()) if path.exists() else set()
-    return bool(projects) and audits_corpus(settings, projects)
+
+def _audits_any(settings: Settings, grants: pa.Table | None) -> bool:
+    return bool(_audited(settings, grants))
 
 
 def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
@@ -136,7 +147,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
             raise
         raise unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
-    viewer = _Viewer(settings.principal, _grants_for(settings, run))
+    viewer = _Viewer(settings.principal, _grants_for(run, _in_force(settings)))
     audience = viewer.audience(asked_by, {bound["project"] for bound in bounds})
     if audience is None:
         raise unknown(snapshot_id)
@@ -148,14 +159,19 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
     The grants file in force decides; where it is gone, the grants stored with the run.
     """
-    return _Viewer(settings.principal, _grants_for(settings, run)).audited
+    return _Viewer(settings.principal, _grants_for(run, _in_force(settings))).audited
 
 
-def _grants_for(settings: Settings, run: Any) -> pa.Table:
+def _in_force(settings: Settings) -> pa.Table | None:
+    """The grants file in force; None where there is none."""
     from .grants import load_grants
 
     path = settings.grants_path
-    return load_grants(path).table if path.exists() else run.stored("grants")
+    return load_grants(path).table if path.exists() else None
+
+
+def _grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
+    return run.stored("grants") if grants is None else grants
 
 
 def audits(settings: Settings, projects: Collection[str]) -> bool:
@@ -198,7 +214,7 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
     found = Corpus.open(settings["corpus"]).info()
     if audits_corpus(settings, found["projects"]):
         return found
-    mine = _grants_of(settings)
+    mine = _grants_of(settings, _in_force(settings))
     granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
     shown = {name: found[name] for name in ("path", "analyzers")}
     return shown | {"projects": [project for project in found["projects"] if project in granted]}
@@ -206,15 +222,16 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
 
 def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
     """Whether the principal audits every project of a corpus; without a grants file nobody does but of an empty one."""
-    mine = _grants_of(settings)
-    return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
+    return set(projects) <= _audited(settings, _in_force(settings))
 
 
-def _grants_of(settings: Settings) -> pa.Table:
-    from .grants import load_grants
+def _grants_of(settings: Settings, grants: pa.Table | None) -> pa.Table:
+    return grants_in_force(GRANTS.empty() if grants is None else grants, settings.principal)
 
-    table = load_grants(settings.grants_path).table if settings.grants_path.exists() else GRANTS.empty()
-    return grants_in_force(table, settings.principal)
+
+def _audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
+    mine = _grants_of(settings, grants)
+    return set(mine.filter(mine["audit"])["project"].to_pylist())
 
 
 def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) -> list[dict[str, Any]]:
@@ -222,6 +239,10 @@ def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) 
 
     Of a row that was refused at the door, what of it could be read. Without `questions`, no text is read.
     """
+    return _readable(settings, run, _in_force(settings), questions=questions)
+
+
+def _readable(settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool) -> list[dict[str, Any]]:
     failures, asked_rows = (
         run.table(table.name, texts=questions).select([n for n in _ASKED if n in table.columns]).to_pylist()
         for table in (FAILURES, REQUESTS)
@@ -231,7 +252,7 @@ def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) 
     reached: dict[str, set[str]] = {}
     for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
         reached.setdefault(bound["request_id"], set()).add(bound["project"])
-    viewer = _Viewer(settings.principal, _grants_for(settings, run))
+    viewer = _Viewer(settings.principal, _grants_for(run, grants))
     rows = []
     for row in run.table(SNAPSHOTS.name, texts=questions).to_pylist():
         asked = requests.get(row["request_id"], _refused_at_the_door(run, {}))
@@ -291,7 +312,7 @@ def _hears_of_damage(settings: Settings, folder: Place) -> bool:
     """
     from .runs import started_by
 
-    return started_by(folder, settings.principal) or pc.any(_grants_of(settings)["audit"], min_count=0).as_py()
+    return started_by(folder, settings.principal) or _audits_any(settings, _in_force(settings))
 
 
 def unknown(id_: str) -> AccessError:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
 from typing import Any
 
 import pyarrow.compute as pc
 
 from ..nodes.errors import InputError, StoreError, VerificationError
-from .access import knows_of_run, unknown
+from .access import known_runs, unknown
 from .settings import Settings
 
 __all__ = ["verified"]
@@ -35,7 +34,7 @@ def verified(
     Raises:
         AccessError: the principal may not know of the run, or there is none.
         InputError: the anchor is no hash.
-        VerificationError: there is an anchor and no run at all.
+        VerificationError: there is an anchor and no run that the principal may know of.
     """
     from .runs import RunStore, verify
     from .runs.ids import run_of
@@ -46,18 +45,20 @@ def verified(
     store = RunStore(settings["runs"], create=False)
     named = [run_of(run_id) if run_id.startswith("retr-snap-") else run_id] if run_id else None
     lines = _lines(store)
-    known = cache(lambda one: knows_of_run(settings, store, one))
-    ids = [one for one in named or sorted({*(line.run_id for line in lines), *store.run_ids()}) if known(one)]
+    known = known_runs(settings, store)
+    logged = {line.run_id for line in lines or ()}
+    ids = [one for one in named or sorted({*logged, *store.run_ids()}) if known(one)]
     if run_id and not ids:
         raise unknown(run_id)
     if anchor is not None and not ids:
-        raise VerificationError("Expected a log that holds the anchor, got an empty one - at LOG")
-    reports = [verify(store, one, anchor=anchor) for one in ids]
+        # Of runs of others nothing is said, so it is the same whether there are some or none.
+        raise VerificationError("Expected the anchor in a log of runs that you may know of, got no such run - at LOG")
+    reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
     readable = [report.run_id for report in reports if report.ok]
     seen = _witnessed(settings, store, readable) if witness else []
     return {
         "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
-        "head": next((line.hash for line in reversed(lines) if known(line.run_id)), ""),
+        "head": next((line.hash for line in reversed(lines or ()) if known(line.run_id)), ""),
         "runs": [
             {
                 "run_id": report.run_id,
@@ -73,12 +74,12 @@ def verified(
     }
 
 
-def _lines(store: Any) -> list[Any]:
-    """The lines of LOG; of a damaged one none, which `verify` then says of every run."""
+def _lines(store: Any) -> list[Any] | None:
+    """The lines of LOG; None of a damaged one, which `verify` then says of every run."""
     try:
         return store.log.lines()
     except VerificationError:
-        return []
+        return None
 
 
 def _bm25_of(run: Any) -> Any:

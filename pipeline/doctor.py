@@ -145,7 +145,7 @@ def _policies(settings: Settings) -> Iterator[Check]:
 
 
 def _runs(settings: Settings) -> Iterator[Check]:
-    from .access import knows_of_run
+    from .access import known_runs
     from .runs import RunStore
 
     folder = settings["runs"]
@@ -153,7 +153,8 @@ def _runs(settings: Settings) -> Iterator[Check]:
         yield Check("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
     store = RunStore(folder)
-    mine = sum(knows_of_run(settings, store, run.run_id) for run in store.list())
+    known = known_runs(settings, store)
+    mine = sum(known(run.run_id) for run in store.list())
     yield Check(
         "runs", "ok", f"{mine} runs that you may read at {folder}", "`scoped-retrieval verify` checks each part."
     )

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from ..nodes.digests import text_sha256
-from ..nodes.errors import InputError
+from ..nodes.errors import InputError, StoreError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
@@ -387,4 +387,10 @@ class _Embedding:
 
 def _open(path: Place) -> Corpus:
     """The corpus at `path`; a new one where there is none."""
-    return Corpus.open(path) if (path / "CURRENT").exists() else Corpus.create(path)
+    if not (path / "CURRENT").exists():
+        try:
+            return Corpus.create(path)
+        except StoreError:
+            if not (path / "CURRENT").exists():
+                raise  # otherwise another first import has made it since
+    return Corpus.open(path)

@@ -19,9 +19,11 @@ import platform
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -63,29 +65,34 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
     lease = Lease(place.with_name(f"{place.name}.lease"))
     if not lease.acquire(timeout):
         raise BusyError(busy, hint=hint)
-    _held[str(place)] = lease
+    before = _held.get()
+    _held.set({**before, str(place): lease})
     try:
         with _renewed(lease):
             yield
     finally:
-        del _held[str(place)]
+        _held.set(before)
         with suppress(OSError):  # it expires
             lease.release()
 
 
 def confirm(place: Place) -> None:
-    """Say that the lock at a place is held by this process still; a file lock is for as long as its process lives.
+    """Say that the lock at a place is held here still; a file lock is for as long as its process lives.
 
     Raises:
-        BusyError: the lease expired, and somebody else may write by now. Nothing more must be published.
+        BusyError: the lease expired, and somebody else may write by now, such as another thread of this process; or
+            this thread took none. Nothing more must be published.
     """
-    if isinstance(place, ObjectPlace) and (lease := _held.get(str(place))) is not None and not lease.confirmed():
+    if not isinstance(place, ObjectPlace):
+        return
+    lease = _held.get().get(str(place))
+    if lease is None or not lease.confirmed():
         hint = "this process was stopped for longer than its lease lasts; begin again."
         raise BusyError(f"Expected to hold the lock still, got another writer - at {place}", hint=hint)
 
 
-_held: dict[str, Lease] = {}
-"""The leases of this process by place."""
+_held: ContextVar[Mapping[str, Lease]] = ContextVar("_held", default=MappingProxyType({}))
+"""The leases by place that this thread took: another one of the process may take a lease that expired."""
 
 
 @dataclass

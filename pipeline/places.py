@@ -23,6 +23,7 @@ __all__ = ["ObjectPlace", "Place", "is_url", "place_of"]
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
 """Protocols whose package an extra of this one brings."""
+_PATTERN = frozenset("*?[")
 _T = TypeVar("_T")
 
 
@@ -137,8 +138,11 @@ class ObjectPlace:
 
     def remove_below(self) -> None:
         """Remove every object below this prefix."""
-        if keys := [self._below(name)._key for name in self.files()]:
-            self._told(lambda: self.fs.rm(keys))
+        keys = [self._below(name)._key for name in self.files()]
+        if exact := [key for key in keys if not _expanded(key)]:
+            self._told(lambda: self.fs.rm(exact))
+        for key in filter(_expanded, keys):
+            self._told(lambda key=key: self.fs.rm_file(key))
 
     def iterdir(self) -> Iterator[ObjectPlace]:
         """Objects and prefixes right below; none where there is nothing."""
@@ -175,8 +179,9 @@ class ObjectPlace:
     def read_all(self, names: list[str]) -> list[bytes]:
         """Many objects below, read together."""
         keys = [self._below(name)._key for name in names]
-        found = self._told(lambda: self.fs.cat(keys)) if keys else {}
-        return [found[key] for key in keys]
+        exact = [key for key in keys if not _expanded(key)]
+        found = self._told(lambda: self.fs.cat(exact)) if exact else {}
+        return [found[key] if key in found else self._told(lambda key=key: self.fs.cat_file(key)) for key in keys]
 
     def _below(self, name: str) -> ObjectPlace:
         return ObjectPlace(self.fs, self.protocol, f"{self._key}/{name}")
@@ -218,7 +223,8 @@ def place_of(given: str | Place) -> Place:
     """The place that a path or URL names; `file:///folder` is a folder of this machine.
 
     Raises:
-        InputError: there is no such protocol, or its package is not installed; the hint says which.
+        InputError: there is no such protocol, or its package is not installed; the hint says which. Or the URL has one
+            of `*?[`, which fsspec takes for a pattern of many names.
         StoreError: its credentials or options are not what the store takes.
     """
     if isinstance(given, ObjectPlace):
@@ -234,6 +240,9 @@ def place_of(given: str | Place) -> Place:
         return Path(rest)
     if not rest.strip("/"):
         raise InputError.expected(f"a URL such as {protocol}://bucket/folder", str(given), "place")
+    if _expanded(rest):
+        hint = "a store would take it for every name that matches; choose another name."
+        raise InputError.expected("a URL without any of *?[", str(given), "place", hint=hint)
     hint = f"install scoped-retrieval[{_EXTRAS.get(protocol, 'remote')}], and fsspec's package for {protocol}"
     hint = f"install scoped-retrieval[{_EXTRAS[protocol]}]" if protocol in _EXTRAS else hint
     try:
@@ -247,6 +256,11 @@ def place_of(given: str | Place) -> Place:
     except Exception as error:
         raise _refused(error, str(given)) from error
     return ObjectPlace(fs, protocol, key)
+
+
+def _expanded(key: str) -> bool:
+    """Whether fsspec takes a key for a pattern, where it is given several at once."""
+    return not _PATTERN.isdisjoint(key)
 
 
 def _refused(error: Exception, at: str) -> StoreError:

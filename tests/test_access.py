@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from scoped_retrieval.pipeline import grants
+from scoped_retrieval.pipeline.access import known_runs
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs.log import RunLog
+from scoped_retrieval.pipeline.settings import load_settings
 
 FOREIGN, ABSENT = "000000000000000000", "0123456789abcdefgh"
 
@@ -160,6 +165,8 @@ def test_checks_count_and_name_the_runs_that_a_principal_may_know_of(runs_of_ana
     first = grants.read_text()
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     assert told() == (set(), "", [], "0")
+    code, _, err = run("verify", "--anchor", "0" * 64, capsys=capsys)
+    assert (code, "got no such run - at LOG" in err) == (5, True), "of a log with lines of others"
     grants.write_text(first + "  eve: {projects: [shop]}\n")
     _, mine = ask(capsys=capsys)
     of_eve = f"run-{mine.split('-')[2]}"
@@ -170,6 +177,23 @@ def test_checks_count_and_name_the_runs_that_a_principal_may_know_of(runs_of_ana
     assert told()[1] == (shop / ".scoped-retrieval" / "runs" / "LOG").read_text().splitlines()[-1].split()[0]
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     assert told()[1] in {line.split()[0] for line in log if of_eve in line}, "what others did since is not said"
+
+
+def test_grants_and_the_log_are_read_once_however_many_runs_are_asked_for(runs_of_ana, shop, monkeypatch):
+    read = []
+    for module, name in ((grants, "load_grants"), (RunLog, "lines")):
+        whole = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *a, whole=whole, name=name, **k: (read.append(name), whole(*a, **k))[1]
+        )
+    store = RunStore(shop / ".scoped-retrieval/runs")
+    for run_id in store.run_ids():
+        manifest = store.path / run_id / "manifest.json"
+        manifest.write_text("{")
+    asked = {**{"corpus": shop / ".scoped-retrieval/corpus", "runs": store.path}, "principal": "eve"}
+    known = known_runs(load_settings(asked, environ={}, user=shop / "none.toml"), store)
+    assert not any(known(run_id) for run_id in (*store.run_ids(), f"run-{ABSENT}"))
+    assert sorted(read) == ["lines", "load_grants"]
 
 
 def test_a_run_that_is_gone_is_missed_by_auditors_alone(runs_of_ana, shop, capsys, monkeypatch):

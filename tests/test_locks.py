@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.pipeline import locks
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.locks import Lease, confirm, held
 from scoped_retrieval.pipeline.places import ObjectPlace, Place
 
@@ -100,9 +103,34 @@ def test_a_number_made_again_after_older_ones_were_removed_holds_nothing(prefix:
 def test_a_lost_lease_lets_nothing_be_published(prefix: ObjectPlace):
     place = prefix / "LOCK"
     with held(place, 0, "busy"):
-        locks._held[str(place)].expires = 0.0
+        locks._held.get()[str(place)].expires = 0.0
         with pytest.raises(BusyError, match="Expected to hold the lock still"):
             confirm(place)
+
+
+def test_a_thread_whose_lease_another_one_of_its_process_took_publishes_nothing(prefix: ObjectPlace):
+    place, told = prefix / "LOCK", []
+
+    def other() -> None:
+        with held(place, 0, "busy"):
+            confirm(place)
+            with pytest.raises(BusyError, match="Expected to hold the lock still"):
+                held_here.run(confirm, place)
+            told.append("held")
+
+    with held(place, 0, "busy"):
+        held_here = copy_context()
+        next((prefix / "LOCK.lease").iterdir()).write_bytes(b"{}")  # it expired while this thread was stopped
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other).result()
+        with pytest.raises(BusyError, match="Expected to hold the lock still"):
+            confirm(place)
+    assert told == ["held"]
+
+
+def test_a_place_that_nobody_locked_lets_nothing_be_published(prefix: ObjectPlace):
+    with pytest.raises(BusyError, match="Expected to hold the lock still"):
+        confirm(prefix / "LOCK")
 
 
 def test_a_store_that_overwrites_what_it_should_create_takes_no_lock(prefix: ObjectPlace):
@@ -113,4 +141,6 @@ def test_a_store_that_overwrites_what_it_should_create_takes_no_lock(prefix: Obj
     place = Overwriting().at(f"locks/{prefix.name}/LOCK")
     with pytest.raises(StoreError, match="Expected a store that creates an object once"), held(place, 0, "busy"):
         pass
+    with pytest.raises(StoreError, match="Expected a store that creates an object once"):
+        Corpus.create(place.parent)
     assert place.parent.files() == []

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from failing_store import FailingStore
 from loopback_s3 import loopback_s3
-from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError
+from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline import ray_engine
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.durable import copy_tree
 from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
 from scoped_retrieval.pipeline.ray_engine import RayEngine
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, replay, verify
+from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, erase_evidence, replay, verify
+from scoped_retrieval.pipeline.runs.live_files import live_files
+from scoped_retrieval.pipeline.runs.log import LineInDoubtError
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from small_corpus import NOON, Story, row
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
@@ -139,6 +143,19 @@ def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace):
     second.merge(now=NOON)
 
 
+def test_a_first_import_that_another_one_overtakes_leaves_what_that_one_published(tmp_path: Path):
+    class Overtaken(FailingStore):
+        def pipe_file(self, path: str, data: bytes, **kwargs: Any) -> None:
+            if path.endswith("LOCK.lease/000001") and not (first / "corpus/CURRENT").exists():
+                told(first)  # after the other one looked for a corpus, and before it has the lock
+            self._store.pipe_file(path, data, **kwargs)
+
+    first = FailingStore().at(tmp_path.name)
+    with pytest.raises(StoreError, match="Expected no corpus, got one"):
+        Corpus.create(Overtaken().at(tmp_path.name) / "corpus")
+    assert Corpus.open(first / "corpus").frame().evidence.num_rows
+
+
 def test_two_writers_of_one_log_make_one_chain(prefix: ObjectPlace):
     first, second = (RunStore(prefix / "runs").log for _ in range(2))
     for number in range(3):
@@ -156,6 +173,38 @@ def test_a_line_whose_place_was_taken_meanwhile_comes_after_it(prefix: ObjectPla
     first._names = lambda: next(looked, None) or seen()  # it looked before the other line was there
     first.append("run", "c", manifest_sha256="3")
     assert [line.run_id for line in second.lines()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("takes", [True, False])
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(
+    tmp_path: Path, line_tables: Any, takes: bool, silent: bool
+):
+    failing = FailingStore()
+    store = RunStore(failing.at(tmp_path.name))
+    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage={})
+    session.write(line_tables(1, run_id=session.run_id))
+    failing.puts, failing.takes, failing.silent = 1, takes, silent  # the file, and then the line
+    told = LineInDoubtError if silent else None if takes else StoreError
+    with pytest.raises(told) if told else nullcontext() as caught:
+        session.write(line_tables(1, run_id=session.run_id, first=2))
+    assert caught is None or caught.type is told
+    failing.puts = None
+    kept = takes or silent
+    assert session.number == (2 if kept else 1) == len(live_files(session.folder))
+    session.write(line_tables(1, run_id=session.run_id, first=3))
+    lines = [line.body["file"] for line in store.log.lines()]
+    assert lines == ["000001.arrow", "000002.arrow", "000003.arrow"][: 3 if kept else 2]
+
+
+def test_a_line_that_was_changed_is_found_by_a_process_that_read_it_before(prefix: ObjectPlace):
+    log = RunStore(prefix / "runs").log
+    log.append("run", "run-x", manifest_sha256="0")
+    assert [line.run_id for line in log.lines()] == ["run-x"]
+    entry = prefix / "runs/LOG/000000001"
+    entry.write_bytes(entry.read_bytes().replace(b"run-x", b"run-y"))
+    with pytest.raises(VerificationError, match="Expected a line that matches its hash"):
+        log.lines()
 
 
 def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_packs_that_went(prefix: ObjectPlace):

@@ -62,6 +62,18 @@ def test_everything_below_a_prefix_goes_and_nothing_beside_it(prefix: ObjectPlac
     assert prefix.files() == ["running"]
 
 
+def test_a_key_with_the_characters_of_a_pattern_is_that_key_alone(prefix: ObjectPlace):
+    prefix.write_all({"run/a*": b"1", "run/b[c]": b"2", "run/d?": b"3", "run/e": b"4"})
+    place = ObjectPlace(prefix.fs, prefix.protocol, f"{prefix._key}/r*n")
+    place.write_all({"[x]": b"5", "y": b"6"})
+    assert (prefix / "run").read_all(["e", "b[c]", "a*", "d?"]) == [b"4", b"2", b"1", b"3"]
+    assert place.read_all(["[x]", "y"]) == [b"5", b"6"]
+    place.remove_below()
+    assert (prefix / "run").files() == ["a*", "b[c]", "d?", "e"] and place.files() == []
+    (prefix / "run").remove_below()
+    assert prefix.files() == []
+
+
 def test_an_object_is_created_once(prefix: ObjectPlace):
     (prefix / "one").create(b"first")
     with pytest.raises(FileExistsError):
@@ -83,6 +95,8 @@ def test_a_file_url_is_a_folder_of_this_machine(tmp_path: Path):
     [
         ("nowhere://bucket/corpus", "Expected a protocol that fsspec knows, got nowhere"),
         ("memory://", "Expected a URL such as memory://bucket/folder"),
+        ("memory://bucket/a[b]", r"Expected a URL without any of \*\?\[, got 'memory://bucket/a\[b\]' - at place"),
+        ("s3://bucket/run*", r"Expected a URL without any of \*\?\[, got 's3://bucket/run\*'"),
         (Path("s3://bucket/corpus"), "Expected a folder, or a URL, got 's3:/bucket/corpus'"),
     ],
 )

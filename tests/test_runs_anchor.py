@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.checks import verified
+from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
@@ -157,10 +158,13 @@ def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path, line_tables: Mak
     run = batch(store, line_tables)
     anchor = store.log.head()
     flags = {"runs": store.path, "corpus": tmp_path / "corpus", "principal": "ana"}
+    write_starter_grants(tmp_path / "corpus/grants.yaml", "bob", "v1")
+    with (tmp_path / "corpus/grants.yaml").open("a") as grants:
+        grants.write("  ana: {projects: [v1, v2], audit: true}\n")
     settings = load_settings(flags, environ={}, user=tmp_path / "none.toml")
     assert verified(settings, anchor=anchor)["ok"]
     shutil.rmtree(run.folder)
     (store.path / "LOG").unlink()
     assert verified(settings)["ok"]
-    with pytest.raises(VerificationError, match="Expected a log that holds the anchor, got an empty one - at LOG"):
+    with pytest.raises(VerificationError, match="Expected the anchor in a log of runs that you may know of"):
         verified(settings, anchor=anchor)

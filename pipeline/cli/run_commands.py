@@ -274,13 +274,14 @@ def compact(
     from ..runs import RunStore
     from ..runs import compact as compact_run
     from ..runs.ids import run_of
-    from ..service import knows_of_run, open_run, unknown
+    from ..service import known_runs, open_run, unknown
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
-    if run and not knows_of_run(settings, store, run_of(run) if run.startswith(SNAPSHOT_PREFIX) else run):
+    known = known_runs(settings, store)
+    if run and not known(run_of(run) if run.startswith(SNAPSHOT_PREFIX) else run):
         raise unknown(run)
-    pending = [run_id for run_id in store.uncompacted() if knows_of_run(settings, store, run_id)]
+    pending = [run_id for run_id in store.uncompacted() if known(run_id)]
     ids = [open_run(settings, run).run_id] if run else pending
     live = [run_id for run_id in ids if run_id in pending]
     done = [compact_run(store, run_id) for run_id in ids]

@@ -54,16 +54,19 @@ class Corpus:
         """A new, empty corpus.
 
         Raises:
-            StoreError: there is one already.
+            BusyError: another writer holds the lock.
+            StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
         path = place_of(path)
-        if (path / "CURRENT").exists():
-            raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
+        _expect_none(path)
         with _taken(path, "make the folder elsewhere, or let yourself write there."):
-            for folder in ("packs", "generations"):
-                make_folders(path / folder)
-            keep_out(path)
-            Manifest(0, "", None, MultisetHash.of(), 0).write(path)
+            make_folders(path)
+            with _locked(path):
+                _expect_none(path)  # somebody else may have made it, and published, since
+                for folder in ("packs", "generations"):
+                    make_folders(path / folder)
+                keep_out(path)
+                Manifest(0, "", None, MultisetHash.of(), 0).write(path)
         return cls.open(path)
 
     @classmethod
@@ -335,11 +338,7 @@ class Corpus:
         """Hold the lock, at the current generation."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
-        busy, hint = (
-            f"Expected no other writer, got a held lock - at {self.path}",
-            "wait for the other writer to finish.",
-        )
-        with held(self.path / LOCK, 0, busy, hint):
+        with _locked(self.path):
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
             remove_ghosts(self.path)
@@ -350,6 +349,19 @@ class Corpus:
         if base is not self._base:
             self._base = base
             self._frames.clear()
+
+
+def _expect_none(path: Place) -> None:
+    if (path / "CURRENT").exists():
+        raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
+
+
+@contextmanager
+def _locked(path: Place) -> Iterator[None]:
+    """Hold the lock of the corpus at `path`."""
+    busy = f"Expected no other writer, got a held lock - at {path}"
+    with held(path / LOCK, 0, busy, "wait for the other writer to finish."):
+        yield
 
 
 @contextmanager

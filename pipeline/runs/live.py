@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, make_folders, remove_tree
-from ..places import Place
+from ..places import ObjectPlace, Place
 from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
 from .live_files import live_files, read_live, read_settings, write_live
-from .log import Line, files_named
+from .log import Line, LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run
 from .store import RunStore, kind_of
@@ -51,6 +51,8 @@ class LiveRun:
         self._inputs = inputs
         self._lineage = lineage
         self._lineage_sha256 = ""
+        self._in_doubt: dict[str, str] = {}
+        """The line of the last snapshot, where the log may lack it."""
         self._settings = dict(settings or {})
 
     def next_id(self, after: int = 0) -> str:
@@ -63,7 +65,11 @@ class LiveRun:
         Raises:
             VerificationError: a candidate is not decided exactly once.
             StoreError: the disk does not take it; nothing is left behind.
+            LineInDoubtError: a store may have taken it. Its file and number stay; the next snapshot, or `compact`,
+                gives it the line that it may lack.
         """
+        if self._in_doubt:
+            self._settle()
         stored = stored_tables(tables, PER_REQUEST)
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
@@ -78,10 +84,21 @@ class LiveRun:
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, "snapshot_digest": digest}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
-        except BaseException:  # the caller is told that there is no snapshot
-            path.unlink(missing_ok=True)
+        except BaseException as error:
+            stopped = isinstance(path, ObjectPlace) and not isinstance(error, Exception)  # a put may go on
+            if stopped or isinstance(error, LineInDoubtError):
+                self._in_doubt, self.number = line, self.number + 1
+            else:  # the caller is told that there is no snapshot
+                path.unlink(missing_ok=True)
             raise
         self.number += 1
+
+    def _settle(self) -> None:
+        """Give the last snapshot its line where the log lacks it: lines are in the order of their files."""
+        logged = files_named(line for line in self.store.log.lines() if line.run_id == self.run_id)
+        if self._in_doubt["file"] not in logged:
+            self.store.log.append("live", self.run_id, sync=False, **self._in_doubt)
+        self._in_doubt = {}
 
 
 def compact(store: RunStore, run_id: str) -> Run:

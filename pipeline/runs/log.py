@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodes.errors import StoreError, VerificationError
+from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..durable import sync_path
 from ..places import ObjectPlace, Place
 from .files import locked
@@ -28,6 +28,10 @@ WINDOW = 1 << 16
 """Bytes read from the end of the log at first, to find its last line; doubled until it is in sight."""
 START = "0" * 64
 """What stands for the line before the first."""
+
+
+class LineInDoubtError(StoreError):
+    """A store said neither that it took a line nor that it did not: the log may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,11 @@ class RunLog:
     """The log of one runs folder, wherever it lies."""
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
-        """Add a line; returns its hash."""
+        """Add a line; returns its hash.
+
+        Raises:
+            LineInDoubtError: the log may hold the line. Any other error says that it does not.
+        """
         raise NotImplementedError
 
     def _data(self) -> bytes:
@@ -184,35 +192,49 @@ class ObjectLog(RunLog):
 
     def __init__(self, folder: ObjectPlace) -> None:
         self._lines = folder / LOG
-        self._known: dict[str, bytes] = {}
+        self._known = ("", b"")
+        """The name and bytes of the last line that `append` read or wrote."""
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line, durable whatever `sync` says; returns its hash."""
         while True:
             names = self._names()
-            last = _parse(self._read(names[-1:]).rstrip(b"\n"), 0) if names else None
+            if names and names[-1] != self._known[0]:
+                self._known = names[-1], (self._lines / names[-1]).read_bytes()
+            last = _parse(self._known[1].rstrip(b"\n"), 0) if names else None
             previous, sequence = (last.hash, last.sequence) if last else (START, 0)
             digest, data = _line(kind, run_id, body, previous, sequence)
             entry = self._lines / f"{sequence + 1:09d}"
             try:
                 entry.create(data)
-            except FileExistsError:
-                if entry.read_bytes() != data:  # another writer was first
-                    continue
-            self._known[entry.name] = data
+            except (FileExistsError, ScopedRetrievalError) as error:
+                # The store may have taken this line, and only its answer was lost.
+                if not _stands(entry, data):
+                    if isinstance(error, FileExistsError):  # another writer was first
+                        continue
+                    raise
+            self._known = entry.name, data
             return digest
 
     def _data(self) -> bytes:
-        return self._read(self._names())
+        return b"".join(self._lines.read_all(self._names()))
 
     def _names(self) -> list[str]:
         return sorted(entry.name for entry in self._lines.iterdir())
 
-    def _read(self, names: list[str]) -> bytes:
-        """These lines; one that was read once is not read again, as none ever changes."""
-        missing = [name for name in names if name not in self._known]
-        self._known.update(zip(missing, self._lines.read_all(missing), strict=True))
-        return b"".join(self._known[name] for name in names)
+
+def _stands(entry: ObjectPlace, data: bytes) -> bool:
+    """Whether an object that a store did not say it took has these bytes.
+
+    Raises:
+        LineInDoubtError: the store does not say that either.
+    """
+    try:
+        return entry.read_bytes() == data
+    except FileNotFoundError:
+        return False
+    except ScopedRetrievalError as error:
+        raise LineInDoubtError(error.message, hint="the log may hold the line; `verify` tells.") from error
 
 
 def log_at(folder: Place) -> RunLog:

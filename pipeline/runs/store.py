@@ -139,6 +139,10 @@ class RunStore:
         """The ids of every run that was finished or is interactive, damaged ones included."""
         return tuple(run_id for run_id in self.folders() if self._readable(self.path / run_id))
 
+    def holds(self, run_id: str) -> bool:
+        """Whether a run of this id was finished or is interactive, damaged or not."""
+        return bool(RUN_ID.fullmatch(run_id)) and self._readable(self.path / run_id)
+
     def open(self, run_id: str) -> Run:
         """A run to read, by its id or by the id of one of its snapshots.
 

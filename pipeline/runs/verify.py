@@ -73,10 +73,11 @@ class _Found:
         self.problems.append(Problem(kind, part, detail))
 
 
-def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> VerifyReport:
+def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list[Line] | None = None) -> VerifyReport:
     """Check one run (or the run of a snapshot id) against the log and itself.
 
-    `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it.
+    `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it. `log` is every line
+    of LOG where the caller has just read it; otherwise it is read.
 
     Raises:
         StoreError: there is no such run, and LOG names none.
@@ -85,7 +86,7 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
     run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
     lines: list[Line] = []
     try:
-        lines = store.log.lines()
+        lines = store.log.lines() if log is None else log
     except VerificationError as error:
         found.add("changed", "LOG", error.message)
     try:
