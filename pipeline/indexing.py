@@ -21,11 +21,10 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from ..nodes.digests import text_sha256
-from ..nodes.errors import InputError
+from ..nodes.errors import InputError, MovedOnError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
-from .corpus.readings import MovedOnError
 from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus_rows import HashEncoder
+from scoped_retrieval.nodes.errors import MovedOnError
 from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.corpus.readings import FOLDER, MovedOnError, Reading, forget_readings
+from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading, forget_readings
 from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -184,6 +185,18 @@ def test_a_file_that_was_younger_than_its_reading_is_told_by_its_content(world: 
         assert status.settled is stands
         known.before = Reading("", paths={"a.md": status._replace(sha256="of another text")})
         assert known.stands(world.tree, b"a.md", status, 100, SourceReport()) is stands
+
+
+def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -> None:
+    """A file that was touched just now and holds what it held may be written again within the tick."""
+    world.index()
+    reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
+    assert reading is not None
+    known = Rereadings("shop", None, (), 0).source("workspace:tree")
+    known.before = replace(reading, paths={"a.md": reading.paths["a.md"]._replace(settled=True, changed=1)})
+    status = known.status(world.tree, b"a.md", 2**62)
+    assert known.stands(world.tree, b"a.md", status, 2**20, SourceReport())
+    assert not known.standing["a.md"].settled
 
 
 def test_what_is_ignored_from_now_on_ends(world: World) -> None:

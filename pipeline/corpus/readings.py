@@ -85,10 +85,6 @@ _SCHEMA = pa.schema(
 )
 
 
-class MovedOnError(Exception):
-    """The corpus has another generation than the one that an import relied on; nothing was written."""
-
-
 def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None:
     """What a source was read as beside this generation; None where nobody knows."""
     name = _state(corpus, generation).get(wanted)

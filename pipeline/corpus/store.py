@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
+from ...nodes.errors import InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
 from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
 from ..locks import confirm, held
@@ -32,7 +32,7 @@ from .incoming import incoming
 from .manifest import ANALYZERS, LOCK, Manifest, current, generations, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import PublishReport, merged, published
-from .readings import MovedOnError, Reading, Source, carry_readings, forget_readings, reading_of
+from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .vectors import Encoder
@@ -163,7 +163,8 @@ class Corpus:
         with self._writing():
             before = self.generation
             if basis not in (None, before):
-                raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}")
+                hint = "another import came between; read the sources again and publish what they give."
+                raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}", hint=hint)
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())

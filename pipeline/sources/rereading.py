@@ -170,9 +170,7 @@ class Known:
                 return False
             if digest != before.sha256:
                 return False
-        self.standing[path] = before._replace(
-            inode=status.inode, changed=status.changed, settled=status.settled or before.settled
-        )
+        self.standing[path] = before._replace(inode=status.inode, changed=status.changed, settled=status.settled)
         _repeat(path, before, report)
         return True
 
