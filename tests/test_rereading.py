@@ -301,8 +301,9 @@ def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["new", "known"])
 @pytest.mark.parametrize("other", ["file", "file first", "rows"])
-def test_a_source_that_two_readers_fill_is_read_whole(world: World, other: str) -> None:
+def test_a_source_that_two_readers_fill_is_read_whole(world: World, other: str, before: bool) -> None:
     """Else rows of the second would stand as long as a file of the first at the same path does."""
     (world.tree / "docs").mkdir()
     (world.tree / "docs" / "a.md").write_text("# Another A\n")
@@ -313,7 +314,8 @@ def test_a_source_that_two_readers_fill_is_read_whole(world: World, other: str) 
         "file first": (world.tree / "docs" / "a.md", world.tree),
     }
     both = {"evidence": (rows,)} if other == "rows" else {}
-    world.index(source="s")
+    if before:
+        world.index(source="s")
     assert world.index(*paths.get(other, ()), source="s", **both).rows["work tree"] == (3 if other == "rows" else 4)
     assert "a.md" in paths_of(world.corpus)
     assert world.index(source="s").unread == {}
