@@ -3,10 +3,10 @@
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
     readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
-A reading holds no text: digests, sizes, times and counts of files, whose rows stand in the corpus. Digests are of bytes that
-no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or from
-before and after an erasure, cannot be told, and no table of digests names one. It is worth something
-only beside the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
+A reading holds no text: digests, sizes, times and counts of files, whose rows stand in the corpus. Digests are of bytes
+that no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or
+from before and after an erasure, cannot be told, and no table of digests names one. It is worth something only beside
+the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
 publication takes the readings of sources that it does not touch along, erasing removes them all, and without them an
 import reads everything, with the same result.
 """
@@ -54,8 +54,9 @@ class PathReading(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """One source as it was read. `rules` is a digest of all that decides rows but the files; `line` of a history's commits.
+    """One source as it was read.
 
+    `rules` is a digest of all that decides rows but the files; `line` of a history's commits.
     `embedded`: every row of it that can have a vector has one.
     """
 
