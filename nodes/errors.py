@@ -6,7 +6,8 @@
     │   └── SchemaError                a table does not have the declared columns              exit 2
     ├── AccessError (PermissionError)  the credential may not ask this                         exit 3
     ├── StoreError (OSError)           a corpus or run cannot be read, or another version      exit 7
-    │   └── BusyError                  another writer holds the lock                           exit 7
+    │   ├── BusyError                  another writer holds the lock                           exit 7
+    │   └── MovedOnError               a corpus is not at the generation relied on any more    exit 7
     ├── ModelError (RuntimeError)      an encoder or tokenizer is missing or not the pinned one exit 7
     ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
     └── VerificationError              a run does not match its record                         exit 5
@@ -26,6 +27,7 @@ __all__ = [
     "EngineError",
     "InputError",
     "ModelError",
+    "MovedOnError",
     "PolicyError",
     "SchemaError",
     "ScopedRetrievalError",
@@ -101,6 +103,10 @@ class StoreError(ScopedRetrievalError, OSError):
 
 class BusyError(StoreError):
     """Another writer holds the lock of this corpus or run."""
+
+
+class MovedOnError(StoreError):
+    """The corpus has another generation than the one that an import relied on; nothing was written."""
 
 
 class ModelError(ScopedRetrievalError, RuntimeError):

@@ -21,11 +21,10 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from ..nodes.digests import text_sha256
-from ..nodes.errors import InputError, StoreError
+from ..nodes.errors import InputError, MovedOnError, StoreError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
-from .corpus.readings import MovedOnError
 from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA
@@ -232,7 +231,7 @@ def _index(
 ) -> PublishReport:
     """Read, then publish."""
     rows = _read(settings, request, now, report, known, progress)
-    encoder = _encoder(settings, request, rows, report)
+    encoder = _encoder(settings, request, rows, report, known)
     corpus = _open(settings["corpus"])
     standing = {source: of.standing.keys() for source, of in known.standing.items()} if known is not None else {}
     say(f"writing {sum(report.rows.values()):,} rows")
@@ -257,10 +256,9 @@ def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
     if not request.paths:
         return None
     corpus = _open(settings["corpus"]) if (settings["corpus"] / "CURRENT").exists() else None
-    embedded = request.semantic and "semantic" in settings["lanes"] and [
-        settings["encoder"], encoder_available()[0], request.max_embedded_rows
-    ]  # fmt: skip
-    return Rereadings(settings["project"], corpus, (reader_digest(), settings.principal, embedded))
+    wanted = request.semantic and "semantic" in settings["lanes"]
+    encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
+    return Rereadings(settings["project"], corpus, (reader_digest(vectors=wanted), settings.principal, encoder))
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:
@@ -301,6 +299,8 @@ def _read(
                 ids[kind].append(found_ids)
                 if known is not None:
                     known.count(rows, found_ids)
+                    if kind in RECORDS or kind == "evidence":
+                        known.share(rows["source_id"].unique().to_pylist())
                 tables.append(rows)
                 bar.update(rows.num_rows)
     report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
@@ -344,11 +344,15 @@ def _no_rows(project: str, principal: str, now: datetime) -> pa.Table:
     return normalise(empty, project=project, principal=principal, now=now)[0]
 
 
-def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: IndexReport) -> Any:
-    """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it."""
+def _encoder(
+    settings: Settings, request: IndexRequest, rows: pa.Table, report: IndexReport, known: Rereadings | None
+) -> Any:
+    """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
+
+    Raises:
+        UnusableError: rows that stand have no vectors, and reading them would give them some.
+    """
     if not request.semantic or "semantic" not in settings["lanes"]:
-        return None
-    if report.unread and not rows.num_rows:
         return None
     available, why = encoder_available()
     if not available and not settings["encoder"].startswith(OLLAMA):
@@ -359,6 +363,10 @@ def _encoder(settings: Settings, request: IndexRequest, rows: pa.Table, report: 
         report.notes.append(
             f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
         )
+        return None
+    if known is not None:
+        known.embed()
+    if report.unread and not rows.num_rows:
         return None
     return load_encoder(settings["encoder"], settings["ollama_url"])
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus_rows import HashEncoder
+from scoped_retrieval.nodes.errors import MovedOnError
 from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.corpus.readings import FOLDER, MovedOnError, Reading, forget_readings
+from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading, forget_readings
 from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.sources import reader_digest as reader_module
+from scoped_retrieval.pipeline.sources.reader_digest import reader_digest
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.rereading import Rereadings
 from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
@@ -35,13 +38,13 @@ class World:
     name: str = "corpus"
     times: int = 0
 
-    def index(self, *paths: Path, principal: str = "ana") -> IndexReport:
+    def index(self, *paths: Path, principal: str = "ana", **asked: Any) -> IndexReport:
         flags = {"corpus": str(self.corpus), "project": "shop", "principal": principal}
         settings = load_settings(flags, cwd=self.folder, environ={}, user=self.folder / "none.toml")
         if self.whole:
             forget_readings(self.corpus)
         self.times += 1
-        request = IndexRequest(paths=paths or (self.tree,), git=self.git, semantic=False)
+        request = IndexRequest(**{"paths": paths or (self.tree,), "git": self.git, "semantic": False} | asked)
         return index_into(settings, request, now=NOW + timedelta(minutes=self.times))
 
     @property
@@ -71,6 +74,15 @@ def paths_of(corpus: Path) -> set[str]:
     ]
     rows = frame.placements["row"].to_pylist()
     return {frame.evidence["path"][row].as_py() for row, end in zip(rows, ended, strict=True) if end is None}
+
+
+def rows_of(corpus: Path) -> set[str]:
+    """The ids of rows that have not ended somewhere."""
+    frame = Corpus.open(corpus).frame()
+    columns = (frame.placements[name].to_pylist() for name in ("row", "superseded_at", "deleted_at"))
+    return {
+        frame.evidence["evidence_id"][row].as_py() for row, *ends in zip(*columns, strict=True) if ends == [None] * 2
+    }
 
 
 @pytest.fixture(name="world")
@@ -182,8 +194,20 @@ def test_a_file_that_was_younger_than_its_reading_is_told_by_its_content(world: 
         status = known.status(world.tree, b"a.md", 2**62)
         assert status is not None
         assert status.settled is stands
-        known.before = Reading("", paths={"a.md": status._replace(sha256="of another text")})
+        known.before = Reading("", paths={"a.md": status._replace(digest="of another text")})
         assert known.stands(world.tree, b"a.md", status, 100, SourceReport()) is stands
+
+
+def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -> None:
+    """A file that was touched just now and holds what it held may be written again within the tick."""
+    world.index()
+    reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
+    assert reading is not None
+    known = Rereadings("shop", None, (), 0).source("workspace:tree")
+    known.before = replace(reading, paths={"a.md": reading.paths["a.md"]._replace(settled=True, changed=1)})
+    status = known.status(world.tree, b"a.md", 2**62)
+    assert known.stands(world.tree, b"a.md", status, 2**20, SourceReport())
+    assert not known.standing["a.md"].settled
 
 
 def test_what_is_ignored_from_now_on_ends(world: World) -> None:
@@ -277,6 +301,29 @@ def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["new", "known"])
+@pytest.mark.parametrize("other", ["file", "file first", "rows"])
+def test_a_source_that_two_readers_fill_is_read_whole(world: World, other: str, before: bool) -> None:
+    """Else rows of the second would stand as long as a file of the first at the same path does."""
+    (world.tree / "docs").mkdir()
+    (world.tree / "docs" / "a.md").write_text("# Another A\n")
+    rows = world.folder / "rows.jsonl"
+    rows.write_text('{"source_id": "workspace:s", "text": "x", "path": "a.md", "origin_class": "workspace"}')
+    paths = {
+        "file": (world.tree, world.tree / "docs" / "a.md"),
+        "file first": (world.tree / "docs" / "a.md", world.tree),
+    }
+    both = {"evidence": (rows,)} if other == "rows" else {}
+    if before:
+        world.index(source="s")
+    assert world.index(*paths.get(other, ()), source="s", **both).rows["work tree"] == (3 if other == "rows" else 4)
+    assert "a.md" in paths_of(world.corpus)
+    assert world.index(source="s").unread == {}
+    whole = World(world.folder, whole=True, name="whole")
+    whole.index(source="s")
+    assert rows_of(world.corpus) == rows_of(whole.corpus)
+
+
 def test_an_import_that_relied_on_a_generation_that_is_gone_writes_nothing(world: World) -> None:
     first = world.index()
     world.write(a="# A\n\nOther.\n")
@@ -296,3 +343,48 @@ def test_an_embedding_that_is_wanted_now_reads_everything(world: World, monkeypa
     )
     report = index_into(settings, IndexRequest(paths=(world.tree,)), now=NOW)
     assert (report.unread, Corpus.open(world.corpus).info()["encoded_rows"]) == ({}, 2)
+
+
+def test_rows_that_were_too_many_to_be_embedded_are_when_they_no_longer_are(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "load_encoder", lambda name, url: HashEncoder())
+    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    world.write(c="# C\n\nThree.\n")
+    for limit, unread, encoded in ((2, 0, 0), (2, 3, 0), (3, 0, 3), (3, 0, 3), (3, 3, 3), (2, 3, 3), (3, 0, 3)):
+        report = world.index(semantic=True, max_embedded_rows=limit)
+        assert report.unread.get("work tree", 0) == unread
+        assert Corpus.open(world.corpus).info()["encoded_rows"] == encoded
+
+
+def test_a_reading_does_not_tell_what_a_file_holds(world: World) -> None:
+    """Its digest is another one in every corpus, and where a secret was masked there is none."""
+    world.write(secret=f"# Key\n\ntoken = '{SECRET}'\n")
+    other = World(world.folder, name="other")
+    digests = []
+    for each in (world, other):
+        each.index()
+        each.index()
+        reading = Corpus.open(each.corpus).reading("shop", "workspace:tree")
+        assert reading is not None
+        digests.append({path: found.digest for path, found in reading.paths.items()})
+        assert reading.digest((world.tree / "a.md").read_bytes()) == digests[-1]["a.md"]
+    assert digests[0]["secret.md"] == digests[1]["secret.md"] == ""
+    assert not {digests[0]["a.md"], digests[0]["b.md"]} & set(digests[1].values())
+
+
+def test_readings_that_the_disk_does_not_take_cost_no_import(world: World) -> None:
+    world.corpus.mkdir()
+    (world.corpus / FOLDER).write_text("in the way")
+    world.index()
+    assert paths_of(world.corpus) == {"a.md", "b.md"}
+    assert world.index().unread == {}
+
+
+def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = [reader_digest(), reader_digest(vectors=True)]
+    for module, name in ((reader_module.platform, "python_version"), (reader_module, "version")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, lambda *of: "0")
+            digests += [reader_digest.__wrapped__(), reader_digest.__wrapped__(vectors=True)]
+    assert len(set(digests)) == len(digests)

@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from small_corpus import Story, row
@@ -67,6 +67,28 @@ def test_a_publication_that_a_full_disk_stopped_leaves_the_corpus_as_it_was(tmp_
     assert not Corpus.open(tmp_path / "corpus").verify()
     story.tell(row("doc", "docs/late.md", "A late handler."))
     assert Corpus.open(tmp_path / "corpus").generation != before
+
+
+def test_an_erasure_that_a_full_disk_stopped_is_not_called_undone(tmp_path: Path):
+    Story(tmp_path, *ROWS)
+    corpus = Corpus.open(tmp_path / "corpus")
+    row_id = corpus.frame().evidence["evidence_id"][0].as_py()
+    chosen = Selection("ana", frozenset({"shop"}), evidence=(row_id,))
+    with full(16), pytest.raises(StoreError, match="Expected the disk to take it") as caught:
+        corpus.erase(chosen, now=datetime.now(UTC))
+    assert caught.value.hint.startswith(
+        "the erasure is not finished, and part of the rows may still be there; make room"
+    )
+    assert corpus.erase(chosen, now=datetime.now(UTC))[0] == {row_id}
+
+
+def test_a_cleaning_that_the_disk_stopped_says_what_is_whole(tmp_path: Path):
+    Story(tmp_path, *ROWS)
+    (tmp_path / "corpus" / "packs" / "stray").write_text("no folder")
+    corpus = Corpus.open(tmp_path / "corpus")
+    with pytest.raises(StoreError, match="Expected the disk to take it") as caught:
+        corpus.gc()
+    assert caught.value.hint.startswith("part of what nothing uses may be removed, and what is current is whole")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody makes a folder")

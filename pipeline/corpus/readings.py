@@ -1,10 +1,12 @@
 """What sources were last read as, so that the next import need not read what stands as it was.
 
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
-    readings/<digest>.arrow      READING of one source, a row per path; rules and line in its metadata
+    readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
-A reading holds no text: digests, sizes, times and counts of files, whose rows stand in the corpus. It is worth something
-only beside the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
+A reading holds no text: digests, sizes, times and counts of files, whose rows stand in the corpus. Digests are of bytes
+that no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or
+from before and after an erasure, cannot be told, and no table of digests names one. It is worth something only beside
+the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
 publication takes the readings of sources that it does not touch along, erasing removes them all, and without them an
 import reads everything, with the same result.
 """
@@ -13,7 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,7 +43,8 @@ class PathReading(NamedTuple):
     """`st_mtime_ns` and `st_ctime_ns`."""
     settled: bool = False
     """The file was older than its reading by more than a clock tick, so that the same status means the same content."""
-    sha256: str = ""
+    digest: str = ""
+    """`Reading.digest` of its bytes; empty where a secret was masked in it, so that its status alone can tell."""
     rows: int = 0
     places: int = 0
     masked: int = 0
@@ -49,19 +54,30 @@ class PathReading(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """One source as it was read. `rules` is a digest of all that decides rows but the files; `line` of a history's commits."""
+    """One source as it was read.
+
+    `rules` is a digest of all that decides rows but the files; `line` of a history's commits.
+    `embedded`: every row of it that can have a vector has one.
+    """
 
     rules: str
     line: str = ""
     commits: int = 0
+    embedded: bool = False
+    salt: str = field(default_factory=lambda: secrets.token_hex(16))
     paths: Mapping[str, PathReading] = field(default_factory=dict)
+
+    def digest(self, content: bytes) -> str:
+        """What a file's bytes are known by: 64 hex digits of BLAKE2b, keyed with the salt."""
+        return hashlib.blake2b(content, key=self.salt.encode(), digest_size=32).hexdigest()
 
     def table(self) -> pa.Table:
         """READING: `path` and the fields of `PathReading`."""
         columns = list(zip(*self.paths.values(), strict=True)) or [()] * len(_SCHEMA.names[1:])
         arrays = [pa.array(list(self.paths), pa.string())]
         arrays += [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types[1:], strict=True)]
-        told = {"rules": self.rules, "line": self.line, "commits": str(self.commits)}
+        told = {"rules": self.rules, "line": self.line, "commits": str(self.commits), "salt": self.salt}
+        told["embedded"] = str(int(self.embedded))
         return pa.Table.from_arrays(arrays, schema=_SCHEMA.with_metadata(told))
 
     @classmethod
@@ -70,7 +86,8 @@ class Reading:
         told = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
         rows = zip(*(column.to_pylist() for column in table.columns[1:]), strict=True)
         paths = dict(zip(table["path"].to_pylist(), map(PathReading._make, rows), strict=True))
-        return cls(told["rules"], told["line"], int(told["commits"]), paths)
+        embedded = told["embedded"] == "1"
+        return cls(told["rules"], told["line"], int(told["commits"]), embedded, told["salt"], paths)
 
 
 _SCHEMA = pa.schema(
@@ -78,15 +95,11 @@ _SCHEMA = pa.schema(
         pa.field("path", pa.string(), False),
         *(pa.field(name, pa.int64(), False) for name in ("mode", "inode", "size", "modified", "changed")),
         pa.field("settled", pa.bool_(), False),
-        pa.field("sha256", pa.string(), False),
+        pa.field("digest", pa.string(), False),
         *(pa.field(name, pa.int64(), False) for name in ("rows", "places", "masked")),
         pa.field("said", pa.string(), False),
     ]
 )
-
-
-class MovedOnError(Exception):
-    """The corpus has another generation than the one that an import relied on; nothing was written."""
 
 
 def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None:
@@ -107,8 +120,17 @@ def carry_readings(
 ) -> None:
     """Bring STATE from one generation to the next: sources that were touched lose their reading, but for those `made`.
 
-    The caller holds the lock, and the generation `after` is current already.
+    The caller holds the lock, and the generation `after` is current already: where the disk does not take the readings,
+    they are forgotten, and nothing else fails. What stays of them then names another generation, or is still true.
     """
+    try:
+        _carry(corpus, before, after, touched, made)
+    except OSError:
+        with suppress(OSError):
+            forget_readings(corpus)
+
+
+def _carry(corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, Reading]) -> None:
     folder = corpus / FOLDER
     if not made and not folder.exists():
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
+from ...nodes.errors import InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
 from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
 from ..locks import confirm, held
@@ -32,13 +32,14 @@ from .incoming import incoming
 from .manifest import ANALYZERS, LOCK, Manifest, current, generations, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import PublishReport, merged, published
-from .readings import MovedOnError, Reading, Source, carry_readings, forget_readings, reading_of
+from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .vectors import Encoder
 from .zones import FAMILY
 
 FRAMES_KEPT = 8
+_HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
 
 
 class Corpus:
@@ -166,7 +167,8 @@ class Corpus:
         with self._writing():
             before = self.generation
             if basis not in (None, before):
-                raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}")
+                hint = "another import came between; read the sources again and publish what they give."
+                raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}", hint=hint)
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
@@ -178,7 +180,8 @@ class Corpus:
             touched = _sources(rows) | {(owner, source) for owner in projects for source in complete_sources}
             carry_readings(self.path, before, self.generation, touched, readings or {})
             if encoder is not None:
-                forget_pieces(self.path)
+                with suppress(OSError):  # published already; whoever writes next removes them
+                    forget_pieces(self.path)
         return replace(report, erased_rows=erased)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
@@ -199,7 +202,7 @@ class Corpus:
         """
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
-        with self._writing():
+        with self._writing("part of what nothing uses may be removed, and what is current is whole"):
             remove_ghosts(self.path, all_=True)
             known = generations(self.path)
             forgotten = [name for name in known[:-keep] if name != self.generation]
@@ -238,7 +241,7 @@ class Corpus:
         Raises:
             BusyError: another writer holds the lock.
         """
-        with self._writing():
+        with self._writing(_HALF_ERASED):
             forget_pieces(self.path)
             forget_readings(self.path)
             stored = rows_on_disk(self.path)
@@ -259,7 +262,7 @@ class Corpus:
 
     def finish_erasure(self) -> None:
         """Say in the receipts that nothing is left to do."""
-        with self._writing():
+        with self._writing(_HALF_ERASED):
             finish_receipts(self.path)
 
     def reading(self, project: str, source: str) -> Reading | None:
@@ -334,15 +337,15 @@ class Corpus:
         return stored_evidence(self._base.manifest.segments, self._base.packs).select(FAMILY)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Hold the lock, at the current generation."""
+    def _writing(self, left: str = "the corpus is as it was") -> Iterator[None]:
+        """Hold the lock, at the current generation; `left` is what a disk that takes no more leaves of it."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
         with _locked(self.path):
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
             remove_ghosts(self.path)
-            with _taken(self.path, "the corpus is as it was; make room, or let yourself write there, and try again."):
+            with _taken(self.path, f"{left}; make room, or let yourself write there, and try again."):
                 yield
 
     def _move_on(self, base: Generation) -> None:

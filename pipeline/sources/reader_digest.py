@@ -1,4 +1,4 @@
-"""The digest of everything in this installation that decides what rows a file gives.
+"""The digest of everything in this installation that decides what rows, and what vectors, a file gives.
 
 Gives: `reader_digest`. The readers' own sources count, and the versions of the libraries that they call, so that nobody has
 to remember to raise a number: another reader reads everything again.
@@ -7,6 +7,7 @@ to remember to raise a number: another reader reads everything again.
 from __future__ import annotations
 
 import hashlib
+import platform
 from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
@@ -17,16 +18,24 @@ __all__ = ["reader_digest"]
 
 _FOLDERS = ("nodes", "pipeline.sources", "pipeline.corpus")
 _BESIDE = ("redaction.py", "redaction_keys.py", "redaction_rules.py", "indexing.py")
-_LIBRARIES = ("markdown-it-py", "tree-sitter", "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript")
+_VECTORS = ("encoder.py", "int8_layers.py", "ollama.py")
+_LIBRARIES = (
+    "PyYAML", "markdown-it-py", "tree-sitter", "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript",
+)  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def reader_digest() -> str:
-    """SHA-256 over the sources of readers, redaction, tables and identity, and the versions of what they call."""
+@lru_cache(maxsize=2)
+def reader_digest(*, vectors: bool = False) -> str:
+    """SHA-256 over the sources of readers, redaction, tables and identity, and the versions of what they call.
+
+    Python's own version counts: its `re` and Unicode tables decide where words and lines end. With `vectors`, so do the
+    encoders.
+    """
     package = __name__.rsplit(".", 3)[0]
     folders = [resources.files(f"{package}.{name}") for name in _FOLDERS]
     files = [file for folder in folders for file in folder.iterdir() if file.name.endswith(".py")]
-    files += [resources.files(f"{package}.pipeline") / name for name in _BESIDE]
+    files += [resources.files(f"{package}.pipeline") / name for name in (*_BESIDE, *(_VECTORS if vectors else ()))]
     digests = sorted(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)
-    named = [REDACTOR, *(f"{name} {version(name)}" for name in _LIBRARIES), *digests]
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _LIBRARIES)]
+    named = [REDACTOR, *versions, *digests]
     return hashlib.sha256("\n".join(named).encode()).hexdigest()

@@ -16,7 +16,8 @@ import os
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +58,8 @@ class Rereadings:
         self.project, self._corpus, self._rules = project, corpus, rules
         self._started = time.time_ns() if started is None else started
         self._known: dict[str, Known] = {}
+        self._shared: set[str] = set()
+        self._embedded = False
 
     @property
     def basis(self) -> str | None:
@@ -79,8 +82,29 @@ class Rereadings:
         digest = hashlib.sha256(json.dumps([source_id, self.project, *self._rules, *rules]).encode()).hexdigest()
         before = None if self._corpus is None else self._corpus.reading(self.project, source_id)
         before = before if before is not None and before.rules == digest else Reading(digest)
+        before = Reading(digest) if source_id in self._shared else before
         known = self._known[source_id] = Known(before, lambda paths: self._stored(source_id, paths), self._started)
         return known
+
+    def share(self, source_ids: Iterable[str]) -> None:
+        """Rows of these sources come from another reader, too: whose path one is, nobody can tell afterwards.
+
+        Raises:
+            UnusableError: something of one of them stands already.
+        """
+        self._shared.update(source_ids)
+        if any(self._known[source_id].relied for source_id in self._shared & self._known.keys()):
+            raise UnusableError
+
+    def embed(self) -> None:
+        """Rows of this import get vectors.
+
+        Raises:
+            UnusableError: something stands that was read without.
+        """
+        if any(not known.before.embedded for known in self.relied):
+            raise UnusableError
+        self._embedded = True
 
     def _stored(self, source_id: str, paths: Sequence[str]) -> pa.Table:
         assert self._corpus is not None  # else nothing was known
@@ -100,8 +124,12 @@ class Rereadings:
 
     def readings(self) -> dict[tuple[str, str], Reading]:
         """What the sources were read as now, by project and source id."""
-        made = {(self.project, source_id): known.reading() for source_id, known in self._known.items()}
-        return {source: reading for source, reading in made.items() if reading is not None}
+        made = {source_id: known.reading() for source_id, known in self._known.items() if source_id not in self._shared}
+        return {
+            (self.project, source_id): replace(reading, embedded=self._embedded)
+            for source_id, reading in made.items()
+            if reading is not None
+        }
 
 
 class Known:
@@ -165,14 +193,12 @@ class Known:
         if not before.settled or (before.inode, before.changed) != (status.inode, status.changed):
             try:
                 with (root / path).open("rb") as file:
-                    digest = hashlib.sha256(file.read(limit + 1)).hexdigest()
+                    digest = self.before.digest(file.read(limit + 1))
             except OSError:
                 return False
-            if digest != before.sha256:
+            if digest != before.digest:
                 return False
-        self.standing[path] = before._replace(
-            inode=status.inode, changed=status.changed, settled=status.settled or before.settled
-        )
+        self.standing[path] = before._replace(inode=status.inode, changed=status.changed, settled=status.settled)
         _repeat(path, before, report)
         return True
 
@@ -185,8 +211,8 @@ class Known:
             "skipped": dict(report.skipped),
             "notes": {note: report.noted_at.get(note, []) for note in report.notes},
         }
-        digest = "" if content is None else hashlib.sha256(content).hexdigest()
-        self._read[path] = status._replace(sha256=digest, said=json.dumps(said if any(said.values()) else {}))
+        digest = "" if content is None else self.before.digest(content)
+        self._read[path] = status._replace(digest=digest, said=json.dumps(said if any(said.values()) else {}))
 
     def _below_link(self, root: Path, path: str) -> bool:
         folders = path.split("/")[:-1]
@@ -265,8 +291,9 @@ class Known:
         for path, reading in self._read.items():
             rows, places, masked = counts.get(path, Counts())
             if path not in secret:
-                paths[path] = reading._replace(rows=rows, places=places, masked=masked)
-        return Reading(self.before.rules, self._line, self._commits, dict(sorted(paths.items())))
+                digest = "" if masked else reading.digest  # a few bytes with a secret can be guessed from it
+                paths[path] = reading._replace(digest=digest, rows=rows, places=places, masked=masked)
+        return replace(self.before, line=self._line, commits=self._commits, paths=dict(sorted(paths.items())))
 
     def _counts(self) -> dict[str, Counts]:
         """Rows, places and masked places of the paths that were read; all of them, where a path was resumed."""

@@ -79,6 +79,8 @@ def read_work_tree(
     known = None
     if rereadings is not None and folder == root:
         known = rereadings.source(source_id, "work tree", str(root.resolve()), asdict(options))
+    elif rereadings is not None:
+        rereadings.share([source_id])
     for raw in sorted(paths):
         status = known.status(folder, raw, recorded) if known is not None else None
         if known is not None and known.stands(folder, raw, status, options.max_file_bytes, report):
