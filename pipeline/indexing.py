@@ -214,8 +214,7 @@ def index_into(
         published = _index(settings, request, now, report, None, progress, say)
     if grant:
         _grant(settings, report)
-    report.published = asdict(published)
-    report.generation = published.generation
+    report.published, report.generation = asdict(published), published.generation
     report.seconds = time.perf_counter() - started
     return report
 
@@ -233,7 +232,6 @@ def _index(
     rows = _read(settings, request, now, report, known, progress)
     encoder = _encoder(settings, request, rows, report, known)
     corpus = _open(settings["corpus"])
-    standing = {source: of.standing.keys() for source, of in known.standing.items()} if known is not None else {}
     say(f"writing {sum(report.rows.values()):,} rows")
     with _Embedding(progress, say) as embedding:
         return corpus.publish(
@@ -245,9 +243,7 @@ def _index(
             encoder=encoder,
             redactor=REDACTOR,
             told=embedding,
-            standing=standing,
-            readings=known.readings() if known is not None else None,
-            basis=known.basis if known is not None else None,
+            **(known.relied() if known is not None else {}),
         )
 
 

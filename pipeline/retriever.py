@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..nodes import compiled
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import AccessError, InputError, StoreError
 from ..nodes.vocabulary import LANES as LANE_NAMES
@@ -50,6 +51,8 @@ from .tokenizers import registered
 
 SHARD_REQUESTS = 256
 """Requests per shard: the unit of memory, progress and retry."""
+COMPILED_FROM = 4_096
+"""Requests of a run for which the compiled loops are loaded, if they can be: a second where they were compiled before."""
 
 
 class Retriever:
@@ -236,6 +239,8 @@ class Retriever:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
+        if staged.requests.num_rows >= COMPILED_FROM:
+            compiled.load()
         with staged.lock():
             shards = staged.pending()
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.

@@ -18,6 +18,7 @@ import pytest
 from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import AccessError, InputError, ModelError, StoreError
 from scoped_retrieval.pipeline import lanes
+from scoped_retrieval.pipeline import retriever as retriever_module
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, erase_texts, replay, verify
@@ -152,6 +153,19 @@ def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_a
     assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
     store = RunStore(tmp_path / "runs")
     assert sorted(digests(store, store.folders()[0])) == ["r000", "r002"]
+
+
+def test_a_run_of_many_requests_loads_the_compiled_loops(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    loaded: list[int] = []
+    monkeypatch.setattr(retriever_module.compiled, "load", lambda: loaded.append(1))
+    monkeypatch.setattr(retriever_module, "COMPILED_FROM", 3)
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        retriever.run(batch(2))
+        assert not loaded
+        retriever.run(batch(3))
+    assert loaded
 
 
 def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):

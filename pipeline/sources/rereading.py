@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,6 +121,11 @@ class Rereadings:
     def standing(self) -> dict[str, Known]:
         """The sources of which something was left unread, by id."""
         return {source_id: known for source_id, known in self._known.items() if known.standing}
+
+    def relied(self) -> dict[str, Any]:
+        """What a publication is told of this: arguments of `Corpus.publish`."""
+        standing = {source: of.standing.keys() for source, of in self.standing.items()}
+        return {"standing": standing, "readings": self.readings(), "basis": self.basis}
 
     def readings(self) -> dict[tuple[str, str], Reading]:
         """What the sources were read as now, by project and source id."""

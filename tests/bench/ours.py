@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scoped_retrieval.nodes import candidate_recall
+from scoped_retrieval.nodes import candidate_recall, compiled
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.recall_scope import RecallTables
 from scoped_retrieval.nodes.recall_selection import Found
@@ -39,6 +39,7 @@ class Scoped:
 
     def __init__(self, corpus: Path | Corpus, grants: Path, asked: Sequence[Mapping[str, Any]], k: int) -> None:
         """`asked` are request fields, one per query of the largest batch; `k` rows come back per query."""
+        compiled.load()  # as a run of many requests does
         retriever = Retriever.open(
             corpus, principal="bench", grants=grants, lanes=("lexical", "semantic"), encoder=None
         )
