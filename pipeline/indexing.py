@@ -243,7 +243,7 @@ def _index(
             encoder=encoder,
             redactor=REDACTOR,
             told=embedding,
-            **(known.relied() if known is not None else {}),
+            **(known.for_publishing() if known is not None else {}),
         )
 
 

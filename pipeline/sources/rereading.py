@@ -122,7 +122,7 @@ class Rereadings:
         """The sources of which something was left unread, by id."""
         return {source_id: known for source_id, known in self._known.items() if known.standing}
 
-    def relied(self) -> dict[str, Any]:
+    def for_publishing(self) -> dict[str, Any]:
         """What a publication is told of this: arguments of `Corpus.publish`."""
         standing = {source: of.standing.keys() for source, of in self.standing.items()}
         return {"standing": standing, "readings": self.readings(), "basis": self.basis}
