@@ -239,10 +239,10 @@ class Retriever:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
-        if staged.requests.num_rows >= COMPILED_FROM:
-            compiled.load()
         with staged.lock():
             shards = staged.pending()
+            if len(shards) * self._shard_requests >= COMPILED_FROM:
+                compiled.load()
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress):

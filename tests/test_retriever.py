@@ -161,7 +161,7 @@ def test_a_run_of_many_requests_loads_the_compiled_loops(
     loaded: list[int] = []
     monkeypatch.setattr(retriever_module.compiled, "load", lambda: loaded.append(1))
     monkeypatch.setattr(retriever_module, "COMPILED_FROM", 3)
-    with opened(corpus, runs=tmp_path / "runs") as retriever:
+    with opened(corpus, runs=tmp_path / "runs", shard_requests=1) as retriever:
         retriever.run(batch(2))
         assert not loaded
         retriever.run(batch(3))
