@@ -56,6 +56,11 @@ SEARCH = settings(
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
+def in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No compiled loops, whichever test loaded them: the fault is planted in what they do the work of."""
+    monkeypatch.setattr(posting_recall, "kernels", lambda visits: None)
+
+
 def corpus_wide_document_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
     """df counts every posting of the scope, admissible or not."""
     right = posting_recall._frequencies
@@ -64,6 +69,7 @@ def corpus_wide_document_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
         return right(found, np.ones_like(open_), clock, key)
 
     monkeypatch.setattr(posting_recall, "_frequencies", wrong)
+    in_arrays(monkeypatch)
 
 
 def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +99,7 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
 
     original = posting_recall._recall_part
     monkeypatch.setattr(posting_recall, "_recall_part", all_open)
+    in_arrays(monkeypatch)
 
 
 def _without(gate: int) -> Plant:
