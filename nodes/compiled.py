@@ -2,6 +2,9 @@
 
 Reads how many postings are visited. Gives the modules of kernels, or None where numba (extra `fast`) is not installed or
 has nowhere to keep what it compiled.
+
+No node: loading code is the one thing below `nodes` that reads files, those of the kernels themselves, and names the folder
+where numba keeps what it compiled. No result depends on either.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -250,3 +250,14 @@ def make_corpus_fixture() -> Callable[..., Corpus]:
 def corpus(tmp_path: Path) -> Corpus:
     """Two projects with the same words; `ana` may ask in `shop`."""
     return make_corpus(tmp_path / "corpus", evidence_rows("shop"), evidence_rows("pay"))
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """The URL of a bucket of a server on this machine."""
+    pytest.importorskip("s3fs", reason="needs the extra remote")
+    pytest.importorskip("moto", reason="needs the extra dev")
+    from loopback_s3 import loopback_s3
+
+    with loopback_s3() as url:
+        yield url

@@ -37,7 +37,7 @@ PLAN = rules(
 def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every rule holds for NumPy alone and for the compiled loops, and where scopes are large for a shortlist."""
     if request.param == "compiled":
-        pytest.importorskip("numba")
+        pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
     with pytest.MonkeyPatch.context() as chosen:
         for module in (posting_recall, vector_recall):

@@ -12,7 +12,7 @@ import pytest
 from recall_world import day, frame, line, rules
 from scoped_retrieval.nodes import compiled, compiled_recall, posting_recall
 
-pytest.importorskip("numba")
+pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)
 WORDS = ("session", "token", "cache", "retry")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from failing_store import FailingStore
-from loopback_s3 import loopback_s3
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline import ray_engine
 from scoped_retrieval.pipeline.cli import main
@@ -29,14 +27,6 @@ pytest.importorskip("fsspec", reason="needs the extra remote")
 WORDS = ("amber", "cobalt", "ochre")
 ROWS = [row("doc", f"docs/{n}.md", f"Handler {n} is described here, {WORDS[n % 3]}.") for n in range(9)]
 ASKED = [{"project": "shop", "purpose": "answer-question", "question": f"which handler is {word}"} for word in WORDS]
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    pytest.importorskip("s3fs", reason="needs the extra remote")
-    pytest.importorskip("moto", reason="needs the extra dev")
-    with loopback_s3() as url:
-        yield url
 
 
 @pytest.fixture(params=["memory", "s3"])

@@ -5,23 +5,13 @@ from __future__ import annotations
 import pickle
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loopback_s3 import loopback_s3
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.places import ObjectPlace, place_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    pytest.importorskip("s3fs", reason="needs the extra remote")
-    pytest.importorskip("moto", reason="needs the extra dev")
-    with loopback_s3() as url:
-        yield url
 
 
 @pytest.fixture(params=["memory", "s3"])

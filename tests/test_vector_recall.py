@@ -14,7 +14,7 @@ WAYS = ("exact", "shortlist", "compiled")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """One way to find the best rows, over blocks of 64 rows and few pairs at once."""
     if request.param == "compiled":
-        pytest.importorskip("numba")
+        pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
     monkeypatch.setattr(vector_recall, "kernels", lambda visits: loaded)
     monkeypatch.setattr(vector_recall, "COMPILED_FROM", 0)

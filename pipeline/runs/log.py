@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,20 +78,20 @@ def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
     return found
 
 
-class RunLog:
+class RunLog(ABC):
     """The log of one runs folder, wherever it lies."""
 
+    @abstractmethod
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line; returns its hash.
 
         Raises:
             LineInDoubtError: the log may hold the line. Any other error says that it does not.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _data(self) -> bytes:
         """The whole log."""
-        raise NotImplementedError
 
     def lines(self) -> list[Line]:
         """Every line, the chain checked.
