@@ -1,8 +1,8 @@
 """Shards as Ray Core tasks: `ShardJob.run` in many processes, of this machine or of a cluster (extra `ray`).
 
-Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path, URL and name, and keeps them; the
-tables of the line travel once through Ray's object store. Folders must lie under the same path on every node, and a URL must be
-reachable from each: workers take credentials from their own environment.
+Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path, URL and name, and
+keeps them; the tables of the line travel once through Ray's object store. Folders must lie under the same path on every
+node, and a URL must be reachable from each: workers take credentials from their own environment.
 
 What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
@@ -13,23 +13,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-
-from ..nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
-from .code_digest import code_digest
-from .corpus import Corpus
-from .cross_encoder import PairScores
-from .driver import Line, QueryVectors
-from .runs import RunStore, StagedRun
+from ..nodes.errors import EngineError
 from .shards import ShardJob
+from .travelling import Travelling, raised_as, run_shard
 
 __all__ = ["RayEngine", "ray_available"]
 
@@ -38,7 +31,6 @@ RETRIES = 3
 IN_FLIGHT = 2
 """Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
 _HINT = "install scoped-retrieval[ray]"
-_HERE = "run it in this process"
 
 
 def ray_available() -> tuple[bool, str]:
@@ -65,11 +57,11 @@ class RayEngine:
             InputError: the corpus lies in memory, where no other process reads it.
             StoreError: the disk does not take a shard, after retries.
         """
-        travelling = _Travelling.of(job)
+        travelling = Travelling.of(job)
         if not shards:
             return
         with _connected(self.address) as ray:
-            task = ray.remote(_run_shard).options(
+            task = ray.remote(run_shard).options(
                 num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], scheduling_strategy="SPREAD"
             )
             shared, waiting = ray.put(travelling), list(reversed(shards))
@@ -91,113 +83,16 @@ class RayEngine:
                     ray.wait(list(flying), num_returns=len(flying))
 
 
-@dataclass(frozen=True)
-class _Travelling:
-    """A job without what a process opens for itself: corpus and runs by path, token counters by the requests' names."""
-
-    token: str
-    """Of this call of the engine: a worker that has another one's job opens its own."""
-    runs: str
-    run_id: str
-    corpus: str
-    generation: str
-    code: str
-    encoder: Any
-    profile: str | None
-    """Of the encoder that the questions are read with; None if none is."""
-    cross_encoder: Any
-    line: Line
-    auditor: str | None
-
-    @classmethod
-    def of(cls, job: ShardJob) -> _Travelling:
-        corpus = job.line.corpus
-        if not isinstance(corpus, Corpus):
-            raise InputError.expected("a corpus in a folder", "one in memory", "engine", hint=_HERE)
-        for place in (corpus.path, job.staged.store.path):
-            if str(place).startswith("memory://"):
-                raise InputError.expected("a place that other processes reach", str(place), "engine", hint=_HERE)
-        bare: Any = None
-        encoder, off = job.line.vectors.encoder, "semantic" in job.line.lanes_off
-        return cls(
-            token=uuid.uuid4().hex,
-            runs=str(job.staged.store.path.resolve()),
-            run_id=job.staged.run_id,
-            corpus=str(corpus.path.resolve()),
-            generation=corpus.generation,
-            code=code_digest(),
-            encoder=encoder,
-            profile=None if encoder is None or off else encoder.profile,
-            cross_encoder=job.line.pairs.model,
-            line=replace(
-                job.line,
-                corpus=bare,
-                vectors=QueryVectors(None),
-                pairs=PairScores(None),
-                counters=type(job.line.counters)(),
-            ),
-            auditor=job.auditor,
-        )
-
-    def opened(self) -> ShardJob:
-        """The job in this process.
-
-        Raises:
-            EngineError: this process has another version of the package, or not the encoder.
-            StoreError: corpus or runs do not lie here.
-        """
-        if code_digest() != self.code:
-            raise EngineError(
-                "Expected the version of scoped-retrieval that began the run, got another - at a worker",
-                hint="install one version on every node",
-            )
-        if self.profile is not None and (own := getattr(self.encoder, "profile", None)) != self.profile:
-            raise EngineError(
-                f"Expected the encoder {self.profile}, got {own or 'none'} - at a worker",
-                hint="install the extra semantic, and the same model, on every node",
-            )
-        line = replace(
-            self.line,
-            corpus=Corpus.open(self.corpus, self.generation),
-            vectors=QueryVectors(self.encoder),
-            pairs=PairScores(self.cross_encoder),
-        )
-        return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor)
-
-
-def _run_shard(travelling: _Travelling, shard: int, created_at: datetime) -> int:
-    """What a worker does."""
-    if travelling.token not in _opened:
-        _opened.clear()
-        pa.set_cpu_count(1)
-        _opened[travelling.token] = travelling.opened()
-    _opened[travelling.token].run(shard, created_at)
-    return shard
-
-
-_opened: dict[str, ShardJob] = {}
-"""The job of this worker: one at a time."""
-
-
 def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
     """Wait for one task, and raise what it raised as what it was."""
-    hint = f"`run --resume {run_id}` does the rest"
     try:
         ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, ScopedRetrievalError):
-            raise cause from None
-        if isinstance(cause, OSError):
-            why = cause.strerror or type(cause).__name__
-            raise StoreError(f"Expected to store shard {shard}, got {why} - at {run_id}", hint=hint) from error
-        raise EngineError(
-            f"Expected shard {shard} to be run, got {type(cause).__name__} - at {run_id}", hint=hint
-        ) from error
+        raise raised_as(error.cause, shard, run_id) from None
     except ray.exceptions.RayError as error:
         raise EngineError(
             f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}",
-            hint=hint,
+            hint=f"`run --resume {run_id}` does the rest",
         ) from error
 
 

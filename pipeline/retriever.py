@@ -23,7 +23,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes import compiled
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import AccessError, InputError, StoreError
 from ..nodes.vocabulary import LANES as LANE_NAMES
@@ -241,10 +240,9 @@ class Retriever:
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock():
             shards = staged.pending()
-            if len(shards) * self._shard_requests >= COMPILED_FROM:
-                compiled.load()
+            many = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
-            with closing(engine(ShardJob(staged, line, self._auditor), shards, self._clock)) as done:
+            with closing(engine(ShardJob(staged, line, self._auditor, many), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress):
                     pass
             run = staged.finish()

@@ -107,9 +107,9 @@ def engine_of(settings: Settings) -> Any:
         from .ray_engine import RayEngine
 
         return RayEngine(settings["ray_address"])
-    from .shards import in_this_process
+    from .process_engine import local_engine
 
-    return in_this_process
+    return local_engine(settings["workers"])
 
 
 def events_of(run: Any, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:

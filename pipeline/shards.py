@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..nodes import compiled
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
 from .driver import Line, run_line
@@ -42,12 +43,14 @@ def shards_of(requests: pa.Table, size: int) -> pa.Array:
 class ShardJob:
     """A staged run and the line that answers it.
 
-    `auditor` is the principal who keeps what the contracts withhold, if somebody does.
+    `auditor` is the principal who keeps what the contracts withhold, if somebody does; `many`, whether there are so many
+    requests that loading the compiled loops pays.
     """
 
     staged: StagedRun
     line: Line
     auditor: str | None = None
+    many: bool = False
 
     def run(self, shard: int, created_at: datetime) -> None:
         """Answer one shard and store it: the auditor's capture, the parts, the receipt.
@@ -56,6 +59,8 @@ class ShardJob:
             StoreError: the disk does not take it.
             VerificationError: a candidate is not decided exactly once.
         """
+        if self.many:
+            compiled.load()
         requests, failures = self.staged.shard(shard)
         names = self.staged.snapshot_ids([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
         captures = CAPTURES.build(

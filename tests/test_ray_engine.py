@@ -18,26 +18,20 @@ import pyarrow as pa
 import pytest
 import stand_in_encoder
 from dying_encoder import DyingEncoder, LostEncoder
-from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError, StoreError
-from scoped_retrieval.pipeline import ray_engine, retriever
+from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
+from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError
+from scoped_retrieval.pipeline import ray_engine, retriever, travelling
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.ray_engine import RayEngine
-from scoped_retrieval.pipeline.retrieval import RunSummary
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
-from small_corpus import NOON, Story, row
-from stand_in_encoder import WordsByTheirStart
+from small_corpus import NOON, Story
 from tiny_cross_encoder import model_at
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time on one machine
-
-ASKED = {"project": "shop", "purpose": "answer-question"}
-QUESTIONS = [
-    f"where is handler {number} of the {word} described" for number, word in enumerate(["amber", "cobalt", "ochre"] * 7)
-]
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +45,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
-    rows = [
-        row("doc", f"docs/{n}.md", f"Handler {n} is described here, amber and cobalt and ochre.") for n in range(24)
-    ]
-    return Story(tmp_path, *rows, encoder=WordsByTheirStart())
-
-
-def asked(story: Story, where: str, *, count: int = 6, **how) -> RunSummary:
-    engine = {"engine": how.pop("engine")} if "engine" in how else {}
-    with story.open(runs=story.folder / where, shard_requests=1, **how) as opened:
-        return opened.run([ASKED | {"question": q} for q in QUESTIONS[:count]], **engine)
-
-
-def digests(run: RunSummary) -> dict[str, list[str]]:
-    """The logical digest of every part, by table."""
-    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
-    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+    return handlers(tmp_path)
 
 
 def test_shards_run_by_ray_give_the_digests_of_this_process_after_a_worker_died(story: Story, cluster: None):
@@ -104,28 +83,12 @@ def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: S
 
 
 def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: Story, cluster: None):
-    (story.folder / "runs").mkdir()
-    broken = []
-
-    def without_parts(job, shards, clock):
-        for name in ("tables", "texts"):  # a file where a folder must be
-            folder = job.staged.folder / name / "snapshots" if name == "tables" else job.staged.folder / name
-            folder.parent.mkdir(exist_ok=True)
-            folder.write_text("")
-            broken.append(folder)
-        yield from RayEngine()(job, shards, clock)
-
-    with pytest.raises(StoreError, match=r"Expected to store shard \d, got .* - at run-"):
-        asked(story, "runs", engine=without_parts, count=2)
-    for path in broken:
-        path.unlink()
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
-    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
-        assert opened.run(resume=run_id, engine=RayEngine()).statuses == {"ok": 2}
+    resumed = asked_on_a_broken_disk(story, RayEngine())
+    assert resumed.statuses == {"ok": 2}
 
 
 def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ray_engine, "code_digest", lambda: "another")
+    monkeypatch.setattr(travelling, "code_digest", lambda: "another")
     with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
         asked(story, "runs", engine=RayEngine(), count=1)
 
@@ -184,7 +147,7 @@ def test_a_corpus_in_memory_stays_in_its_process(story: Story):
     with (
         Retriever.open(memory, principal="ana", grants=story.folder / "grants.yaml", runs=story.folder / "runs",
                        clock=lambda: NOON) as opened,
-        pytest.raises(InputError, match="Expected a corpus in a folder, got 'one in memory' - at engine"),
+        pytest.raises(InputError, match="Expected a place that other processes reach, got 'a corpus in memory' - at engine"),
     ):  # fmt: skip
         opened.run([ASKED | {"question": "amber"}], engine=RayEngine())
 

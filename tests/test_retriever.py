@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import AccessError, InputError, ModelError, StoreError
-from scoped_retrieval.pipeline import lanes
+from scoped_retrieval.pipeline import lanes, shards
 from scoped_retrieval.pipeline import retriever as retriever_module
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -159,7 +159,7 @@ def test_a_run_of_many_requests_loads_the_compiled_loops(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     loaded: list[int] = []
-    monkeypatch.setattr(retriever_module.compiled, "load", lambda: loaded.append(1))
+    monkeypatch.setattr(shards.compiled, "load", lambda: loaded.append(1))
     monkeypatch.setattr(retriever_module, "COMPILED_FROM", 3)
     with opened(corpus, runs=tmp_path / "runs", shard_requests=1) as retriever:
         retriever.run(batch(2))

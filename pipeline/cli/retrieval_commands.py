@@ -52,6 +52,7 @@ def run(
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
     engine: Annotated[str | None, typer.Option(help="local, or ray: tasks of a Ray cluster.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes of the engine local; 1 is this one.")] = None,
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The cluster; default: one started here.")
     ] = None,
@@ -67,7 +68,7 @@ def run(
 
     settings = settings_of(
         corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests,
-        engine=engine, ray_address=ray_address,
+        engine=engine, workers=workers, ray_address=ray_address,
     )  # fmt: skip
     if requests is None and resume is None:
         raise InputError.expected("a file of requests", "none", "REQUESTS")

@@ -1,0 +1,62 @@
+"""Runs of the same questions by one engine and another: what they leave behind, and a disk that fails them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.retrieval import RunSummary
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.shards import Engine
+from small_corpus import Story, row
+from stand_in_encoder import WordsByTheirStart
+
+ASKED = {"project": "shop", "purpose": "answer-question"}
+QUESTIONS = [
+    f"where is handler {number} of the {word} described" for number, word in enumerate(["amber", "cobalt", "ochre"] * 7)
+]
+
+
+def handlers(folder: Path) -> Story:
+    """A corpus that answers the questions."""
+    rows = [
+        row("doc", f"docs/{n}.md", f"Handler {n} is described here, amber and cobalt and ochre.") for n in range(24)
+    ]
+    return Story(folder, *rows, encoder=WordsByTheirStart())
+
+
+def asked(story: Story, where: str, *, count: int = 6, **how) -> RunSummary:
+    """A run of the first `count` questions, one to a shard."""
+    engine = {"engine": how.pop("engine")} if "engine" in how else {}
+    with story.open(runs=story.folder / where, shard_requests=1, **how) as opened:
+        return opened.run([ASKED | {"question": q} for q in QUESTIONS[:count]], **engine)
+
+
+def asked_on_a_broken_disk(story: Story, engine: Engine) -> RunSummary:
+    """What comes of a run whose parts could not be written, resumed when they can."""
+    (story.folder / "runs").mkdir()
+    broken = []
+
+    def without_parts(job, shards, clock):
+        for name in ("tables", "texts"):  # a file where a folder must be
+            folder = job.staged.folder / name / "snapshots" if name == "tables" else job.staged.folder / name
+            folder.parent.mkdir(exist_ok=True)
+            folder.write_text("")
+            broken.append(folder)
+        yield from engine(job, shards, clock)
+
+    with pytest.raises(StoreError, match=r"Expected to store shard \d, got .* - at run-"):
+        asked(story, "runs", engine=without_parts, count=2)
+    for path in broken:
+        path.unlink()
+    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
+        return opened.run(resume=run_id, engine=engine)
+
+
+def digests(run: RunSummary) -> dict[str, list[str]]:
+    """The logical digest of every part, by table."""
+    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
+    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}

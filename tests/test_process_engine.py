@@ -1,0 +1,131 @@
+"""Shards run by several processes give what this process gives; none of them outlives the one that began them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from dying_encoder import DyingEncoder, LostEncoder
+from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
+from scoped_retrieval.nodes.errors import EngineError, InputError
+from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.process_engine import ProcessEngine, local_engine, worth_starting
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.sources.importing import normalise
+from small_corpus import NOON, Story
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return handlers(tmp_path)
+
+
+def test_shards_run_by_processes_give_the_digests_of_this_process_whatever_the_workers(story: Story):
+    here = asked(story, "here")
+    with ProcessEngine(2) as engine:
+        there = asked(story, "there", engine=engine)
+        workers = set(engine._kept._processes)
+        again = asked(story, "again", engine=engine)
+        assert set(engine._kept._processes) == workers, "a context keeps its workers"
+    three = asked(story, "three", engine=ProcessEngine(3))
+    assert len(workers) == 2
+    assert digests(here) == digests(there) == digests(again) == digests(three)
+    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+
+
+def test_a_worker_that_dies_leaves_a_run_to_be_resumed(story: Story):
+    whole = asked(story, "whole")
+    (story.folder / "met").mkdir()
+    with pytest.raises(EngineError, match="Expected every worker to live, got the death of one - at run-") as raised:
+        asked(story, "runs", engine=ProcessEngine(2), encoder=DyingEncoder(story.folder / "met", 1))
+    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    assert f"`run --resume {run_id}` does the rest" in raised.value.hint
+    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
+        assert digests(opened.run(resume=run_id)) == digests(whole)
+
+
+def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: Story):
+    assert asked_on_a_broken_disk(story, ProcessEngine(2)).statuses == {"ok": 2}
+
+
+def test_a_worker_without_the_encoder_is_refused(story: Story):
+    with pytest.raises(EngineError, match=r"Expected the encoder words-by-their-start/1, got none - at a worker"):
+        asked(story, "runs", engine=ProcessEngine(2), encoder=LostEncoder(), count=1)
+
+
+def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):
+    whole = asked(story, "whole")
+    begun: list[int] = []
+
+    def closed_after_one(job, shards, clock):
+        def counting():
+            begun.append(len(begun))
+            return clock()
+
+        with closing(ProcessEngine(2)(job, shards, counting)) as running:
+            yield next(running)
+        done = [shard for shard in shards if shard not in job.staged.pending()]
+        assert 1 <= len(done) <= len(begun) < len(shards)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asked(story, "runs", engine=closed_after_one)
+    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
+        assert digests(opened.run(resume=run_id, engine=ProcessEngine(2))) == digests(whole)
+
+
+WAITING = """
+import sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+import waiting_encoder
+from scoped_retrieval.pipeline.process_engine import ProcessEngine
+from scoped_retrieval.pipeline.retriever import Retriever
+
+if __name__ == "__main__":
+    folder = Path({folder!r})
+    with Retriever.open(folder / "corpus", principal="ana", grants=folder / "grants.yaml", runs=folder / "runs",
+                        encoder=waiting_encoder.Waiting(folder / "pipe"), shard_requests=1) as opened:
+        opened.run({asked!r}, engine=ProcessEngine(2))
+"""
+
+
+def test_workers_end_with_the_process_that_began_them(story: Story):
+    """Two workers wait in the encoder for ever; nobody but them and their parent holds the other end of the pipe."""
+    os.mkfifo(story.folder / "pipe")
+    script = story.folder / "script.py"
+    asked_now = [ASKED | {"question": question} for question in QUESTIONS[:4]]
+    script.write_text(WAITING.format(path=[one for one in sys.path if one], folder=str(story.folder), asked=asked_now))
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE) as parent:
+        with (story.folder / "pipe").open("rb") as pipe:
+            assert pipe.read(2) == b"..", "both workers have begun"
+        parent.send_signal(signal.SIGKILL)
+        assert parent.stdout is not None
+        assert parent.stdout.read() == b"", "it ends when the last process has closed it"
+
+
+@pytest.mark.parametrize(("shards", "workers"), [(0, 1), (7, 1), (8, 2), (12, 3), (80, 3)])
+def test_a_worker_per_core_where_each_has_enough_to_do(shards: int, workers: int):
+    assert worth_starting(shards, cores=3) == workers
+
+
+def test_a_corpus_in_memory_is_answered_by_this_process_unless_workers_are_asked_for(story: Story):
+    rows, _ = normalise(
+        pa.table({"source_id": ["doc:a"], "text": ["amber"]}), project="shop", principal="ana", now=NOON
+    )
+    with Retriever.open(
+        MemoryCorpus(rows, now=NOON), principal="ana", grants=story.folder / "grants.yaml",
+        runs=story.folder / "runs", clock=lambda: NOON, shard_requests=1,
+    ) as opened:  # fmt: skip
+        many = [ASKED | {"question": question} for question in QUESTIONS]
+        assert sum(opened.run(many, engine=local_engine(None)).statuses.values()) == len(many)
+        with pytest.raises(InputError, match="Expected a place that other processes reach, got 'a corpus in memory'"):
+            opened.run(many, engine=local_engine(2))
