@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -100,7 +101,7 @@ class Travelling:
             )
         line = replace(
             self.line,
-            corpus=Corpus.open(self.corpus, self.generation),
+            corpus=_corpus(self.corpus, self.generation),
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),
         )
@@ -114,6 +115,12 @@ def in_memory(job: ShardJob) -> str | None:
         return "a corpus in memory"
     places = (str(corpus.path), str(job.staged.store.path))
     return next((place for place in places if place.startswith("memory://")), None)
+
+
+@lru_cache(maxsize=1)
+def _corpus(place: str, generation: str) -> Corpus:
+    """The corpus that this worker has open: what it worked out of it serves the next run, too."""
+    return Corpus.open(place, generation)
 
 
 def run_shard(travelling: Travelling, shard: int, created_at: datetime) -> int:

@@ -18,7 +18,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FIELDS", "RESULTS", "Row", "append", "cores", "environment", "latest", "peak_mib"]
+from scoped_retrieval.pipeline.process_engine import cores
+
+__all__ = ["FIELDS", "RESULTS", "Row", "append", "environment", "latest", "peak_mib"]
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "data" / "results" / "bench.jsonl"
@@ -75,11 +77,6 @@ def environment(command: str) -> dict[str, Any]:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
     }
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def peak_mib() -> int:

@@ -13,10 +13,9 @@ from agreement import same_up_to_ties
 from bench_records import Row
 from bench_world import SCOPES, Scope, World, open_world
 from dense_peers import Faiss, LanceVectors, where_of
-from lexical_part import compared
 from options import Options
 from ours import Scoped
-from rounds import Contestant, interleaved
+from rounds import Contestant, against_peers, interleaved
 
 K = 100
 QUERIES = 1_000
@@ -41,26 +40,12 @@ def dense_rows(options: Options) -> Iterator[Row]:
         timings = interleaved(
             contestants, queries=len(queries), rounds=options.rounds, seconds=options.seconds_per_round
         )
-        yield compared(
-            Row(
-                part="dense",
-                row=f"dense/{name}",
-                what=f"dense batch, vectors given, {scope.what}",
-                unit="queries/s",
-                ours=0.0,
-                value=0.0,
-                value_unit="x the fastest",
-                aim="faster than each, same results",
-                met=None,
-                precompute_seconds=scoped.precompute_seconds,
-                chunks=options.chunks,
-                notes=f"{CHECKED} answers equal those of both peers",
-                extra={"k": K, "dimensions": queries.shape[1]},
-            ),
-            contestants,
-            timings,
-            1.0,
-        )
+        yield against_peers(
+            contestants, timings, 1.0, part="dense", row=f"dense/{name}",
+            what=f"dense batch, vectors given, {scope.what}", unit="queries/s", aim="faster than each, same results",
+            chunks=options.chunks, precompute_seconds=scoped.precompute_seconds,
+            notes=f"{CHECKED} answers equal those of both peers", extra={"k": K, "dimensions": queries.shape[1]},
+        )  # fmt: skip
 
 
 def contestants_of(

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import synthetic
 from bench_records import Row, cores
-from lexical_part import compared
 from options import Options
-from rounds import Contestant, interleaved
+from rounds import Contestant, against_peers, interleaved
 from scoped_retrieval.pipeline.encoder import encoder_available, load_encoder
 
 TEXTS = 64
@@ -48,15 +47,10 @@ def embedding_rows(options: Options) -> Iterator[Row]:
         ),
     ]
     timings = interleaved(contestants, queries=len(texts), rounds=options.rounds, seconds=5 * options.seconds_per_round)
-    yield compared(
-        Row(
-            part="embedding", row="embedding/texts", what=f"embedding distinct texts ({source})", unit="texts/s",
-            ours=0.0, value=0.0, value_unit="x sentence-transformers", aim="2.5x", met=None,
-            extra={"mean_characters": float(np.mean([len(text) for text in texts]))},
-        ),
-        contestants,
-        timings,
-        2.5,
+    yield against_peers(
+        contestants, timings, 2.5, part="embedding", row="embedding/texts",
+        what=f"embedding distinct texts ({source})", unit="texts/s", aim="2.5x",
+        extra={"mean_characters": float(np.mean([len(text) for text in texts]))},
     )  # fmt: skip
 
 

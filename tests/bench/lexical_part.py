@@ -15,7 +15,7 @@ from bench_world import SCOPES, Scope, World, open_world
 from lexical_peers import Bm25s, RankBm25, Tantivy
 from options import Options
 from ours import Scoped
-from rounds import Contestant, Timing, interleaved
+from rounds import Contestant, against_peers, interleaved
 
 K = 100
 QUERIES = 1_000
@@ -48,26 +48,12 @@ def lexical_rows(options: Options) -> Iterator[Row]:
             contestants, queries=len(queries), rounds=options.rounds, seconds=options.seconds_per_round
         )
         factor, aim = (1.0, "faster than the fastest") if scope.name == "whole" else (5.0, "5x the fastest")
-        yield compared(
-            Row(
-                part="lexical",
-                row=f"lexical/{scope.name}",
-                what=f"lexical batch, {scope.what}",
-                unit="queries/s",
-                ours=0.0,
-                value=0.0,
-                value_unit="x the fastest",
-                aim=aim,
-                met=None,
-                precompute_seconds=scoped.precompute_seconds,
-                chunks=options.chunks,
-                notes=f"{checked} answers compared with bm25s",
-                extra={"k": K, "rows_in_scope": int(np.median(scoped.admissible))},
-            ),
-            contestants,
-            timings,
-            factor,
-        )
+        yield against_peers(
+            contestants, timings, factor, part="lexical", row=f"lexical/{scope.name}",
+            what=f"lexical batch, {scope.what}", unit="queries/s", aim=aim, chunks=options.chunks,
+            precompute_seconds=scoped.precompute_seconds, notes=f"{checked} answers compared with bm25s",
+            extra={"k": K, "rows_in_scope": int(np.median(scoped.admissible))},
+        )  # fmt: skip
 
 
 def our_contestant(scoped: Scoped, queries: list[list[str]]) -> Contestant:
@@ -75,21 +61,6 @@ def our_contestant(scoped: Scoped, queries: list[list[str]]) -> Contestant:
     return Contestant(
         "ours", lambda which: scoped.terms_batch([queries[at] for at in which]), scoped.lexical, OURS, least=LEAST
     )
-
-
-def compared(row: Row, contestants: list[Contestant], timings: dict[str, Timing], factor: float) -> Row:
-    """The row with everybody's medians, and whether we are `factor` times as fast as the fastest peer."""
-    rates = {name: timing.rate for name, timing in timings.items()}
-    fastest = max(rate for name, rate in rates.items() if name != "ours")
-    row.ours = rates.pop("ours")
-    row.systems = rates
-    row.value = row.ours / fastest
-    row.met = row.value >= factor if factor > 1 else row.value > 1
-    row.settings = {one.name: one.settings for one in contestants}
-    row.rounds = len(timings["ours"].seconds)
-    row.queries = {name: timing.queries for name, timing in timings.items()}
-    row.spread = {name: [min(timing.rates), max(timing.rates)] for name, timing in timings.items()}
-    return row
 
 
 def check(scoped: Scoped, scope: Scope, world: World, queries: list[list[str]], whole: Bm25s | None) -> int:

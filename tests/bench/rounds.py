@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Contestant", "Timing", "interleaved", "turns"]
+from bench_records import Row
+
+__all__ = ["Contestant", "Timing", "against_peers", "interleaved", "turns"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,27 @@ def interleaved(
             by_name[name].run(batch)
             timings[name].seconds.append(clock() - before)
     return timings
+
+
+def against_peers(contestants: Sequence[Contestant], timings: Mapping[str, Timing], factor: float, **known: Any) -> Row:
+    """A row of the table: everybody's medians, and whether we are `factor` times as fast as the fastest peer.
+
+    Args:
+        contestants: with ours, which is named so.
+        timings: of each.
+        factor: 1 asks for more than the fastest, a greater one for at least as many times.
+        **known: the fields of the row that do not come of the timings.
+    """
+    rates = {name: timing.rate for name, timing in timings.items()}
+    ours = rates.pop("ours")
+    value = ours / max(rates.values())
+    return Row(
+        **known, ours=ours, systems=rates, value=value, value_unit="x the fastest",
+        met=value >= factor if factor > 1 else value > 1, rounds=len(timings["ours"].seconds),
+        settings={one.name: one.settings for one in contestants},
+        queries={name: timing.queries for name, timing in timings.items()},
+        spread={name: [min(timing.rates), max(timing.rates)] for name, timing in timings.items()},
+    )  # fmt: skip
 
 
 def _affordable(one: Contestant, share: int, seconds: float, clock: Callable[[], float]) -> int:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
 import synthetic
-from bench_records import Row, cores
+from bench_records import Row
 from bench_world import SCOPES, Scope, World, open_world
 from lexical_part import our_contestant
 from lexical_peers import Bm25s
 from options import Options
 from rounds import interleaved
+from scoped_retrieval.pipeline.process_engine import ProcessEngine, cores
 from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.shards import Engine
 
 K = 100
 SHARES = (
@@ -38,8 +41,7 @@ def scaling_rows(options: Options) -> Iterator[Row]:
     world = open_world(options.work, options.chunks)
     yield share_row(world, options)
     yield batch_row(world, options)
-    if importlib.util.find_spec("ray") is not None:
-        yield workers_row(world, options)
+    yield workers_row(world, options)
 
 
 def share_row(world: World, options: Options) -> Row:
@@ -87,31 +89,43 @@ def batch_row(world: World, options: Options) -> Row:
 
 
 def workers_row(world: World, options: Options) -> Row:
-    """The whole line by Ray workers, the start of the cluster off the clock."""
-    import ray
-    from scoped_retrieval.pipeline.ray_engine import RayEngine
-
+    """The whole line by workers of this machine, their start off the clock: processes, and Ray where it is installed."""
     count = options.batch(REQUESTS)
-    runs = options.work / "ray-runs"
+    runs = options.work / "worker-runs"
     shutil.rmtree(runs, ignore_errors=True)
     workers = [number for number in (1, 2, 4, 8, 16) if number <= cores()]
-    rates = []
+    engines: dict[str, Callable[[int], AbstractContextManager[Engine]]] = {"processes": ProcessEngine}
+    if importlib.util.find_spec("ray") is not None:
+        engines["ray"] = ray_of
+    rates: dict[str, list[float]] = {name: [] for name in engines}
     for number in workers:
-        ray.init(num_cpus=number, include_dashboard=False, log_to_driver=False, configure_logging=False)
-        try:
-            taken = [ray_run(world, runs, turn * 10 + number, count, RayEngine()) for turn in range(3)]
-        finally:
-            ray.shutdown()
-        rates.append(count / min(taken[1:]))
+        for name, engine_of in engines.items():
+            with engine_of(number) as engine:
+                taken = [timed_run(world, runs, turn * 10 + number, count, engine) for turn in range(3)]
+            rates[name].append(count / min(taken[1:]))
+    ours = rates["processes"]
     return Row(
-        part="scaling", row="scaling/workers", what="whole line, lexical and symbol lanes, by Ray workers on one machine",
-        unit="requests/s", ours=rates[-1], value=rates[-1] / rates[0], value_unit=f"x from 1 to {workers[-1]}", aim="",
+        part="scaling", row="scaling/workers", what="whole line, lexical and symbol lanes, by workers on one machine",
+        unit="requests/s", ours=ours[-1], value=ours[-1] / ours[0], value_unit=f"x from 1 to {workers[-1]}", aim="",
         met=None, chunks=options.chunks, queries={"ours": count},
-        extra={"curve": {"x": workers, "x_label": "workers", "y": {"ours": rates}}},
+        extra={"curve": {"x": workers, "x_label": "workers", "y": rates}},
     )  # fmt: skip
 
 
-def ray_run(world: World, runs: Path, seed: int, count: int, engine: object) -> float:
+@contextmanager
+def ray_of(workers: int) -> Iterator[Engine]:
+    """A cluster of this machine with as many cores."""
+    import ray
+    from scoped_retrieval.pipeline.ray_engine import RayEngine
+
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        yield RayEngine()
+    finally:
+        ray.shutdown()
+
+
+def timed_run(world: World, runs: Path, seed: int, count: int, engine: Engine) -> float:
     """Seconds of one run."""
     retriever = Retriever.open(
         world.path, principal="bench", grants=world.grants, runs=runs, lanes=("lexical", "symbol"), encoder=None,
