@@ -7,13 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
-from scoped_retrieval.pipeline.request_fields import NUMBERS
-from scoped_retrieval.pipeline.requests import read_requests, resolve_requests
+from scoped_retrieval.pipeline.requests import resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
@@ -267,33 +264,6 @@ def test_defaults_fill_what_a_row_leaves_out():
     assert (request["project"], request["purpose"]) == ("shop", "explain-code")
 
 
-def test_every_format_gives_the_same_requests(tmp_path: Path):
-    lines = '{"request_id": "a", "project": "shop", "purpose": "fix-test", "question": "why, oh why?", "anchors": {"current_files": ["a.py", "b.py"]}, "time": {"as_of": "2025-01-01T00:00:00Z"}, "budget": {"max_tokens": 1200}}\n'
-    (tmp_path / "r.jsonl").write_text("\n" + lines)
-    (tmp_path / "r.json").write_text(f"[{lines}]")
-    (tmp_path / "r.csv").write_text(
-        "request_id,project,purpose,question,anchors.current_files,time.as_of,budget.max_tokens,budget.max_chars\n"
-        'a,shop,fix-test,"why, oh why?",a.py; b.py,2025-01-01T00:00:00Z,1200,\n'
-    )
-    pq.write_table(pa.Table.from_pylist(read_requests(tmp_path / "r.jsonl")), tmp_path / "r.parquet")
-    tables = [resolved(*read_requests(tmp_path / name))[0] for name in ("r.jsonl", "r.json", "r.csv", "r.parquet")]
-    assert len(tables[0]) == 1
-    assert all(table == tables[0] for table in tables)
-
-
-def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
-    (tmp_path / "r.jsonl").write_text(
-        '{"project": "p", "purpose": "fix-test", "question": "x"}\n{oops\n[1]\n{"a": 1, "a": 2}\n'
-    )
-    requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
-    assert len(requests) == 1
-    assert failures == {
-        "line-2": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
-        "line-3": "Expected one JSON object a line, got a list - at r.jsonl:3",
-        "line-4": "Expected every field once, got 'a' again - at r.jsonl:4",
-    }
-
-
 def test_a_failed_row_keeps_what_of_it_can_be_read():
     secret = "AKIA" + "Q3EGRIF5WX7YNPKS"
     _, failures = resolve_requests(
@@ -313,48 +283,6 @@ def test_a_failed_row_keeps_what_of_it_can_be_read():
     ]
 
 
-def test_a_row_of_a_file_is_named_by_its_line_or_row(tmp_path: Path):
-    row = '{"project": "shop", "purpose": "?", "question": "x"}'
-    (tmp_path / "r.jsonl").write_text(f"\n{row}\n")
-    (tmp_path / "r.json").write_text(f"[{row.replace('?', 'fix-test')}, {row}]")
-    (tmp_path / "r.csv").write_text('project,purpose,question\nshop,fix-test,"two\nlines"\nshop,?,x\n')
-    pq.write_table(
-        pa.table({"project": ["shop"] * 2, "purpose": ["fix-test", "?"], "question": ["x"] * 2}), tmp_path / "r.parquet"
-    )
-    places = {
-        "r.jsonl": ("line-2", "2"),
-        "r.json": ("row-2", "row 2"),
-        "r.csv": ("line-4", "4"),
-        "r.parquet": ("row-2", "row 2"),
-    }
-    for name, (wanted, place) in places.items():
-        _, failures = resolved(*read_requests(tmp_path / name))
-        ((request_id, error),) = failures.items()
-        assert request_id == wanted
-        assert error.endswith(f" - at {name}:{place}.purpose")
-
-
-def test_a_cell_of_csv_is_typed_like_its_column(tmp_path: Path):
-    from scoped_retrieval.pipeline.request_fields import FIELDS
-
-    given = {
-        "time.window_days": 1.5, "min_authority": 2, "evidence_policy.max_unverified_items": 0,
-        "time.allow_stale_memory": True, "budget.max_chars": 900, "budget.lane_k": 7,
-    }  # fmt: skip
-    (tmp_path / "r.csv").write_text(
-        ",".join(["project", "purpose", "question", *given])
-        + "\n"
-        + ",".join(["shop", "fix-test", "x", *(str(value).lower() for value in given.values())])
-    )
-    (row,) = read_requests(tmp_path / "r.csv")
-    assert {name: row[name] for name in given} == given
-    (request,), _ = resolved(row)
-    assert request["window_days"] == 1.5
-    numbers = {c for c in FIELDS if not pa.types.is_string(t := REQUESTS.columns[c].type) and pa.types.is_primitive(t)}
-    assert {"window_days", "min_authority", "pool_k"} < numbers
-    assert numbers - {"as_of", "include_after", "exclude_after"} == NUMBERS
-
-
 def test_a_message_quotes_no_part_of_a_secret():
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     long = "x" * 50 + " " + secret
@@ -366,50 +294,3 @@ def test_a_message_quotes_no_part_of_a_secret():
     ]
     for row in rows:
         assert secret[:8] not in refusal(row)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"state": ' + '{"a":' * 900 + "1" + "}" * 900 + "}",
-        '{"max_tokens": ' + "9" * 5000 + "}",
-        '{"x": ' + "[" * 900 + "]" * 900 + "}",
-    ],
-)
-def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
-    (tmp_path / "r.jsonl").write_text(line + "\n" + '{"project": "p", "purpose": "fix-test", "question": "x"}')
-    requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
-    assert len(requests) == 1
-    assert list(failures) == ["line-1"]
-
-
-def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
-    (tmp_path / "r.csv").write_text("project,purpose,question\nshop,fix-test," + "x" * 1_000_000)
-    (request,), _ = resolved(*read_requests(tmp_path / "r.csv"))
-    assert len(request["question"]) == 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("r.jsonl", b"", "Expected at least one request, got 'none' - at r.jsonl"),
-        ("r.jsonl", b'{"question": "\xff"}', "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
-        ("r.json", b"{oops", "Expected JSON, got text that is no JSON - at r.json:1"),
-        (
-            "r.parquet",
-            b"PAR1oops",
-            "Expected a whole Parquet file, got one that is damaged or cut off - at r.parquet\n\nHint: write the file again",
-        ),
-        ("r.jsonl", '{"question": "x"}\n'.encode("utf-16"), "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
-        ("r.csv", b"question\n\xe4\n", "Expected UTF-8 text, got another encoding - at r.csv:2"),
-        ("r.csv", b"\xe4\nx\n", "Expected UTF-8 text, got another encoding - at r.csv:1"),
-        ("r.csv", b'"a', "Expected CSV, got text that is not (unexpected end of data) - at r.csv:1"),
-        ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
-        ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, message: str):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_requests(tmp_path / name)
-    assert str(caught.value) == message

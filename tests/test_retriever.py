@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import threading
@@ -16,42 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from corpus_rows import HashEncoder
-from scoped_retrieval.nodes.errors import AccessError, InputError, ModelError, StoreError
-from scoped_retrieval.pipeline import lanes, shards
-from scoped_retrieval.pipeline import retriever as retriever_module
+from retrieving import NOON, batch, digests, opened
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.runs import LiveRun, RunStore, erase_texts, replay, verify
-from scoped_retrieval.pipeline.runs.ids import snapshot_id
+from scoped_retrieval.pipeline.runs import LiveRun, RunStore, verify
 from scoped_retrieval.pipeline.session import Asked
 from scoped_retrieval.pipeline.sources.importing import normalise
-
-NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-LEXICAL = ("lexical", "symbol", "recent", "exact", "expansion")
-
-
-def opened(corpus: Corpus, **how: Any) -> Retriever:
-    return Retriever.open(corpus, **{"principal": "ana", "lanes": LEXICAL, "clock": lambda: NOON} | how)
-
-
-def batch(count: int) -> list[dict[str, Any]]:
-    purposes = ("fix-test", "explain-code", "review-risk", "answer-question")
-    return [
-        {
-            "request_id": f"r{n:03d}",
-            "project": "shop",
-            "purpose": purposes[n % 4],
-            "question": f"what does role_{n} return by default?",
-            "as_of": f"2025-05-{20 + n % 10}T00:00:00Z",
-            "budget": {"max_tokens": 300 + 50 * n},
-        }
-        for n in range(count)
-    ]
-
-
-def digests(store: RunStore, run_id: str) -> dict[str, str]:
-    snapshots = store.open(run_id).snapshots
-    return dict(zip(snapshots["request_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True))
 
 
 def test_a_question_gets_a_block_with_citations(corpus: Corpus, tmp_path: Path):
@@ -155,45 +125,6 @@ def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_a
     assert sorted(digests(store, store.folders()[0])) == ["r000", "r002"]
 
 
-def test_a_run_of_many_requests_loads_the_compiled_loops(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    loaded: list[int] = []
-    monkeypatch.setattr(shards.compiled, "load", lambda: loaded.append(1))
-    monkeypatch.setattr(retriever_module, "COMPILED_FROM", 3)
-    with opened(corpus, runs=tmp_path / "runs", shard_requests=1) as retriever:
-        retriever.run(batch(2))
-        assert not loaded
-        retriever.run(batch(3))
-    assert loaded
-
-
-def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):
-    with opened(corpus, runs=tmp_path / "runs") as retriever:
-        found = retriever.retrieve("what does role_3 return?")
-    changed = evidence_rows("shop").set_column(3, "text", pa.array(["something else"] * 12))
-    normal, _ = normalise(changed, project="shop", principal="ana", now=NOON)
-    corpus.publish(normal, complete_sources=["workspace:shop"], now=NOON)
-    assert replay(RunStore(tmp_path / "runs"), found.snapshot_id).block == found.block
-    shutil.rmtree(tmp_path / "corpus")
-    again = replay(RunStore(tmp_path / "runs"), found.snapshot_id)
-    assert (again.block, again.status) == (found.block, "ok")
-    assert again.request["question"] == "what does role_3 return?"
-
-
-def test_one_answer_alone_in_a_batch_in_any_shard_and_order(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
-    found = []
-    for size, rows in ((1, batch(4)), (3, batch(4)[::-1]), (256, batch(4))):
-        with opened(corpus, runs=store, shard_requests=size) as retriever:
-            found.append(digests(store, retriever.run(rows).run_id))
-    assert found[0] == found[1] == found[2]
-    with opened(corpus, runs=store) as retriever:
-        for row in batch(4):
-            alone = retriever.retrieve(row).tables["snapshots"]["snapshot_digest"][0].as_py()
-            assert alone == found[0][row["request_id"]]
-
-
 def test_rows_of_other_projects_change_nothing_a_caller_sees(
     tmp_path: Path, make_corpus: Callable[..., Corpus], evidence_rows: Callable[..., pa.Table]
 ):
@@ -213,69 +144,6 @@ def test_a_project_that_is_not_granted_and_one_that_does_not_exist_read_alike(co
         assert getattr(foreign, name) == getattr(unknown, name), name
 
 
-def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store) as retriever:
-        summary = retriever.run([*batch(3), {"request_id": "bad", "purpose": "?", "question": "x", "project": "shop"}])
-    assert summary.statuses["failed"] == 1
-    assert summary.as_dict()["snapshots"] == 4
-    run = store.open(summary.run_id)
-    (bad,) = (row for row in run.table("snapshots", texts=True).to_pylist() if row["request_id"] == "bad")
-    assert bad["error"].startswith("Expected one of fix-test")
-    assert replay(store, bad["snapshot_id"]).block == ""
-    assert verify(store, summary.run_id).ok
-
-
-def test_snapshot_numbers_follow_the_request_ids(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store, shard_requests=2) as retriever:
-        run_id = retriever.run(batch(5)).run_id
-    rows = store.open(run_id).snapshots.sort_by("request_id").to_pylist()
-    assert [row["snapshot_id"] for row in rows] == [snapshot_id(run_id, n) for n in range(1, 6)]
-
-
-def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
-    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
-):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store, shard_requests=2) as retriever:
-        whole = digests(store, retriever.run([row | {"as_of": None} for row in batch(4)]).run_id)
-        staged = retriever._staged([row | {"as_of": None} for row in batch(4)])
-    normal, _ = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
-    corpus.publish(normal, now=NOON)
-    late = datetime(2025, 7, 1, tzinfo=UTC)
-    with opened(Corpus.open(tmp_path / "corpus"), runs=store, clock=lambda: late) as retriever:
-        before = retriever.retrieve("what does role_15 return?")
-        summary = retriever.run(resume=staged.run_id)
-        after = retriever.retrieve("what does role_15 return?")
-    assert "guest15" in before.block, "only the new generation has role_15"
-    assert after.tables["snapshots"]["snapshot_digest"].equals(before.tables["snapshots"]["snapshot_digest"])
-    assert summary.run_id == staged.run_id
-    assert digests(store, staged.run_id) == whole
-    assert verify(store, staged.run_id).ok
-
-
-def test_an_answer_before_any_row_says_so_whatever_rows_come_later(corpus: Corpus, tmp_path: Path):
-    early = {"question": "what does role_5 return?", "time": {"as_of": "2020-01-01T00:00:00+01:00"}}
-    bare = Corpus.create(tmp_path / "empty")
-    said = {"condition": "no_strong_match", "message": "there is no row that may be shown as of 2019-12-31T23:00:00Z"}
-    answers = []
-    for one in (corpus, bare):
-        with Retriever.open(
-            one, principal="ana", grants=tmp_path / "corpus" / "grants.yaml", clock=lambda: NOON
-        ) as retriever:
-            answers.append(retriever.retrieve(early | {"project": "shop"}))
-            answers.append(retriever.retrieve("what does role_5 return?"))
-    before, now, before_nothing, nothing = (
-        [{"condition": c["condition"], "message": c["message"]} for c in found.conditions] for found in answers
-    )
-    assert said in before
-    assert before == before_nothing
-    at_noon = f"there is no row that may be shown as of {NOON:%Y-%m-%dT%H:%M:%SZ}"
-    assert {"condition": "no_strong_match", "message": at_noon} in nothing
-    assert not any(c["message"].startswith("there is no row") for c in now)
-
-
 def test_the_clock_of_the_door_changes_nothing_of_an_answer_without_rows(tmp_path: Path, corpus: Corpus):
     bare = Corpus.create(tmp_path / "empty")
     asked = {"question": "what does role_5 return?", "project": "shop", "as_of": NOON.isoformat()}
@@ -285,33 +153,6 @@ def test_the_clock_of_the_door_changes_nothing_of_an_answer_without_rows(tmp_pat
         with Retriever.open(bare, principal="ana", grants=grants, clock=lambda now=clock: now) as retriever:
             found.append(retriever.retrieve(asked).tables["snapshots"]["snapshot_digest"].to_pylist())
     assert found[0] == found[1]
-
-
-def test_a_run_whose_generation_is_gone_says_what_to_do(
-    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
-):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store) as retriever:
-        staged = retriever._staged(batch(2))
-    pinned = corpus.generation
-    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
-    corpus.gc(1)
-    expected = (
-        rf"Expected generation {pinned}, which .*, got none - at .*corpus\n\nHint: .* removed it; start a new run"
-    )
-    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match=expected):
-        retriever.run(resume=staged.run_id)
-
-
-def test_a_run_is_not_resumed_under_other_grants_or_by_another(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store) as retriever:
-        staged = retriever._staged(batch(2))
-    with opened(corpus, runs=store, principal="bob") as retriever, pytest.raises(AccessError):
-        retriever.run(resume=staged.run_id)
-    expected = pytest.raises(StoreError, match="Expected the settings that the run began with, got another")
-    with opened(corpus, runs=store, lanes=("lexical",)) as retriever, expected:
-        retriever.run(resume=staged.run_id)
 
 
 def test_no_block_leaves_if_its_required_snapshot_was_not_written(corpus: Corpus, tmp_path: Path):
@@ -400,65 +241,3 @@ def test_a_retriever_stays_at_the_generation_that_it_opened(
     assert first == second
     assert before.corpus.generation != corpus.generation
     assert "guest15" not in asked[1].block and "guest15" in opened(corpus).retrieve("what does role_15 return?").block
-
-
-def tokenizer_file(path: Path, pattern: str) -> None:
-    """One token per piece between the matches of a pattern."""
-    split = {"type": "Split", "pattern": {"String": pattern}, "behavior": "Isolated", "invert": False}
-    model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
-    parts = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
-    path.write_text(json.dumps({"version": "1.0", "added_tokens": [], **parts, "pre_tokenizer": split, "model": model}))
-
-
-def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: Corpus, tmp_path: Path):
-    pytest.importorskip("tokenizers")
-    path, store, found = tmp_path / "tokenizer.json", RunStore(tmp_path / "runs"), []
-    asked = {"question": "role", "project": "shop", "purpose": "answer-question", "tokenizer": str(path)}
-    for pattern in (" ", "e"):
-        tokenizer_file(path, pattern)
-        with opened(corpus, runs=store, tokenizers=[path]) as retriever:
-            found.append(retriever.retrieve(asked).tables)
-            staged = retriever._staged([asked])
-    for table, column in (("contracts", "contract_id"), ("snapshots", "snapshot_digest")):
-        assert found[0][table][column][0].as_py() != found[1][table][column][0].as_py(), table
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert found[1]["blocks"]["tokenizer"].to_pylist() == [f"{path}@sha256:{sha256}"]
-    tokenizer_file(path, "o")
-    expected = pytest.raises(ModelError, match=f"Expected the tokenizer file with SHA-256 {sha256}, got ")
-    with opened(corpus, runs=store, tokenizers=[path]) as retriever, expected:
-        retriever.run(resume=staged.run_id)
-    tokenizer_file(path, "e")
-    with opened(corpus, runs=store, tokenizers=[path]) as retriever:
-        retriever.run(resume=staged.run_id)
-    assert verify(store, staged.run_id).ok
-
-
-def test_an_erasure_of_every_text_leaves_no_word_of_a_request(
-    tmp_path: Path, make_corpus: Callable[..., Corpus], evidence_rows: Callable[..., pa.Table]
-):
-    rows = evidence_rows("shop")
-    named = rows.set_column(2, "section", pa.array(["Fired John Smith"] * rows.num_rows))
-    store = RunStore(tmp_path / "runs")
-    anchors = {"symbols": ["JohnSmithSalary"], "current_files": ["hr/JohnSmith.md"]}
-    with opened(make_corpus(tmp_path / "named", named), runs=store) as retriever:
-        run_id = retriever.run(
-            [
-                {"question": "default role", "purpose": "explain-code", "project": "shop", "anchors": anchors},
-                {"question": "default role", "purpose": "John Smith", "project": "shop"},
-            ]
-        ).run_id
-    run = store.open(run_id)
-    shown = {name: str(run.table(name, texts=True).to_pylist()) for name in run.tables()}
-    assert {name for name, text in shown.items() if "John" in text} >= {
-        "requests",
-        "citations",
-        "failures",
-        "conditions",
-    }
-    assert run.table("requests", texts=True)["current_files"].to_pylist() == [["hr/JohnSmith.md"]]
-    erase_texts(store, run_id, run.texts["sha256"].to_pylist(), reason="asked by its owner")
-    run = store.open(run_id)
-    assert not [name for name, table in run.tables().items() if "John" in str(table.to_pylist())]
-    assert run.table("requests", texts=True)["current_files"].to_pylist() == [[None]]
-    assert verify(store, run_id).status == "erased"
-    assert replay(store, run.snapshots["snapshot_id"][0].as_py()).status == "erased"
