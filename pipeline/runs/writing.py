@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow as pa
 from ...nodes.tables import TABLES
 from ..durable import sync_all
 from ..places import ObjectPlace, Place
-from .files import parquet_bytes, read_parquet, sha256_of, write_json, write_parquet
+from .files import parquet_of_each, read_parquet, sha256_of, write_bytes, write_json
 from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
 
 PROVENANCE_PART = "tables/provenance/part-00000.parquet"
@@ -55,23 +54,19 @@ def write_stored(
     """
     if check:
         check_conservation(stored, f"shard {shard}")
-    parts, waiting = [], {}
-    for name, table in [*stored.items(), ("texts", texts)]:
-        if not table.num_rows:
-            continue
-        path = Path("texts" if name == "texts" else f"tables/{name}") / f"part-{shard:05d}.parquet"
-        digest = logical_digest(name, table, digests)
-        if isinstance(folder, ObjectPlace):
-            waiting[path.as_posix()] = data = parquet_bytes(table)
-            sha256 = hashlib.sha256(data).hexdigest()
-        else:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            sha256 = write_parquet(folder / path, table)
-        parts.append(
-            {"table": name, "path": path.as_posix(), "rows": table.num_rows, "sha256": sha256, "digest": digest}
-        )
+    filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}
+    parts, files = [], {}
+    for (name, table), data in zip(filled.items(), parquet_of_each(list(filled.values())), strict=True):
+        path = f"{'texts' if name == 'texts' else f'tables/{name}'}/part-{shard:05d}.parquet"
+        files[path] = data
+        sha256, digest = hashlib.sha256(data).hexdigest(), logical_digest(name, table, digests)
+        parts.append({"table": name, "path": path, "rows": table.num_rows, "sha256": sha256, "digest": digest})
     if isinstance(folder, ObjectPlace):
-        folder.write_all(waiting)
+        folder.write_all(files)
+    else:
+        for path, data in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(folder / path, data, sync=False)
     statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
     return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
 
