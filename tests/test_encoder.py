@@ -123,7 +123,9 @@ def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
 
 
 def test_an_unknown_encoder_is_named() -> None:
-    with pytest.raises(InputError, match=r"Expected one of minilm/1, ollama:MODEL, got 'large/1' - at encoder"):
+    with pytest.raises(
+        InputError, match=r"Expected one of minilm/1, minilm-cuda/1, ollama:MODEL, got 'large/1' - at encoder"
+    ):
         load_encoder("large/1")
 
 

@@ -42,6 +42,14 @@ def test_a_row_in_bytes_has_the_step_of_its_greatest_value():
     assert step.tolist() == pytest.approx([1, 0, 2], abs=1e-6)
 
 
+def test_weights_have_a_step_per_output():
+    layer = Linear(
+        np.array([[127, 63.6, -0.6], [0, 0, 0], [2, -254, 5]], dtype=np.float32), np.zeros(3, dtype=np.float32)
+    )
+    assert layer.weight.tolist() == [[127, 0, 1], [64, 0, -127], [-1, 0, 2]]
+    assert layer.unit.tolist() == pytest.approx([1, 0, 2], abs=1e-6)
+
+
 def test_sums_of_a_layer_are_exact_and_those_of_both_bytes_lie_apart():
     rng = np.random.default_rng(3)
     weight = rng.integers(-126, 127, size=(6, 40)).astype(np.float32)
