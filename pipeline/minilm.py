@@ -28,9 +28,9 @@ from safetensors.numpy import load_file
 from ..nodes.compiled import kept_by_content
 
 with kept_by_content(Path(__file__).parent, ("minilm_kernels",)):
-    from . import minilm_kernels as loops
+    from .minilm_kernels import GREATEST, embedded, gelu, heads, in_bytes, normed, pooled
 
-__all__ = ["WIDTH", "Linear", "MiniLM", "batches", "loops", "products_are_exact"]
+__all__ = ["WIDTH", "Linear", "MiniLM", "batches", "products_are_exact"]
 
 WIDTH = 384
 LAYERS = 6
@@ -47,7 +47,7 @@ class Linear:
 
     def __init__(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
         """`weight` is float32[outputs, inputs]."""
-        self.unit = np.maximum(np.abs(weight).max(axis=1), np.float32(1e-12)) / loops.GREATEST
+        self.unit = np.maximum(np.abs(weight).max(axis=1), np.float32(1e-12)) / GREATEST
         self.weight: Any = torch.from_numpy(np.rint(weight / self.unit[:, None]).astype(np.int8).T.copy())
         self.bias = bias
 
@@ -118,18 +118,18 @@ class MiniLM:
         step, other = np.empty((2, tokens), dtype=np.float32)
         rows, read = np.empty((tokens, WIDTH), dtype=np.float32), torch.empty(tokens, 3 * WIDTH)
         asked = [read[part].view(-1, 3, HEADS, WIDTH // HEADS).permute(1, 2, 0, 3)[:, None] for part in parts]
-        loops.embedded(ids, places, self._words, self._positions, *self._norm, rows, two, step)
+        embedded(ids, places, self._words, self._positions, *self._norm, rows, two, step)
         for layer in self._layers:
-            loops.heads(layer.heads.sums(two, room), step, layer.heads.unit, layer.heads.bias, read.numpy())
+            heads(layer.heads.sums(two, room), step, layer.heads.unit, layer.heads.bias, read.numpy())
             for part, (query, key, value) in zip(parts, asked, strict=True):
                 given = torch.nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2)
-                loops.in_bytes(given.reshape(-1, WIDTH).numpy(), one[part], other[part])
+                in_bytes(given.reshape(-1, WIDTH).numpy(), one[part], other[part])
             sums = layer.out.sums(one, room)
-            loops.normed(sums, other, layer.out.unit, layer.out.bias, *layer.out_norm, rows, two, step, False)
-            loops.gelu(layer.up.sums(one, room), step, layer.up.unit, layer.up.bias, wide, other)
+            normed(sums, other, layer.out.unit, layer.out.bias, *layer.out_norm, rows, two, step, False)
+            gelu(layer.up.sums(one, room), step, layer.up.unit, layer.up.bias, wide, other)
             sums = layer.down.sums(wide, room)
-            loops.normed(sums, other, layer.down.unit, layer.down.bias, *layer.down_norm, rows, two, step, True)
-        return np.stack([loops.pooled(rows[part]) for part in parts])
+            normed(sums, other, layer.down.unit, layer.down.bias, *layer.down_norm, rows, two, step, True)
+        return np.stack([pooled(rows[part]) for part in parts])
 
 
 @contextmanager

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch", reason="needs the extra semantic")
 pytest.importorskip("numba", reason="needs the extra semantic")
 
 from scoped_retrieval.pipeline import encoder as encoder_module  # noqa: E402 - they import torch
-from scoped_retrieval.pipeline.minilm import WIDTH, Linear, MiniLM, batches, loops, products_are_exact  # noqa: E402
+from scoped_retrieval.pipeline import minilm  # noqa: E402
+from scoped_retrieval.pipeline.minilm import WIDTH, Linear, MiniLM, batches, products_are_exact  # noqa: E402
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:
@@ -20,7 +21,7 @@ def floats(*shape: int, seed: int = 0) -> np.ndarray:
 def in_bytes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bytes and steps of rows."""
     whole, step = np.full(rows.shape, 99, dtype=np.int8), np.empty(len(rows), dtype=np.float32)
-    loops.in_bytes(rows, whole, step)
+    minilm.in_bytes(rows, whole, step)
     return whole, step
 
 
@@ -82,7 +83,7 @@ def test_a_norm_is_that_of_the_plain_layer_and_a_second_byte_leaves_less_over():
     errors = []
     for fine in (False, True):
         normed, two, step = rows.copy(), np.zeros((2, 7, WIDTH), dtype=np.int8), np.empty(7, dtype=np.float32)
-        loops.normed(sums, own, unit, bias, gain, shift, normed, two, step, fine)
+        minilm.normed(sums, own, unit, bias, gain, shift, normed, two, step, fine)
         np.testing.assert_allclose(normed, plain, rtol=1e-4, atol=1e-4)
         errors.append(np.abs((two[0] + two[1] / 254) * step[:, None] - normed).max())
     assert errors[1] < errors[0] / 50
@@ -92,7 +93,7 @@ def test_heads_add_both_bytes_and_the_bias():
     sums = np.array([[[254, -4]], [[127, 0]]], dtype=np.int32)
     out = np.empty((1, 2), dtype=np.float32)
     step, unit, bias = (np.array(row, dtype=np.float32) for row in ([0.5], [2, 1], [0, 10]))
-    loops.heads(sums, step, unit, bias, out)
+    minilm.heads(sums, step, unit, bias, out)
     assert out.tolist() == [[254.5, 8]]
 
 
@@ -101,7 +102,7 @@ def test_gelu_is_the_exact_one_to_half_a_step():
     whole, step = np.empty(values.shape, dtype=np.int8), np.empty(1, dtype=np.float32)
     unit = np.full(values.shape[1], 0.01, dtype=np.float32)
     sums, one = np.rint(values * 100).astype(np.int32), np.ones(1, dtype=np.float32)
-    loops.gelu(sums, one, unit, np.zeros_like(unit), whole, step)
+    minilm.gelu(sums, one, unit, np.zeros_like(unit), whole, step)
     plain = torch.nn.functional.gelu(torch.from_numpy(values)).numpy()
     assert np.abs(whole * step[:, None] - plain).max() <= 0.5 * 9 / 127 + 1e-5
 
@@ -109,7 +110,7 @@ def test_gelu_is_the_exact_one_to_half_a_step():
 def test_a_text_is_the_unit_mean_of_its_rows():
     rows = floats(5, WIDTH)
     mean = rows.astype(np.float64).mean(axis=0)
-    np.testing.assert_allclose(loops.pooled(rows), mean / np.linalg.norm(mean) * 2**15, atol=0.51)
+    np.testing.assert_allclose(minilm.pooled(rows), mean / np.linalg.norm(mean) * 2**15, atol=0.51)
 
 
 def test_a_text_does_not_depend_on_the_texts_beside_it(model: MiniLM):
