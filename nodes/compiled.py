@@ -10,7 +10,7 @@ where numba keeps what it compiled. No result depends on either.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -51,7 +51,7 @@ def load() -> Kernels | None:
     if find_spec("numba") is None:
         return None
     try:
-        with _kept_by_content():
+        with kept_by_content(Path(__file__).parent, SOURCES):
             from . import posting_kernels, vector_kernels
     except (ImportError, OSError, RuntimeError):  # another NumPy than numba knows, or no folder that it may write
         return None
@@ -59,8 +59,8 @@ def load() -> Kernels | None:
 
 
 @contextmanager
-def _kept_by_content() -> Iterator[None]:
-    """What is compiled meanwhile is kept under a digest of all its sources.
+def kept_by_content(folder: Path, names: Sequence[str]) -> Iterator[None]:
+    """What is compiled meanwhile is kept under a digest of all its sources, the modules of these names in `folder`.
 
     By itself numba looks at the file of a function alone, not at the files of those that it calls: after an upgrade the
     machine code of the version before would go on.
@@ -68,8 +68,7 @@ def _kept_by_content() -> Iterator[None]:
     from numba import config  # pyright: ignore[reportMissingImports]
     from numba.misc.appdirs import AppDirs  # pyright: ignore[reportMissingImports]
 
-    folder = Path(__file__).parent
-    sources = b"".join((folder / f"{name}.py").read_bytes() for name in SOURCES)
+    sources = b"".join((folder / f"{name}.py").read_bytes() for name in names)
     before = config.CACHE_DIR
     root = Path(before or AppDirs("numba", appauthor=False).user_cache_dir)
     config.CACHE_DIR = str(root / f"scoped-retrieval-{hashlib.sha256(sources).hexdigest()[:16]}")

@@ -28,7 +28,7 @@ PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
-ENCODERS = ("minilm/1", "ollama:MODEL")
+ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL")
 ENGINES = ("local", "ray")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
@@ -63,7 +63,7 @@ SETTINGS: Mapping[str, Setting] = {
             "encoder",
             "choice",
             "minilm/1",
-            "encoder that `index` and `eval` make vectors with: minilm/1, or ollama:MODEL; a question takes the one of its corpus",
+            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), or ollama:MODEL; a question takes the one of its corpus",
             ENCODERS,
         ),
         Setting("ollama_url", "text", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline import encoder as encoder_module
-from scoped_retrieval.pipeline.encoder import BUCKETS, Encoder, encoder_available, encoder_of, load_encoder
+from scoped_retrieval.pipeline.encoder import LONGEST, Encoder, encoder_available, encoder_of, load_encoder
 
 TEXTS = (
     "",
@@ -47,14 +50,40 @@ def test_vectors_are_unit_vectors_in_multiples_of_two_to_minus_15(alone: np.ndar
 def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
     encoder: Encoder, alone: np.ndarray, chosen: list[int], threads: int
 ) -> None:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    before = pa.cpu_count()
+    pa.set_cpu_count(threads)
     try:
         assert np.array_equal(encoder.encode([TEXTS[i] for i in chosen]), alone[chosen])
     finally:
+        pa.set_cpu_count(before)
+
+
+def test_threads_that_start_later_have_the_torch_threads_of_before(encoder: Encoder) -> None:
+    import torch
+
+    seen: list[int] = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        encoder.encode(TEXTS)
+        later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+        later.start()
+        later.join()
+        assert [*seen, torch.get_num_threads()] == [2, 2]
+    finally:
         torch.set_num_threads(before)
+
+
+def test_tokens_are_those_of_sentence_transformers(encoder: Encoder) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    weights = encoder_module._weights()
+    assert weights is not None
+    plain = SentenceTransformer(str(weights.parent), device="cpu").tokenizer
+    texts = [*TEXTS, "word " * 400, "Café naïve\u0000\u200b ΑΒΓ 日本語 🙂 foo_bar(x)"]
+    wanted = [plain(text, truncation=True, max_length=LONGEST)["input_ids"] for text in texts]
+    assert [encoding.ids for encoding in encoder._tokenizer.encode_batch(texts)] == wanted
+    assert max(map(len, wanted)) == LONGEST
 
 
 def test_vectors_agree_with_the_plain_model_but_for_what_bytes_leave_out(alone: np.ndarray) -> None:
@@ -75,9 +104,8 @@ def test_no_texts_have_no_vectors(encoder: Encoder) -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
-def test_the_profile_names_model_weights_type_and_lengths(encoder: Encoder) -> None:
-    assert encoder.profile == "minilm/1+53aa51172d142c89+int8+16-32-48-64-80-96-128-160-192-224-256+cpu"
-    assert BUCKETS == (16, 32, 48, 64, 80, 96, 128, 160, 192, 224, 256)
+def test_the_profile_names_model_weights_type_and_length(encoder: Encoder) -> None:
+    assert encoder.profile == "minilm/1+53aa51172d142c89+int8+256+cpu"
 
 
 def test_the_bundled_encoder_stays_loaded_beside_others(encoder: Encoder) -> None:
@@ -95,7 +123,9 @@ def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
 
 
 def test_an_unknown_encoder_is_named() -> None:
-    with pytest.raises(InputError, match=r"Expected one of minilm/1, ollama:MODEL, got 'large/1' - at encoder"):
+    with pytest.raises(
+        InputError, match=r"Expected one of minilm/1, minilm-cuda/1, ollama:MODEL, got 'large/1' - at encoder"
+    ):
         load_encoder("large/1")
 
 
@@ -110,5 +140,5 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch) -> None:
 def test_a_question_takes_the_encoder_of_its_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoder_module, "load_encoder", lambda name, url: f"encoder {name}")
     assert encoder_of(None) is None
-    assert encoder_of("minilm/1+53aa51172d142c89+int8+16-32-48-64-80-96-128-160-192-224-256+cpu") == "encoder minilm/1"
+    assert encoder_of("minilm/1+53aa51172d142c89+int8+256+cpu") == "encoder minilm/1"
     assert encoder_of("other/2") == "encoder other/2"

@@ -18,7 +18,7 @@ __all__ = ["reader_digest"]
 
 _FOLDERS = ("nodes", "pipeline.sources", "pipeline.corpus")
 _BESIDE = ("redaction.py", "redaction_keys.py", "redaction_rules.py", "indexing.py")
-_VECTORS = ("encoder.py", "int8_layers.py", "ollama.py")
+_VECTORS = ("encoder.py", "minilm.py", "minilm_floats.py", "minilm_kernels.py", "ollama.py")
 _LIBRARIES = (
     "PyYAML", "markdown-it-py", "tree-sitter", "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript",
 )  # fmt: skip
