@@ -10,9 +10,9 @@ uncommitted files, in place of its work tree: the same text never stands under t
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
 from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
+from .index_report import IndexReport
 from .ollama import PREFIX as OLLAMA
 from .places import Place
 from .redaction import REDACTOR
@@ -36,15 +37,11 @@ from .sources.evidence_file import read_evidence
 from .sources.importing import normalise
 from .sources.jsonl import is_unicode
 from .sources.reader_digest import reader_digest
-from .sources.report import SourceReport
 from .sources.rereading import Rereadings, UnusableError
 from .sources.structured import files_named, with_schemas
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
 
-_UNITS = {"work tree": "file", "history": "path"}
-SHOWN = 3
-"""Of what was skipped, assumed or noted, the report for people names this many."""
 Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
@@ -90,85 +87,6 @@ class IndexRequest:
         return not (self.paths or self.evidence or any(getattr(self, kind) for kind in RECORDS))
 
 
-@dataclass
-class IndexReport:
-    """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
-
-    `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
-    `unread` counts by kind the files, or paths of a history, that stand as they were read before; what they gave counts.
-    `granted` is the grants file that has let the principal ask in the project since, if it did not before.
-    """
-
-    project: str
-    corpus: Place
-    generation: str = ""
-    rows: dict[str, int] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
-    sources: SourceReport = field(default_factory=SourceReport)
-    masked: int = 0
-    unread: dict[str, int] = field(default_factory=dict)
-    published: dict[str, Any] = field(default_factory=dict)
-    granted: str = ""
-    seconds: float = 0.0
-    notes: list[str] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        return found | {
-            "corpus": str(self.corpus),
-            "sources": self.sources.as_dict(),
-            "seconds": round(self.seconds, 3),
-        }
-
-    def text(self) -> str:
-        """The report for people: one line per fact."""
-        sources = self.sources
-        lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
-        lines += [f"not read again: {_counted(count, _UNITS[kind])} unchanged" for kind, count in self.unread.items()]
-        for reason, count in sorted(sources.skipped.items()):
-            lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
-        if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
-            lines.append(f"assumed where a source does not say; act only if one is wrong: {'; '.join(assumed)}")
-        if self.masked:
-            lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
-        if erased := self.published.get("erased_rows"):
-            lines.append(f"kept out: {_counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
-        lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
-        if self.rows.get("uncommitted"):
-            lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
-        if self.granted:
-            lines.append(f"granted: you may ask in {self.project} from now on, by {self.granted}")
-        lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
-        return "\n".join(lines) + "\n"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def _found(kind: str, rows: int, places: int) -> str:
-    """How many rows a source gave; in how many places, where one stands in several."""
-    if not rows and kind != "uncommitted":
-        return "0 rows, nothing was read"
-    return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")
-
-
-def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
-    """`zone internal in 2 rows`: what a column was taken to be, the most frequent values first."""
-    alone = len(values) == 1
-    became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
-    more = ", ..." if len(values) > SHOWN else ""
-    return " ".join(part for part in (column, f"{became}{more}", f"in {_counted(rows, 'row')}") if part)
-
-
-def _first(named: Sequence[str] | None) -> str:
-    """The first few of what is named, in brackets."""
-    if not named:
-        return ""
-    return f" ({', '.join(named[:SHOWN])}{', ...' if len(named) > SHOWN else ''})"
-
-
 def index_into(
     settings: Settings,
     request: IndexRequest,
@@ -204,14 +122,15 @@ def index_into(
     for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
         if not is_unicode(name):
             raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
-    report = IndexReport(project, settings["corpus"])
     say(f"reading for {project}")
     known = _known(settings, request)
     try:
-        published = _index(settings, request, now, report, known, progress, say)
+        told = _Import(settings, request, now, known, progress, say)
+        published = told.publish()
     except (UnusableError, MovedOnError):
-        report = IndexReport(project, settings["corpus"])
-        published = _index(settings, request, now, report, None, progress, say)
+        told = _Import(settings, request, now, None, progress, say)
+        published = told.publish()
+    report = told.report
     if grant:
         _grant(settings, report)
     report.published, report.generation = asdict(published), published.generation
@@ -219,32 +138,130 @@ def index_into(
     return report
 
 
-def _index(
-    settings: Settings,
-    request: IndexRequest,
-    now: datetime,
-    report: IndexReport,
-    known: Rereadings | None,
-    progress: bool,
-    say: Callable[[str], None],
-) -> PublishReport:
-    """Read, then publish."""
-    rows = _read(settings, request, now, report, known, progress)
-    encoder = _encoder(settings, request, rows, report, known)
-    corpus = _open(settings["corpus"])
-    say(f"writing {sum(report.rows.values()):,} rows")
-    with _Embedding(progress, say) as embedding:
-        return corpus.publish(
-            rows,
-            complete_sources=report.sources.complete_sources,
-            commits=report.sources.commits,
-            project=report.project,
-            now=now,
-            encoder=encoder,
-            redactor=REDACTOR,
-            told=embedding,
-            **(known.for_publishing() if known is not None else {}),
+@dataclass
+class _Import:
+    """One import: what is read for it, and its report. What the corpus knows of the sources may turn out not to hold."""
+
+    settings: Settings
+    request: IndexRequest
+    now: datetime
+    known: Rereadings | None
+    """What the corpus knows of the sources from the last time; None where everything is read."""
+    progress: bool
+    say: Callable[[str], None]
+    report: IndexReport = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.report = IndexReport(self.settings["project"], self.settings["corpus"])
+
+    def publish(self) -> PublishReport:
+        """Read, then publish.
+
+        Raises:
+            UnusableError: what was known does not hold; nothing was written.
+            MovedOnError: another import came between; nothing was written.
+        """
+        rows = self._read()
+        encoder = self._encoder(rows)
+        report, corpus = self.report, _open(self.settings["corpus"])
+        self.say(f"writing {sum(report.rows.values()):,} rows")
+        with _Embedding(self.progress, self.say) as embedding:
+            return corpus.publish(
+                rows,
+                complete_sources=report.sources.complete_sources,
+                commits=report.sources.commits,
+                project=report.project,
+                now=self.now,
+                encoder=encoder,
+                redactor=REDACTOR,
+                told=embedding,
+                **(self.known.for_publishing() if self.known is not None else {}),
+            )
+
+    def _read(self) -> pa.Table:
+        """Every row of every source, normalised and redacted, but for what stands in the corpus already."""
+        report, tables = self.report, list[pa.Table]()
+        ids: dict[str, list[pa.Array]] = defaultdict(list)
+        with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
+            for kind, found in self._sources():
+                report.places.setdefault(kind, 0)
+                for table in found:
+                    rows = self._normalised(kind, table)
+                    found_ids = evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"])))
+                    ids[kind].append(found_ids)
+                    if self.known is not None:
+                        self.known.count(rows, found_ids)
+                        if kind in RECORDS or kind == "evidence":
+                            self.known.share(rows["source_id"].unique().to_pylist())
+                    tables.append(rows)
+                    bar.update(rows.num_rows)
+        report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
+        for source in self.known.relied if self.known is not None else ():
+            report.count_unread("history" if source.commits else "work tree", source.counts, len(source.standing))
+        return pa.concat_tables(tables) if tables else self._no_rows()
+
+    def _normalised(self, kind: str, table: pa.Table) -> pa.Table:
+        report = self.report
+        rows, imported = normalise(table, project=report.project, principal=self.settings.principal, now=self.now)
+        imported.read = 0  # the reader has counted them
+        report.sources.merge(imported)
+        report.masked += imported.redacted
+        for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
+            report.sources.note(f"{kind}: rows that say so themselves went to project {other}")
+        report.places[kind] += rows.num_rows
+        return rows
+
+    def _no_rows(self) -> pa.Table:
+        empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
+        return normalise(empty, project=self.report.project, principal=self.settings.principal, now=self.now)[0]
+
+    def _sources(self) -> Iterator[tuple[str, Tables]]:
+        """Kind of source and its tables, in a fixed order."""
+        request = self.request
+        common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
+        again = {"name": request.source, "rereadings": self.known}
+        placed = with_schemas(
+            file
+            for kind, suffixes in PLACED.items()
+            for path in getattr(request, kind)
+            for file in files_named(path, suffixes)
         )
+        for path in request.paths:
+            if request.git:
+                yield "history", git_history.read_git_history(path, **again, **common)
+                yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
+            else:
+                yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
+        for kind, reader in RECORDS.items():
+            for path in getattr(request, kind):
+                yield kind, reader(path, **common, **({"roots": request.paths} if kind in PLACED else {}))
+        for path in request.evidence:
+            yield "evidence", [read_evidence(path, report=self.report.sources)]
+
+    def _encoder(self, rows: pa.Table) -> Any:
+        """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
+
+        Raises:
+            UnusableError: rows that stand have no vectors, and reading them would give them some.
+        """
+        settings, request, report = self.settings, self.request, self.report
+        if not request.semantic or "semantic" not in settings["lanes"]:
+            return None
+        available, why = encoder_available()
+        if not available and not settings["encoder"].startswith(OLLAMA):
+            report.notes.append(f"the semantic lane stays off: {why}")
+            return None
+        count = sum(report.places.values())
+        if request.max_embedded_rows is not None and count > request.max_embedded_rows:
+            report.notes.append(
+                f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
+            )
+            return None
+        if self.known is not None:
+            self.known.embed()
+        if report.unread and not rows.num_rows:
+            return None
+        return load_encoder(settings["encoder"], settings["ollama_url"])
 
 
 def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
@@ -266,105 +283,6 @@ def _grant(settings: Settings, report: IndexReport) -> None:
         report.notes.append(
             f"no grant was written: others may ask in {project}, you ({principal}) may not; a grant goes into {path}"
         )
-
-
-def _read(
-    settings: Settings,
-    request: IndexRequest,
-    now: datetime,
-    report: IndexReport,
-    known: Rereadings | None,
-    progress: bool,
-) -> pa.Table:
-    """Every row of every source, normalised and redacted, but for what stands in the corpus already."""
-    principal = settings.principal
-    tables = []
-    ids: dict[str, list[pa.Array]] = defaultdict(list)
-    with tqdm(desc="read", unit=" rows", disable=not progress, leave=False) as bar:
-        for kind, found in _sources(request, report.project, now, report.sources, known):
-            report.places.setdefault(kind, 0)
-            for table in found:
-                rows, imported = normalise(table, project=report.project, principal=principal, now=now)
-                imported.read = 0  # the reader has counted them
-                report.sources.merge(imported)
-                report.masked += imported.redacted
-                for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
-                    report.sources.note(f"{kind}: rows that say so themselves went to project {other}")
-                report.places[kind] += rows.num_rows
-                found_ids = evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"])))
-                ids[kind].append(found_ids)
-                if known is not None:
-                    known.count(rows, found_ids)
-                    if kind in RECORDS or kind == "evidence":
-                        known.share(rows["source_id"].unique().to_pylist())
-                tables.append(rows)
-                bar.update(rows.num_rows)
-    report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
-    for source in known.relied if known is not None else ():
-        kind = "history" if source.commits else "work tree"
-        rows, places, masked = source.counts
-        report.rows[kind] += rows
-        report.places[kind] += places
-        report.masked += masked
-        report.unread[kind] = report.unread.get(kind, 0) + len(source.standing)
-    return pa.concat_tables(tables) if tables else _no_rows(report.project, principal, now)
-
-
-def _sources(
-    request: IndexRequest, project: str, now: datetime, report: SourceReport, known: Rereadings | None
-) -> Iterator[tuple[str, Tables]]:
-    """Kind of source and its tables, in a fixed order."""
-    common = {"project": project, "now": now, "report": report}
-    again = {"name": request.source, "rereadings": known}
-    placed = with_schemas(
-        file
-        for kind, suffixes in PLACED.items()
-        for path in getattr(request, kind)
-        for file in files_named(path, suffixes)
-    )
-    for path in request.paths:
-        if request.git:
-            yield "history", git_history.read_git_history(path, **again, **common)
-            yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
-        else:
-            yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
-    for kind, reader in RECORDS.items():
-        for path in getattr(request, kind):
-            yield kind, reader(path, **common, **({"roots": request.paths} if kind in PLACED else {}))
-    for path in request.evidence:
-        yield "evidence", [read_evidence(path, report=report)]
-
-
-def _no_rows(project: str, principal: str, now: datetime) -> pa.Table:
-    empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
-    return normalise(empty, project=project, principal=principal, now=now)[0]
-
-
-def _encoder(
-    settings: Settings, request: IndexRequest, rows: pa.Table, report: IndexReport, known: Rereadings | None
-) -> Any:
-    """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
-
-    Raises:
-        UnusableError: rows that stand have no vectors, and reading them would give them some.
-    """
-    if not request.semantic or "semantic" not in settings["lanes"]:
-        return None
-    available, why = encoder_available()
-    if not available and not settings["encoder"].startswith(OLLAMA):
-        report.notes.append(f"the semantic lane stays off: {why}")
-        return None
-    count = sum(report.places.values())
-    if request.max_embedded_rows is not None and count > request.max_embedded_rows:
-        report.notes.append(
-            f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
-        )
-        return None
-    if known is not None:
-        known.embed()
-    if report.unread and not rows.num_rows:
-        return None
-    return load_encoder(settings["encoder"], settings["ollama_url"])
 
 
 class _Embedding:

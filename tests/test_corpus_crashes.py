@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from corpus_rows import SOURCE, content, day, history, import_rows
-from scoped_retrieval.pipeline.corpus import Corpus, manifest
+from scoped_retrieval.pipeline.corpus import Corpus, manifest, publishing
 
 
 class _Crash(BaseException):
@@ -47,13 +47,18 @@ def stands(corpus: Corpus) -> tuple[object, list[dict]]:
 
 @pytest.mark.parametrize("action", ["publish", "merge", "gc"])
 def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
-    tmp_path: Path, fault: _Fault, action: str
+    tmp_path: Path, fault: _Fault, action: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(publishing, "TRIMMED_FROM", 0)
     start = Corpus.create(tmp_path / "start")
     rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
     start.publish(rows, commits={SOURCE: history(1)}, project="shop", now=day(1))
     start.append(import_rows({"text": "more"}), now=day(1))
-    update = import_rows({"text": "one, changed", "recorded_time": day(2)}, {"text": "two", "path": "b.md"})
+    update = import_rows(
+        {"text": "one, changed", "recorded_time": day(2)},
+        {"text": "two", "path": "b.md", "zone": "private"},
+        {"text": "more", "title": "Guide"},
+    )
 
     def act(corpus: Corpus) -> None:
         if action == "publish":

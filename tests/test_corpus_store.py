@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
-from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, next_generation, publishing
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 
 
@@ -45,32 +45,42 @@ def rebuilt_postings(frame: CorpusFrame) -> dict[str, list[tuple[str, int]]]:
 
 
 TEXTS = st.sampled_from(["parse the url", "parseUrl fails", "你好 url", "", "three three three", "x.y_z"])
-ROWS = st.fixed_dictionaries(
-    {
-        "text": TEXTS,
-        "path": st.sampled_from(["a.md", "src/a.py", None]),
-        "owner_project": st.sampled_from(["shop", "bank"]),
-        "owner_user": st.sampled_from([None, "ana"]),
-        "recorded_time": st.sampled_from([day(0), day(1), day(2)]),
-        "line_start": st.sampled_from([1, 7, None]),
-        "occurrence": st.sampled_from([0, 1]),
-        "superseded_at": st.sampled_from([None, None, day(3)]),
-    }
-)
-BATCHES = st.lists(st.lists(ROWS, min_size=1, max_size=4), min_size=1, max_size=5)
+FIELDS = {
+    "text": TEXTS,
+    "path": st.sampled_from(["a.md", "src/a.py", None]),
+    "owner_project": st.sampled_from(["shop", "bank"]),
+    "owner_user": st.sampled_from([None, "ana"]),
+    "recorded_time": st.sampled_from([day(0), day(1), day(2)]),
+    "line_start": st.sampled_from([1, 7, None]),
+    "occurrence": st.sampled_from([0, 1]),
+    "superseded_at": st.sampled_from([None, None, day(3)]),
+}
+ROWS = st.fixed_dictionaries(FIELDS)
+DESCRIBED = {"title": st.sampled_from([None, "Guide"]), "importance": st.sampled_from([None, 0.5])}
+BATCHES = st.lists(st.lists(st.fixed_dictionaries(FIELDS | DESCRIBED), min_size=1, max_size=4), min_size=1, max_size=5)
 
 
 @settings(max_examples=15, deadline=None)
-@given(BATCHES, st.lists(st.sampled_from([True, False]), min_size=5, max_size=5), st.integers(2, 5), st.integers(2, 6))
+@given(
+    BATCHES, st.lists(st.booleans(), min_size=5, max_size=5), st.integers(2, 5), st.integers(2, 6), st.integers(0, 3)
+)
 def test_what_is_stored_does_not_depend_on_how_it_was_cut(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[dict]], complete: list[bool], fan_in: int, block: int
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[list[dict]],
+    complete: list[bool],
+    fan_in: int,
+    block: int,
+    trimmed_from: int,
 ) -> None:
-    """Segments, blocks and merges leave no trace in rows, postings or generation."""
+    """Segments, blocks, amendments and merges leave no trace in rows, postings or generation."""
     corpora = []
-    for cut in ((10**6, 10**6), (fan_in, block)):
+    for cut in ((10**6, 10**6, 10**6), (fan_in, block, -1)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(publishing, "FAN_IN", cut[0])
             patch.setattr(publishing, "BLOCK", cut[1])
+            patch.setattr(next_generation, "BLOCK", cut[1])
+            patch.setattr(publishing, "AMENDMENTS_KEPT", cut[2])
+            patch.setattr(publishing, "TRIMMED_FROM", trimmed_from)
             corpus = Corpus.create(tmp_path_factory.mktemp("corpus") / "c")
             for number, rows in enumerate(batches):
                 sources = {SOURCE} if complete[number] else set()

@@ -6,20 +6,19 @@ they take the place of the stored ones when a frame is opened. Writing a segment
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.tables import PLACEMENTS
-from .incoming import sorted_placements
 
 CHANGES = PLACEMENTS.schema.insert(0, pa.field("segment_id", pa.string(), False))
 """`segment_id` and PLACEMENTS; `row` counts inside the segment."""
 
 
 def applied(placements: pa.Table, changes: pa.Table) -> pa.Table:
-    """Placements with those of changed rows replaced; both count rows alike."""
+    """Placements with those of changed rows replaced; both count rows alike and have those of a row in order of time."""
     if not changes.num_rows:
         return placements
-    stale = pc.is_in(placements["row"], value_set=changes["row"].combine_chunks())
-    kept = placements.filter(pc.invert(stale))
-    return sorted_placements(pa.concat_tables([kept, changes.select(PLACEMENTS.names())]))
+    stale = np.isin(placements["row"].to_numpy(), changes["row"].to_numpy())
+    together = pa.concat_tables([placements.filter(pa.array(~stale)), changes.select(PLACEMENTS.names())])
+    return together.take(pa.array(np.argsort(together["row"].to_numpy(), kind="stable"))).combine_chunks()

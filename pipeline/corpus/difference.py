@@ -52,6 +52,8 @@ def difference(
         now: when rows end that the import no longer has.
     """
     known = _known(new.evidence, evidence)
+    if not complete.any() and np.all(known < 0):
+        return Difference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
     at = np.flatnonzero(known >= 0)
     stored_digests = evidence["row_digest"].take(pa.array(known[at]))
     anew = at[pc.not_equal(new.evidence["row_digest"].take(pa.array(at)), stored_digests).to_numpy()]
@@ -64,7 +66,7 @@ def difference(
 
     ends, added, seen = _matched(came, old, now)
     gone = is_open(old) & ~seen & complete[old["row"].to_numpy()]
-    still = pc.is_in(row_keys(evidence, _PATH).take(old["row"].combine_chunks()), value_set=_open_paths(new))
+    still = pc.is_in(row_keys(evidence.select(_PATH).take(old["row"]), _PATH), value_set=_open_paths(new))
     ended = np.maximum(_micros(now), micros(old["recorded_time"], 0))
     for name, chosen in (("superseded_at", still.to_numpy(False)), ("deleted_at", ~still.to_numpy(False))):
         ends[name] = np.where(gone & chosen, ended, ends[name])

@@ -22,12 +22,10 @@ from ...nodes.keys import among, truth
 from ..durable import arrow_source, remove_leftovers, remove_tree, sync_path
 from ..locks import confirm
 from ..places import Place
-from .changes import CHANGES
 from .commits import without_sources
 from .generation import Generation
-from .incoming import Incoming
 from .manifest import LOCK
-from .publishing import Next
+from .next_generation import Next, Revision
 from .stored import Stored
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
@@ -113,16 +111,14 @@ def without_rows(
     old = Stored.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
-    none = Incoming(old.evidence.slice(0, 0), old.placements.slice(0, 0))
-    unchanged = CHANGES.empty_table().drop(["segment_id"])
     commits = {}
     for project in {project for project, _ in histories} & base.manifest.commits.keys():
         stored = base.commits(project)
         left = without_sources(stored, {source for owner, source in histories if owner == project})
         if left.num_rows < stored.num_rows:
             commits[project] = left
-    next_ = Next(base, old, set(range(len(old.segments))), dropped, unchanged, set(), None, commits=commits)
-    return next_.write(none, now, added=-lost)
+    revision = Revision(range(len(old.segments)), dropped)
+    return Next(base, old, revision, commits=commits).write(old.nothing, now, added=-lost)
 
 
 def forget_packs(path: Place, packs: Collection[str]) -> int:

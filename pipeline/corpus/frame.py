@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
 from ...nodes.ragged import starts_of
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
+from .amendments import Amendments
 from .changes import applied
+from .descriptions import described
 from .packs import Pack, Segment
 from .parts import STORED_EVIDENCE, shifted, with_rows
 
@@ -43,7 +46,11 @@ class CorpusFrame:
 
 
 def corpus_frame(
-    generation: str, segments: Sequence[Segment], packs: Mapping[str, Pack], changes: pa.Table, profile: str | None
+    generation: str,
+    segments: Sequence[Segment],
+    packs: Mapping[str, Pack],
+    amendments: Amendments,
+    profile: str | None,
 ) -> CorpusFrame:
     """The frame of these segments, in their order."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
@@ -54,8 +61,8 @@ def corpus_frame(
         vectors = VectorIndex(profile, parts, starts[:-1], np.empty((0, dimensions), dtype=np.int16))
     return CorpusFrame(
         generation=generation,
-        evidence=stored_evidence(segments, packs).select(EVIDENCE.names()),
-        placements=stored_placements(segments, packs, changes),
+        evidence=stored_evidence(segments, packs, amendments.descriptions).select(EVIDENCE.names()),
+        placements=stored_placements(segments, packs, amendments.changes),
         segments=SEGMENTS.build(
             {
                 "segment_id": [segment.segment_id for segment in segments],
@@ -72,10 +79,12 @@ def corpus_frame(
     )
 
 
-def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack]) -> pa.Table:
-    """EVIDENCE with `row_digest` of these segments, one after the other."""
+def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
+    """EVIDENCE with `row_digest` of these segments as they are now, one after the other."""
     slices = [packs[run.pack].evidence.slice(run.row_start, run.size) for run in _runs(segments)]
-    return pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
+    stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
+    descriptions, rows = _placed(descriptions, segments)
+    return described(stored, rows, descriptions)
 
 
 def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], changes: pa.Table) -> pa.Table:
@@ -85,11 +94,16 @@ def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], ch
         start, count = run.placement_start, run.placement_end - run.placement_start
         slices.append(shifted(packs[run.pack].placements.slice(start, count), row - run.row_start))
         row += run.size
-    stored = pa.concat_tables(slices)
+    changes, rows = _placed(changes, segments)
+    return applied(pa.concat_tables(slices), with_rows(changes, rows))
+
+
+def _placed(amended: pa.Table, segments: Sequence[Segment]) -> tuple[pa.Table, NDArray[np.int64]]:
+    """What is said of rows of these segments, by `segment_id` and `row`, and the row of each through the segments."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
-    at = pc.index_in(changes["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
-    changes, at = changes.filter(at.is_valid()), at.drop_null().to_numpy()
-    return applied(stored, with_rows(changes, changes["row"].to_numpy() + starts[at]))
+    at = pc.index_in(amended["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
+    amended, at = amended.filter(at.is_valid()), at.drop_null().to_numpy()
+    return amended, amended["row"].to_numpy() + starts[at]
 
 
 def _runs(segments: Sequence[Segment]) -> Iterator[Segment]:

@@ -1,4 +1,4 @@
-"""A generation opened for reading: its manifest, its packs, mapped, and what changed about their placements."""
+"""A generation opened for reading: its manifest, its packs, mapped, and what changed about their rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from ..places import Place
-from .changes import CHANGES
+from .amendments import Amendments
 from .commits import COMMITS, FILE
-from .frame import CorpusFrame, corpus_frame
+from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .manifest import Manifest
 from .packs import Pack, Segment
 
@@ -32,10 +32,10 @@ class Generation:
         return cls(path, manifest, packs)
 
     @cached_property
-    def changes(self) -> pa.Table:
-        """CHANGES of all segments."""
+    def amendments(self) -> Amendments:
+        """What changed about rows of all segments since they were written."""
         pack = self.manifest.changes
-        return CHANGES.empty_table() if pack is None else self.packs[pack].table("changes.arrow")
+        return Amendments() if pack is None else Amendments.of(self.packs[pack])
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project; empty where no history of it was read."""
@@ -52,6 +52,11 @@ class Generation:
             if (these is None or segment.owner_project in these) and (them is None or segment.owner_user in them)
         ]
 
+    def evidence(self) -> pa.Table:
+        """EVIDENCE with `row_digest` of all rows."""
+        return stored_evidence(self.manifest.segments, self.packs, self.amendments.descriptions)
+
     def frame(self, segments: Sequence[Segment]) -> CorpusFrame:
         """The frame of these segments, in their order."""
-        return corpus_frame(self.manifest.generation, segments, self.packs, self.changes, self.manifest.encoder_profile)
+        manifest = self.manifest
+        return corpus_frame(manifest.generation, segments, self.packs, self.amendments, manifest.encoder_profile)

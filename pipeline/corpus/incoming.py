@@ -93,6 +93,8 @@ def _complete(rows: pa.Table, now: datetime) -> pa.Table:
 def _distinct(placements: pa.Table) -> pa.Table:
     """Sorted by row and time, without repetitions; of open placements in one place the earliest."""
     placements = sorted_placements(placements)
+    if np.all(np.diff(placements["row"].to_numpy())):
+        return placements  # one of each row
     kept = _first(row_keys(placements, PLACEMENTS.names()))
     placements = placements.filter(pa.array(kept))
     return placements.filter(pa.array(~is_open(placements) | _first(row_keys(placements, PLACE), is_open(placements))))

@@ -42,7 +42,7 @@ class Manifest:
     packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files of every pack in use: name -> bytes, sha256."""
     changes: str | None = None
-    """The pack that holds the changes table."""
+    """The pack that holds what changed about stored rows, see `amendments.py`."""
     commits: Mapping[str, str] = field(default_factory=dict)
     """Project -> the pack that holds its commit table."""
     redactors: Sequence[str] = ()

@@ -18,7 +18,6 @@ from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
 from ...nodes.tables import EVIDENCE, SEGMENTS
 from .commits import COMMITS
 from .frame import CorpusFrame
-from .identity import MultisetHash
 from .incoming import incoming, sorted_placements
 from .parts import Part, moved
 from .postings import posting_lists
@@ -44,9 +43,8 @@ class MemoryCorpus:
         of = pa.array(self._bounds[:-1])
         self._owners = self._part.evidence.select(["owner_project", "owner_user"]).take(of).to_pylist()
         self._lists, self._keys = posting_lists(self._part.postings, self._bounds)
-        contents = self._part.contents(self._bounds.tolist())
-        self._ids = [content.digest("segment/1")[:32] for content in contents]
-        self.generation = sum(contents, MultisetHash.of()).digest("memory/1")[:32]
+        self._ids = self._part.segment_ids(self._bounds.tolist())
+        self.generation = self._part.content().digest("memory/1")[:32]
         self._kept = lru_cache(FRAMES_KEPT)(self._frame)
 
     def view(self) -> MemoryCorpus:

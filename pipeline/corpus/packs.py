@@ -5,6 +5,7 @@
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
                changes.arrow      if placements of other packs' rows ended or came back, see `changes.py`
+               descriptions.arrow if other packs' rows are described anew, see `descriptions.py`
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole: many small owners cost few files, and a segment is a slice.
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,9 +26,11 @@ from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
 from ..durable import publish_folder, staging_folder, write_table
 from ..places import ObjectPlace, Place
-from .identity import MultisetHash
 from .parts import Part
 from .postings import PostingLists, posting_lists
+
+Files = Mapping[str, Mapping[str, Any]]
+"""Name -> size and SHA-256 of each file of a pack."""
 
 _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
 
@@ -66,7 +68,7 @@ class Pack:
     its owners. There, who removes a pack takes it from readers that have not read it yet.
     """
 
-    def __init__(self, folder: Place, files: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, folder: Place, files: Files) -> None:
         self.folder = folder
         self._maps: dict[str, Any] = {}
         self._files = files
@@ -157,43 +159,19 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.BufferReader:
     return pa.BufferReader(data)
 
 
-@dataclass(frozen=True)
-class Written:
-    """A pack on disk: its id, its files with size and SHA-256, its segments and the sum of their rows."""
-
-    pack: str
-    files: Mapping[str, Mapping[str, Any]]
-    segments: Sequence[Segment]
-    content: MultisetHash
-
-
-def write_pack(packs: Place, part: Part) -> Written:
-    """Write rows in the order of `Part.sorted` as a pack."""
+def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]:
+    """Write rows in the order of `Part.sorted` as a pack: its id, its files and its segments."""
     bounds = part.segment_starts()
-    lists, key_starts = posting_lists(part.postings, bounds)
-    tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
-    if part.vectors is not None:
-        tables["vectors.arrow"] = part.vectors
-    pack, files = _write(packs, tables)
-    owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
-    contents = part.contents(bounds.tolist())
-    starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
-    ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
-    encoded = part.encoded()[bounds[:-1]].tolist()
-    segments = [
-        Segment._make((content.digest("segment/1")[:32], pack, *owner.values(), has_vectors, *spans))
-        for content, owner, has_vectors, spans in zip(contents, owners, encoded, ranges, strict=True)
-    ]
-    return Written(pack, files, segments, sum(contents, MultisetHash.of()))
+    return _write_rows(packs, part, bounds, *posting_lists(part.postings, bounds))
 
 
-def write_alone(packs: Place, name: str, table: pa.Table) -> tuple[str, Mapping[str, Any]]:
-    """Write a table as a pack of its own, under this file name: its id and its file."""
-    return _write(packs, {name: table})
+def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, Files, Sequence[Segment]]:
+    """Write rows of one segment, whose posting lists are known, as a pack: its id, its files and the segment."""
+    return _write_rows(packs, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
 
 
-def _write(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[str, Any]]:
-    """Write a pack under a name that says its bytes; equal bytes may thus stay where they are."""
+def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Files]:
+    """Write tables by file name as a pack: its id, which says its bytes, so that equal ones may stay, and its files."""
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():
@@ -202,6 +180,26 @@ def _write(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Mapping[s
         pack = hashlib.sha256(named.encode()).hexdigest()[:32]
         publish_folder(folder, packs / pack)
     return pack, files
+
+
+def _write_rows(
+    packs: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
+) -> tuple[str, Files, Sequence[Segment]]:
+    tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
+    if part.vectors is not None:
+        tables["vectors.arrow"] = part.vectors
+    pack, files = write_tables(packs, tables)
+    owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
+    starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
+    ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
+    encoded = part.encoded()[bounds[:-1]].tolist()
+    segments = [
+        Segment._make((name, pack, *owner.values(), has_vectors, *spans))
+        for name, owner, has_vectors, spans in zip(
+            part.segment_ids(bounds.tolist()), owners, encoded, ranges, strict=True
+        )
+    ]
+    return pack, files, segments
 
 
 def _table(lists: PostingLists) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.ragged import starts_of
+from ...nodes.row_forms import row_forms
 from ...nodes.tables import EVIDENCE
-from .identity import MultisetHash, elements
+from .identity import PLACEMENT_COLUMNS, MultisetHash, elements
 from .postings import Postings, joined, postings_of
 
 STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("row_digest", pa.binary(32), False))
@@ -114,11 +116,29 @@ class Part:
         cut[1:] |= encoded[1:] != encoded[:-1]
         return np.append(np.flatnonzero(cut), rows)
 
-    def contents(self, bounds: Sequence[int]) -> list[MultisetHash]:
-        """The multiset hash of each range of rows between neighbouring bounds."""
-        profiles = np.where(self.encoded(), self.profile, "").tolist()
-        rows = elements(self.evidence, self.placements, profiles)
-        return [MultisetHash.of(rows[start:end]) for start, end in itertools.pairwise(bounds)]
+    def content(self) -> MultisetHash:
+        """The multiset hash of the rows, whatever their order."""
+        return MultisetHash.of(elements(self.evidence, self.placements, self._profiles()))
+
+    def segment_ids(self, bounds: Sequence[int]) -> list[str]:
+        """The id of each range of sorted rows between neighbouring bounds: a digest of those rows, 32 hex digits."""
+        rows = [self.evidence["evidence_id"], self.evidence["row_digest"].cast(pa.binary())]
+        columns = [*(column.combine_chunks() for column in rows), pa.array(self._profiles(), pa.string())]
+        starts, forms = row_forms(columns, self.evidence.num_rows)
+        times = [self.placements[name].combine_chunks() for name in PLACEMENT_COLUMNS]
+        time_starts, time_forms = row_forms(times, self.placements.num_rows)
+        own = self.placement_starts()
+        ids = []
+        for low, high in itertools.pairwise(bounds):
+            digest = hashlib.sha256(b"segment/2" + (high - low).to_bytes(8, "little"))
+            digest.update(np.diff(own[low : high + 1]).astype("<i8").data)
+            digest.update(forms[starts[low] : starts[high]].data)
+            digest.update(time_forms[time_starts[own[low]] : time_starts[own[high]]].data)
+            ids.append(digest.hexdigest()[:32])
+        return ids
+
+    def _profiles(self) -> list[str]:
+        return np.where(self.encoded(), self.profile, "").tolist()
 
 
 def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:

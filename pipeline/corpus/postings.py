@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.frames import FIELDS
+from ...nodes.frames import FIELDS, SegmentPostings
 from ...nodes.index_keys import conflict_keys, id_keys
 from ...nodes.plain_keys import keys_of_definitions, keys_of_paths
 from ...nodes.ragged import Ragged, distinct, starts_of
@@ -31,6 +31,10 @@ _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
     ("id", "uri", lambda ids: ids.expand(id_keys)),
     ("conflict", "conflict_set", lambda names: names.expand(conflict_keys)),
 )
+
+_TEXT_COLUMNS = ("title", "path", "section", "text")
+INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *_TEXT_COLUMNS, *(column for _, column, _ in _KEYED_COLUMNS))
+"""Columns of EVIDENCE that decide a row's postings and its length."""
 
 CORES = os.cpu_count() or 1
 PIECE = 8_192
@@ -49,6 +53,12 @@ class Postings:
     key: NDArray[np.int64]
     row: NDArray[np.int64]
     freq: NDArray[np.int32]
+
+    @classmethod
+    def none(cls) -> Postings:
+        """No postings."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(pa.array([], pa.large_string()), none, none, none.astype(np.int32))
 
     def moved(self, rows: NDArray[np.int64]) -> Postings:
         """The same with row `i` at `rows[i]`; rows at -1 are gone."""
@@ -150,6 +160,18 @@ def posting_lists(postings: Postings, row_starts: NDArray[np.int64]) -> tuple[Po
     return lists, np.searchsorted(used, np.arange(len(row_starts)) * len(keys))
 
 
+def trimmed(lists: SegmentPostings, keep: NDArray[np.bool_]) -> PostingLists:
+    """The posting lists of a segment without the rows where `keep` is false; the others move up, in the same order."""
+    rows, freqs = (each[lists.starts[0] : lists.starts[-1]] for each in (lists.rows, lists.freqs))
+    stays = keep[rows]
+    before = starts_of(stays.astype(np.int64))[lists.starts - lists.starts[0]]
+    used = np.diff(before) > 0
+    place = (np.cumsum(keep) - 1).astype(np.int32)
+    keys = lists.keys.filter(pa.array(used))
+    starts = np.append(before[:-1][used], before[-1])
+    return PostingLists(lists.hashes[used], keys, starts, place[rows[stays]], freqs[stays])
+
+
 def _sorted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """The numbers in order; halves are sorted side by side, then merged, which a stable sort does in one pass."""
     if CORES < 2 or len(numbers) < SORTED_APART:
@@ -176,7 +198,7 @@ def _text_postings(evidence: pa.Table) -> tuple[list[Postings], NDArray[np.int64
     kinds = pc.dictionary_encode(evidence["evidence_kind"].combine_chunks())
     names = np.array([analyzer_for(kind) for kind in kinds.dictionary.to_pylist()], dtype=object)
     of_row = names[kinds.indices.to_numpy()] if len(kinds) else names
-    texts = index_text(evidence, ("title", "path", "section", "text"))
+    texts = index_text(evidence, _TEXT_COLUMNS)
     length = np.zeros(len(texts), dtype=np.int64)
     parts = []
     for name in sorted(set(names)):

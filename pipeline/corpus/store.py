@@ -25,13 +25,13 @@ from ..own_folders import keep_out
 from ..places import Place, place_of
 from .commits import commit_hash, commits_after, commits_on_disk
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
-from .frame import CorpusFrame, stored_evidence
+from .frame import CorpusFrame
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import ANALYZERS, LOCK, Manifest, current, generations, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
-from .publishing import PublishReport, merged, published
+from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
@@ -173,9 +173,18 @@ class Corpus:
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
             pieces = None if encoder is None else Pieces(self.path, encoder.profile, *([told] if told else []))
-            report, base = published(
-                self._base, new, complete_sources, projects, now, encoder, redactor, histories, pieces, standing or {}
+            import_ = Import(
+                new,
+                now,
+                complete_sources,
+                projects,
+                standing=standing or {},
+                commits=histories,
+                encoder=encoder,
+                pieces=pieces,
+                redactor=redactor,
             )
+            report, base = published(self._base, import_)
             self._move_on(base)
             touched = _sources(rows) | {(owner, source) for owner in projects for source in complete_sources}
             carry_readings(self.path, before, self.generation, touched, readings or {})
@@ -284,7 +293,7 @@ class Corpus:
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
         manifest = self._base.manifest
-        sources = stored_evidence(manifest.segments, self._base.packs).select(["owner_project", "source_id"])
+        sources = self._base.evidence().select(["owner_project", "source_id"])
         return {
             "path": str(self.path),
             "generation": self.generation,
@@ -318,7 +327,7 @@ class Corpus:
         manifest, problems = self._base.manifest, self.damaged()
         if not problems:
             stored = Stored.of(self._base, manifest.segments)
-            content = stored.hash(np.arange(manifest.rows), stored.placements)
+            content = stored.hash(np.arange(manifest.rows))
             content = sum((commit_hash(self._base.commits(project)) for project in manifest.commits), content)
             if content != manifest.content or stored.placements.num_rows != manifest.placements:
                 problems.append(f"Expected generation {self.generation}, got other content - at {self.path}")
@@ -334,7 +343,7 @@ class Corpus:
         """The stored rows that may be parents of imported ones; None where no imported row names a parent."""
         if "parent_id" not in rows.column_names or rows["parent_id"].null_count == rows.num_rows:
             return None
-        return stored_evidence(self._base.manifest.segments, self._base.packs).select(FAMILY)
+        return self._base.evidence().select(FAMILY)
 
     @contextmanager
     def _writing(self, left: str = "the corpus is as it was") -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from ...nodes.frames import SegmentPostings
 from ...nodes.ragged import starts_of
+from .changes import applied
+from .descriptions import described
 from .frame import stored_evidence, stored_placements
 from .generation import Generation
 from .identity import MultisetHash, elements
+from .incoming import Incoming
 from .packs import Segment
 from .parts import Part, shifted, with_rows
-from .postings import Postings
+from .postings import PostingLists, Postings, trimmed
 
 _HASHED_AT_ONCE = 1 << 16
 
@@ -37,8 +40,19 @@ class Stored:
     def of(cls, base: Generation, segments: Sequence[Segment]) -> Stored:
         """The rows of these segments as they are now."""
         starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
-        evidence = stored_evidence(segments, base.packs)
-        return cls(base, segments, starts, evidence, stored_placements(segments, base.packs, base.changes))
+        evidence = stored_evidence(segments, base.packs, base.amendments.descriptions)
+        placements = stored_placements(segments, base.packs, base.amendments.changes)
+        return cls(base, segments, starts, evidence, placements)
+
+    def amended(self, changed: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> Stored:
+        """The same rows with other placements of some (all of theirs), and with other descriptions of `rows`."""
+        evidence = described(self.evidence, rows, descriptions)
+        return replace(self, evidence=evidence, placements=applied(self.placements, changed))
+
+    @property
+    def nothing(self) -> Incoming:
+        """An import of no rows."""
+        return Incoming(self.evidence.slice(0, 0), self.placements.slice(0, 0))
 
     def in_sources(self, projects: Collection[str], sources: Collection[str]) -> NDArray[np.bool_]:
         """Which rows stand in one of these sources of these projects."""
@@ -65,31 +79,56 @@ class Stored:
         ranges = [np.arange(self.starts[s], self.starts[s + 1]) for s in sorted(segments)]
         return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
 
-    def part(self, segment: int, placements: pa.Table) -> Part:
-        """A segment to be written again, with its share of these placements of the row space."""
-        stored, start, end = self.segments[segment], int(self.starts[segment]), int(self.starts[segment + 1])
-        pack = self.base.packs[stored.pack]
-        first, last = np.searchsorted(placements["row"].to_numpy(), (start, end))
+    def evidence_of(self, segment: int) -> pa.Table:
+        """The evidence of a segment."""
+        start, end = self.starts[segment : segment + 2].tolist()
+        return self.evidence.slice(start, end - start)
+
+    def vectors_of(self, segment: int) -> pa.Table | None:
+        """`text_digest` and `vector` of a segment's rows; None if it was not encoded."""
+        stored = self.segments[segment]
+        vectors = self.base.packs[stored.pack].vectors
+        return vectors.slice(stored.row_start, stored.size) if stored.encoded and vectors is not None else None
+
+    def part(self, segment: int) -> Part:
+        """A segment to be written again."""
+        stored = self.segments[segment]
+        return self._rows_of(segment, _postings(self.base.packs[stored.pack].postings(stored)))
+
+    def trimmed(self, segment: int, keep: NDArray[np.bool_]) -> tuple[Part, PostingLists]:
+        """A segment without the rows where `keep` is false, as it is written again: in its order, with its postings apart."""
+        stored = self.segments[segment]
+        lists = trimmed(self.base.packs[stored.pack].postings(stored), keep)
+        return self._rows_of(segment, Postings.none()).kept(keep), lists
+
+    def _rows_of(self, segment: int, postings: Postings) -> Part:
+        start, end = self.starts[segment : segment + 2].tolist()
+        first, last = np.searchsorted(self.placements["row"].to_numpy(), (start, end))
         return Part(
-            self.evidence.slice(start, end - start),
-            shifted(placements.slice(first, last - first), -start),
-            _postings(pack.postings(stored)),
-            pack.vectors.slice(stored.row_start, stored.size) if stored.encoded and pack.vectors is not None else None,
+            self.evidence_of(segment),
+            shifted(self.placements.slice(first, last - first), -start),
+            postings,
+            self.vectors_of(segment),
             self.base.manifest.encoder_profile or "",
         )
 
-    def hash(self, rows: NDArray[np.int64], placements: pa.Table) -> MultisetHash:
-        """The multiset hash of these rows (ascending) with their share of these placements."""
-        encoded = np.array([segment.encoded for segment in self.segments], dtype=bool)
+    def encoded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these rows have a vector."""
+        return np.array([segment.encoded for segment in self.segments], dtype=bool)[self.segments_of(rows)]
+
+    def hash(self, rows: NDArray[np.int64], told: NDArray[np.int64] | None = None, profile: str = "") -> MultisetHash:
+        """The multiset hash of these rows (ascending); those of `told` (ascending) count as encoded with `profile`."""
         hashed = self.evidence.select(["evidence_id", "row_digest"])
-        content, at = MultisetHash.of(), placements["row"].to_numpy()
+        content, placements, at = MultisetHash.of(), self.placements, self.placements["row"].to_numpy()
+        profile = profile or self.base.manifest.encoder_profile or ""
         for start in range(0, len(rows), _HASHED_AT_ONCE):
             some = rows[start : start + _HASHED_AT_ONCE]
             first, last = np.searchsorted(at, (some[0], some[-1] + 1))
             place = np.searchsorted(some, at[first:last])
             mine = some[place] == at[first:last]
             theirs = with_rows(placements.slice(first, last - first), place).filter(pa.array(mine)).combine_chunks()
-            profiles = np.where(encoded[self.segments_of(some)], self.base.manifest.encoder_profile or "", "").tolist()
+            encoded = self.encoded(some) if told is None else self.encoded(some) | np.isin(some, told)
+            profiles = np.where(encoded, profile, "").tolist()
             content += MultisetHash.of(elements(hashed.take(pa.array(some)), theirs, profiles))
         return content
 

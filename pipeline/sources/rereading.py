@@ -18,7 +18,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,7 +152,7 @@ class Known:
         self._line, self._commits = "", 0
         self._usable = True
         self._started = started
-        self._through_link = lru_cache(maxsize=None)(_is_link)
+        self._links: dict[str, bool] = {}
 
     @property
     def relied(self) -> bool:
@@ -168,10 +169,10 @@ class Known:
 
     # --- files of a work tree ----------------------------------------------------------------------------------------
 
-    def status(self, root: Path, raw: bytes, recorded: int) -> PathReading | None:
+    def status(self, file: bytes, recorded: int) -> PathReading | None:
         """The status of a file that may be known again; None if it is no regular file, or younger than the import."""
         try:
-            found = os.lstat(os.fsencode(root) + b"/" + raw)
+            found = os.lstat(file)
         except (OSError, ValueError):
             return None
         if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000 > recorded:
@@ -203,7 +204,9 @@ class Known:
                 return False
             if digest != before.digest:
                 return False
-        self.standing[path] = before._replace(inode=status.inode, changed=status.changed, settled=status.settled)
+        if (before.inode, before.changed, before.settled) != (status.inode, status.changed, status.settled):
+            before = before._replace(inode=status.inode, changed=status.changed, settled=status.settled)
+        self.standing[path] = before
         _repeat(path, before, report)
         return True
 
@@ -220,8 +223,12 @@ class Known:
         self._read[path] = status._replace(digest=digest, said=json.dumps(said if any(said.values()) else {}))
 
     def _below_link(self, root: Path, path: str) -> bool:
-        folders = path.split("/")[:-1]
-        return any(self._through_link(root, "/".join(folders[: n + 1])) for n in range(len(folders)))
+        folder = path.rpartition("/")[0]
+        if folder not in self._links:
+            self._links[folder] = any(
+                (root / above).is_symlink() for above in accumulate(folder.split("/"), "{}/{}".format) if above
+            )
+        return self._links[folder]
 
     # --- paths of a history ------------------------------------------------------------------------------------------
 
@@ -276,9 +283,8 @@ class Known:
     @property
     def counts(self) -> Counts:
         """Of what stands, and of resumed paths whatever did not come again."""
-        total = Counts()
-        for reading in self.standing.values():
-            total = total.plus((reading.rows, reading.places, reading.masked))
+        standing = self.standing.values()
+        total = Counts(*(sum(map(attrgetter(name), standing)) for name in Counts._fields))
         if self._resumed:
             came, counts = self._came(), self._counts()
             for path in self._resumed:
@@ -357,7 +363,3 @@ def _repeat(path: str, reading: PathReading, report: SourceReport) -> None:
     for note, places in said["notes"].items():
         for at in places or [None]:
             report.note(note, at=at)
-
-
-def _is_link(root: Path, folder: str) -> bool:
-    return (root / folder).is_symlink()

@@ -81,8 +81,9 @@ def read_work_tree(
         known = rereadings.source(source_id, "work tree", str(root.resolve()), asdict(options))
     elif rereadings is not None:
         rereadings.share([source_id])
+    below = os.fsencode(folder) + b"/"
     for raw in sorted(paths):
-        status = known.status(folder, raw, recorded) if known is not None else None
+        status = known.status(below + raw, recorded) if known is not None else None
         if known is not None and known.stands(folder, raw, status, options.max_file_bytes, report):
             continue
         own = SourceReport()
@@ -198,44 +199,59 @@ def _through_link(root: Path, path: str) -> bool:
     return False
 
 
+_Specs = list[tuple[str, GitIgnoreSpec]]
+"""The `.gitignore` files above a place, the deepest last, each with its folder: relative to the root, with a `/`."""
+
+
 def _walk(root: Path, report: SourceReport) -> Iterator[bytes]:
     """Files below `root`, leaving out what `.gitignore` files on the way down name and folders that tools fill."""
-    specs: dict[Path, list[tuple[Path, GitIgnoreSpec]]] = {}
-    for place, folders, files in os.walk(root, followlinks=False):
-        folder = Path(place)
-        above = specs.get(folder.parent, []) if folder != root else []
-        here = [*above, *_ignore_file(folder)]
-        specs[folder] = here
-        for name in list(folders):
-            if (folder / name).is_symlink():
-                report.skip("symbolic link")
-                folders.remove(name)
-            elif name in _TOOL_FOLDERS or _ignored(folder / name, here, folder=True):
-                report.skip("ignored")
-                folders.remove(name)
-        folders.sort()
-        for name in files:
-            if _ignored(folder / name, here, folder=False):
+    waiting: list[tuple[str, _Specs]] = [("", [])]
+    while waiting:
+        folder, above = waiting.pop()
+        specs = above + _ignore_file(root / folder, folder)
+        try:
+            with os.scandir(root / folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        below: list[tuple[str, _Specs]] = []
+        for entry in entries:
+            path = folder + entry.name
+            if _is_folder(entry):
+                if entry.is_symlink():
+                    report.skip("symbolic link")
+                elif entry.name in _TOOL_FOLDERS or _ignored(f"{path}/", specs):
+                    report.skip("ignored")
+                else:
+                    below.append((f"{path}/", specs))
+            elif _ignored(path, specs):
                 report.skip("ignored")
             else:
-                yield os.fsencode((folder / name).relative_to(root).as_posix())
+                yield os.fsencode(path)
+        waiting.extend(reversed(below))
 
 
-def _ignore_file(folder: Path) -> list[tuple[Path, GitIgnoreSpec]]:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _ignore_file(folder: Path, relative: str) -> _Specs:
     file = folder / ".gitignore"
     if not file.is_file() or file.is_symlink():
         return []
     try:
-        return [(folder, GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines()))]
+        return [(relative, GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines()))]
     except (OSError, ValueError):
         return []
 
 
-def _ignored(path: Path, specs: list[tuple[Path, GitIgnoreSpec]], *, folder: bool) -> bool:
-    """The deepest `.gitignore` that says anything about the path decides."""
+def _ignored(path: str, specs: _Specs) -> bool:
+    """The deepest `.gitignore` that says anything about the path decides; a folder ends with `/`."""
     for base, spec in reversed(specs):
-        relative = path.relative_to(base).as_posix() + ("/" if folder else "")
-        include = spec.check_file(relative).include
+        include = spec.check_file(path.removeprefix(base)).include
         if include is not None:
             return include
     return False

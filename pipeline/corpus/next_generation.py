@@ -1,0 +1,265 @@
+"""Writing the generation after another one: packs first, then the manifest, then the pointer.
+
+What becomes of stored rows is decided already (`Revision`, see `publishing.py`). Only what that names is hashed, analyzed or
+written: the digest of a generation is a sum over its rows, so that the next one follows from the rows that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...nodes.recall_scope import slabs
+from .amendments import Amendments
+from .changes import CHANGES
+from .commits import FILE, commit_hash
+from .descriptions import DESCRIPTIONS
+from .generation import Generation
+from .identity import MultisetHash
+from .incoming import Incoming
+from .packs import Pack, write_pack, write_segment, write_tables
+from .parts import Part, with_rows
+from .pieces import Pieces
+from .stored import Stored
+from .vectors import Encoder, vectors_among, vectors_kept, vectors_of
+
+__all__ = ["BLOCK", "NO_ROWS", "Next", "Revision"]
+
+BLOCK = 1 << 17
+"""Rows analyzed and written at once: it bounds memory and the size of a pack."""
+NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What becomes of stored rows; rows and segments are positions in a `Stored`."""
+
+    again: Collection[int]
+    """Segments that are analyzed and sorted again, with the new rows, their amendments folded in."""
+    dropped: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
+    """Rows that go: their segments are written again without them."""
+    changed: pa.Table = field(default_factory=CHANGES.remove(0).empty_table)
+    """All placements of every row whose placements change."""
+    described: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
+    """Rows whose description changes, and nothing that postings or vectors are made of."""
+    descriptions: pa.Table | None = None
+    """EVIDENCE with `row_digest` of those rows, in their order."""
+    told: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
+    """Rows that get a vector, ascending; their segments are among those of `again`."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing changes."""
+        return not (self.again or len(self.dropped) or self.changed.num_rows or len(self.described))
+
+    @cached_property
+    def amended(self) -> NDArray[np.int64]:
+        """The rows, ascending, whose placements or description change."""
+        return np.union1d(self.changed["row"].to_numpy(), self.described)
+
+
+@dataclass(frozen=True)
+class Next:
+    """The generation after `base`."""
+
+    base: Generation
+    old: Stored
+    """The stored rows that the revision speaks of."""
+    revision: Revision
+    encoder: Encoder | None = None
+    redactor: str | None = None
+    commits: Mapping[str, pa.Table] = field(default_factory=dict)
+    """The commit tables that are other ones than in `base`, by project."""
+    pieces: Pieces | None = None
+
+    def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
+        """Write packs, manifest and pointer; `base` if there is nothing to write.
+
+        `fresh` are the rows that are written anew, `added` how many placements there are more than before.
+        """
+        base, manifest = self.base, self.base.manifest
+        if not fresh.evidence.num_rows and self.revision.empty and not self.commits:
+            return base
+        content = manifest.content + self._altered()
+        gone = {self.old.segments[at].segment_id for at in self._gone}
+        segments = [segment for segment in manifest.segments if segment.segment_id not in gone]
+        shelf = _Shelf(base)
+        for part, new in self._parts(fresh):
+            name, files, written = write_pack(shelf.folder, part)
+            shelf.add(name, files)
+            segments += written
+            content += new
+        for at in self._trimmed:
+            keep = self._keep[self.old.starts[at] : self.old.starts[at + 1]]
+            if keep.any():
+                name, files, written = write_segment(shelf.folder, *self._after.trimmed(at, keep))
+                shelf.add(name, files)
+                segments += written
+        commits = dict(manifest.commits)
+        for project, table in self.commits.items():
+            content += commit_hash(table) - commit_hash(base.commits(project))
+            commits.pop(project, None)
+            if table.num_rows:
+                commits[project] = shelf.write({FILE: table})
+        changes = self._amendments(shelf, gone)
+        used = {segment.pack for segment in segments} | {changes} | {*commits.values()}
+        manifest = replace(
+            manifest,
+            sequence=manifest.sequence + 1,
+            created=now.isoformat(),
+            encoder_profile=self._profile or None,
+            content=content,
+            placements=manifest.placements + added,
+            segments=sorted(segments, key=lambda segment: segment.owner),
+            packs={name: files for name, files in shelf.files.items() if name in used},
+            changes=changes,
+            commits=commits,
+            redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
+        )
+        manifest.write(base.path)
+        return Generation(base.path, manifest, {name: pack for name, pack in shelf.packs.items() if name in used})
+
+    @cached_property
+    def _after(self) -> Stored:
+        """The stored rows as they are now; those that go are there still."""
+        revision = self.revision
+        descriptions = self.old.evidence.slice(0, 0) if revision.descriptions is None else revision.descriptions
+        return self.old.amended(revision.changed, revision.described, descriptions)
+
+    @cached_property
+    def _keep(self) -> NDArray[np.bool_]:
+        """Which stored rows stay."""
+        keep = np.ones(self.old.evidence.num_rows, dtype=bool)
+        keep[self.revision.dropped] = False
+        return keep
+
+    @cached_property
+    def _trimmed(self) -> list[int]:
+        """The segments that lose rows, and are not written again for another reason."""
+        return sorted(set(self.old.segments_of(self.revision.dropped).tolist()) - set(self.revision.again))
+
+    @property
+    def _gone(self) -> list[int]:
+        """The segments that do not stay as they are."""
+        return [*self.revision.again, *self._trimmed]
+
+    @property
+    def _profile(self) -> str:
+        return self.base.manifest.encoder_profile or (self.encoder.profile if self.encoder else "")
+
+    def _altered(self) -> MultisetHash:
+        """What the revision adds to the content: its rows as they are now, less as they were."""
+        told = self.revision.told
+        altered = np.union1d(self.revision.amended, np.union1d(self.revision.dropped, told))
+        if not len(altered):
+            return MultisetHash.of()
+        kept = np.setdiff1d(altered, self.revision.dropped)
+        return self._after.hash(kept, told, self._profile) - self.old.hash(altered)
+
+    def _amendments(self, shelf: _Shelf, gone: set[str]) -> str | None:
+        """The pack of the amendments afterwards; None if there are none."""
+        before, revision = self.base.amendments, self.revision
+        if not gone and not len(revision.amended):
+            return self.base.manifest.changes
+        stays = ~np.isin(np.arange(len(self.old.segments)), self._gone)
+
+        def named(table: pa.Table, schema: pa.Schema) -> pa.Table:
+            """With `segment_id`, and rows that count inside the segment; segments that are written again left out."""
+            rows = table["row"].to_numpy()
+            segment = self.old.segments_of(rows)
+            ids = pa.array([one.segment_id for one in self.old.segments], pa.string()).take(pa.array(segment))
+            table = with_rows(table, rows - self.old.starts[segment]).append_column(schema.field("segment_id"), ids)
+            return table.select(schema.names).filter(pa.array(stays[segment]))
+
+        described = self.old.evidence.slice(0, 0) if revision.descriptions is None else revision.descriptions
+        described = described.append_column(DESCRIPTIONS.field("row"), pa.array(revision.described))
+        after = before.after(gone, Amendments(named(revision.changed, CHANGES), named(described, DESCRIPTIONS)))
+        if after.tables.keys() == before.tables.keys() and all(
+            table.equals(before.tables[name]) for name, table in after.tables.items()
+        ):
+            return self.base.manifest.changes
+        return shelf.write(after.tables) if after.tables else None
+
+    def _parts(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
+        """New rows and rows written again, sorted, in blocks; with the hash of the new ones."""
+        waiting, rows, content = list[Part](), 0, MultisetHash.of()
+        for part, new in self._units(fresh):
+            if waiting and rows + part.evidence.num_rows > BLOCK:
+                yield Part.joined(waiting).sorted(), content
+                waiting, rows, content = [], 0, MultisetHash.of()
+            waiting.append(part)
+            rows += part.evidence.num_rows
+            content += new
+        if rows:
+            yield Part.joined(waiting).sorted(), content
+
+    def _units(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
+        for start in range(0, fresh.evidence.num_rows, BLOCK):
+            evidence = fresh.evidence.slice(start, BLOCK)
+            first, last = np.searchsorted(fresh.placements["row"].to_numpy(), (start, start + BLOCK))
+            times = fresh.placements.slice(first, last - first)
+            times = with_rows(times, times["row"].to_numpy() - start)
+            part = Part.of_new(evidence, times, self._vectors(evidence), self._profile)
+            yield part, part.content()
+        old, told = self._after, self.revision.told
+        keep = self._keep
+        told_in = old.segments_of(told)
+        segments = np.array(sorted(self.revision.again), dtype=np.int64)
+        counts = np.bincount(told_in, minlength=len(old.segments))[segments]
+        for low, high in slabs(counts, BLOCK) if len(segments) else ():
+            now = told[np.isin(told_in, segments[low:high])]
+            made = None
+            if self.encoder is not None and len(now):
+                made = self._encoded(old.evidence.take(pa.array(now)), self.encoder)
+            for at in segments[low:high].tolist():
+                start, end = int(old.starts[at]), int(old.starts[at + 1])
+                part = old.part(at)
+                first, last = np.searchsorted(now, (start, end))
+                if made is not None and first < last:
+                    chosen = np.isin(np.arange(start, end), now)
+                    vectors = vectors_among(part.evidence, chosen, made.slice(first, last - first))
+                    part = replace(part, vectors=vectors, profile=self._profile)
+                yield part if keep[start:end].all() else part.kept(keep[start:end]), MultisetHash.of()
+
+    def _vectors(self, evidence: pa.Table) -> pa.Table | None:
+        """The vectors of new rows: all of them with an encoder; those described anew keep theirs without."""
+        if self.encoder is not None:
+            return self._encoded(evidence, self.encoder)
+        owners = set(zip(*(evidence[name].to_pylist() for name in ("owner_project", "owner_user")), strict=True))
+        own = (at for at, s in enumerate(self.old.segments) if (s.owner_project, s.owner_user) in owners)
+        stored = ((self.old.evidence_of(at), self.old.vectors_of(at)) for at in own)
+        return vectors_kept(evidence, ((rows, vectors) for rows, vectors in stored if vectors is not None))
+
+    def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
+        return vectors_of(evidence, self._stored_vectors, encoder, self.pieces)
+
+    @cached_property
+    def _stored_vectors(self) -> list[pa.Table]:
+        """All vectors of the corpus: a text has the same one everywhere, so that nothing shows where it was found."""
+        return [table for pack in self.base.packs.values() if (table := pack.vectors) is not None]
+
+
+class _Shelf:
+    """The packs that the next generation may use: those of the one before, and what is written."""
+
+    def __init__(self, base: Generation) -> None:
+        self.folder = base.path / "packs"
+        self.files: dict[str, Mapping[str, Any]] = dict(base.manifest.packs)
+        self.packs = dict(base.packs)
+
+    def write(self, tables: Mapping[str, pa.Table]) -> str:
+        """Write tables as a pack of their own: its id."""
+        name, files = write_tables(self.folder, tables)
+        self.add(name, files)
+        return name
+
+    def add(self, name: str, files: Mapping[str, Any]) -> None:
+        """Take in a pack that was written."""
+        self.files[name], self.packs[name] = files, Pack(self.folder / name, files)
