@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .bm25 import Bm25
 from .compiled import in_threads
 from .frames import PostingIndex
+from .keys import distinct_numbers, distinct_rows
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
 from .recall_scope import Bool, Float, Int, Scope, recorded_at, spread
@@ -104,12 +105,12 @@ def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
 def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator[_Part]:
     """Ranges of whole requests whose pairs have at most `POSTINGS` postings together, and at least one request."""
     setting = scope.tables.setting[scope.request]
-    _, examples, of_sub = np.unique(setting, return_index=True, return_inverse=True)
-    weights, weight = np.unique(entries.weight, return_inverse=True)
+    examples, of_sub = distinct_rows(setting)
+    weights, weight = _distinct_weights(entries.weight)
     keys = len(lists.starts) - 1
     known = np.flatnonzero(place[entries.key] >= 0)
     sub = entries.sub[known]
-    code = (of_sub[sub] * keys + place[entries.key[known]]) * len(weights) + weight.reshape(-1)[known]
+    code = (of_sub[sub] * keys + place[entries.key[known]]) * len(weights) + weight[known]
     starts = np.searchsorted(sub, np.arange(len(scope.sub) + 1))
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
     waiting = [(0, len(first) - 1)]
@@ -117,19 +118,27 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
         low, high = waiting.pop()
         requests = first[low : high + 1]
         own = starts[requests[0] : requests[-1] + 1]
-        pairs, pair = np.unique(code[own[0] : own[-1]], return_inverse=True)
+        pairs, pair = distinct_numbers(code[own[0] : own[-1]])
         rest, of_weight = np.divmod(pairs, len(weights))
         setting, key = np.divmod(rest, keys)
-        settings, setting = np.unique(setting, return_inverse=True)
+        settings, setting = distinct_numbers(setting)
         grid = len(settings) * len(scope.rows)
         if high - low > 1 and grid + int(np.diff(lists.starts)[key].sum()) > POSTINGS:
             middle = (low + high) // 2
             waiting += [(middle, high), (low, middle)]
         elif len(pairs):
             yield _Part(
-                int(requests[0]), requests - requests[0], own - own[0], pair.reshape(-1),
-                key, weights[of_weight], setting.reshape(-1), examples[settings],
+                int(requests[0]), requests - requests[0], own - own[0], pair,
+                key, weights[of_weight], setting, examples[settings],
             )  # fmt: skip
+
+
+def _distinct_weights(weights: Float) -> tuple[Float, Int]:
+    """The distinct weights, and which each is; nearly always there is one."""
+    if weights.min() == weights.max():
+        return weights[:1], np.zeros(len(weights), dtype=np.int64)
+    distinct, inverse = np.unique(weights, return_inverse=True)
+    return distinct, inverse.reshape(-1)
 
 
 def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25) -> Prepared | None:
@@ -180,16 +189,18 @@ def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     sub = scope.sub[part.low : part.low + subs]
     k = np.minimum(scope.tables.lane_k[sub], len(scope.rows))
     ends, found = np.cumsum(k), np.zeros(subs, dtype=np.int64)
-    place, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(2))
+    row, score = np.empty(int(k.sum()), dtype=np.int64), np.empty(int(k.sum()))
     bits = int(prepared.rank.max()).bit_length()
     highest = int(prepared.bounds[:, 1].max()) * int(np.diff(part.starts).max())
     in_threads(
         kernels.best_shown, _work(part, np.diff(prepared.shown_starts)), part.starts, part.pairs, prepared.shown_starts,
         *prepared.shown, prepared.bounds, *prepared.words, prepared.allowed, prepared.allowed.all(axis=1), prepared.filter_,
-        k, prepared.rank, bits if highest.bit_length() + bits <= KEY_BITS else 0, ends, found, place, total,
+        k, prepared.rank, bits if highest.bit_length() + bits <= KEY_BITS else 0, ends, index.by_id, found, row, score,
     )  # fmt: skip
-    of, at = spread(ends - k, found)
-    return Found.of(sub[of], index.by_id[place[at]], total[at].astype(np.float64) * RESOLUTION)
+    if np.any(found < k):
+        _, at = spread(ends - k, found)
+        row, score = row[at], score[at]
+    return Found.of(np.repeat(sub, found), row, score)
 
 
 def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:

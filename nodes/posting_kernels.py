@@ -201,17 +201,18 @@ def _edge(sums, cells, size, k, shift, counts) -> np.int64:
 
 @loop(
     _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I4), given(_I8), given(_I8, 2), given(_I8), given(_U8, 2), given(_I4, 2),
-    given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8, given(_I8), filled(_I8), filled(_I8), filled(_I8),
+    given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8, given(_I8), given(_I8), filled(_I8), filled(_I8), filled(_F8),
 )  # fmt: skip
 def best_shown(
     first, last, starts, pairs, lists, row, part, bounds, line, words, before_word,
-    allowed, every, filter_, k, rank, bits, ends, found, found_place, found_score,
+    allowed, every, filter_, k, rank, bits, ends, by_id, found, found_row, found_score,
 ) -> None:  # fmt: skip
     """The `k` best open rows of the sub-queries from `first` to `last`; those of one are written before its `ends`.
 
     The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as what is left could not lift a
     new row to a score that `k` rows have already, the lists left are only asked about rows that can still be among them.
-    `every` says which filters let every row pass; `bits` how many hold a place of an id, 0 = too many to stand beside a score.
+    `every` says which filters let every row pass; `bits` how many hold a place of an id, 0 = too many to stand beside a score;
+    `by_id` says which row has the id of a place.
     """
     rows, most = len(rank), 0
     for sub in range(first, last):
@@ -308,7 +309,7 @@ def best_shown(
             score[:found[sub]].sort()
             for number in range(found[sub]):
                 to, key = ends[sub] - k[sub] + number, score[found[sub] - 1 - number]
-                found_place[to], found_score[to] = limit - (key & limit), key >> bits
+                found_row[to], found_score[to] = by_id[limit - (key & limit)], np.float64(key >> bits) / 1073741824.0
         else:
             for number in range(live):
                 own = cells[number]
@@ -321,7 +322,7 @@ def best_shown(
             sort(score, place, cell, found[sub])
             for number in range(found[sub]):
                 to = ends[sub] - k[sub] + number
-                found_place[to], found_score[to] = place[number], score[number]
+                found_row[to], found_score[to] = by_id[place[number]], np.float64(score[number]) / 1073741824.0
         for number in range(many):
             sums[index(touched[index(number)])] = 0
 
