@@ -201,18 +201,21 @@ def _edge(sums, cells, size, k, shift, counts) -> np.int64:
 
 @loop(
     _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I4), given(_I8), given(_I8, 2), given(_I8), given(_U8, 2), given(_I4, 2),
-    given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8, given(_I8), given(_I8), filled(_I8), filled(_I8), filled(_F8),
+    given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8, filled(_I8), filled(_I8, 2), filled(_I8, 2),
 )  # fmt: skip
 def best_shown(
     first, last, starts, pairs, lists, row, part, bounds, line, words, before_word,
-    allowed, every, filter_, k, rank, bits, ends, by_id, found, found_row, found_score,
+    allowed, every, filter_, k, rank, bits, found, keys, places,
 ) -> None:  # fmt: skip
-    """The `k` best open rows of the sub-queries from `first` to `last`; those of one are written before its `ends`.
+    """The keys of the best open rows of the sub-queries from `first` to `last`: at least `k` if there are so many, and no
+    more than a line of `keys` holds. `found` is how many there are of the `k`.
+
+    A key is a score, and behind it in `bits` bits how far the place of the row's id is from the last one. Where both need too
+    many, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`.
 
     The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as what is left could not lift a
     new row to a score that `k` rows have already, the lists left are only asked about rows that can still be among them.
-    `every` says which filters let every row pass; `bits` how many hold a place of an id, 0 = too many to stand beside a score;
-    `by_id` says which row has the id of a place.
+    `every` says which filters let every row pass.
     """
     rows, most = len(rank), 0
     for sub in range(first, last):
@@ -305,11 +308,10 @@ def best_shown(
                 score[index(kept)] = (sums[index(own)] << bits) | (limit - rank[index(own)])
                 kept += np.int64(sums[index(own)] >= least)
             found[sub] = min(kept, k[sub])
-            front(score, kept, found[sub])
-            score[:found[sub]].sort()
-            for number in range(found[sub]):
-                to, key = ends[sub] - k[sub] + number, score[found[sub] - 1 - number]
-                found_row[to], found_score[to] = by_id[limit - (key & limit)], np.float64(key >> bits) / 1073741824.0
+            if kept > keys.shape[1]:
+                front(score, kept, found[sub])
+                kept = found[sub]
+            keys[sub, :kept] = score[:kept]
         else:
             for number in range(live):
                 own = cells[number]
@@ -320,11 +322,26 @@ def best_shown(
             if kept > k[sub]:
                 choose(score, place, cell, kept, k[sub])
             sort(score, place, cell, found[sub])
-            for number in range(found[sub]):
-                to = ends[sub] - k[sub] + number
-                found_row[to], found_score[to] = by_id[place[number]], np.float64(score[number]) / 1073741824.0
+            keys[sub, :found[sub]], places[sub, :found[sub]] = score[:found[sub]], place[:found[sub]]
         for number in range(many):
             sums[index(touched[index(number)])] = 0
+
+
+@loop(
+    _I8, _I8, given(_I8), given(_I8, 2), given(_I8, 2), _I8, given(_I8), given(_I8), filled(_I8), filled(_F8),
+)  # fmt: skip
+def read_keys(first, last, found, keys, places, bits, by_id, ends, row, score) -> None:
+    """The rows and scores of the sub-queries from `first` to `last`, best first, of keys that ascend; before their `ends`.
+
+    `by_id` says which row has the id of a place.
+    """
+    limit, width = (np.int64(1) << bits) - 1, keys.shape[1]
+    for sub in range(first, last):
+        low = ends[sub] - found[sub]
+        for at in range(found[sub]):
+            key = keys[sub, width - 1 - at] if bits else keys[sub, at]
+            place = limit - (key & limit) if bits else places[sub, at]
+            row[low + at], score[low + at] = by_id[index(place)], np.float64(key >> bits) / 1073741824.0
 
 
 @loop(

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
-CHUNK = 64
-"""Scores compared at once."""
 BINS = 512
 """Of a histogram of scores."""
 FEW = 512
@@ -130,28 +128,3 @@ def sort(score, rank, cell, size) -> None:
         rank[0], rank[end] = rank[end], rank[0]
         cell[0], cell[end] = cell[end], cell[0]
         _sink(score, rank, cell, 0, end)
-
-
-@loop(filled(_I8), filled(_I8), _I8, _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 2))
-def trim(score, cell, size, k, slack, counts) -> tuple[Any, Any]:
-    """Keeps the cells within `slack` of a score that at least `k` of them have, by a histogram: how many, and that score."""
-    low, high = score[0], score[0]
-    for at in range(size):
-        low, high = min(low, score[at]), max(high, score[at])
-    shift = 0
-    while (high - low) >> shift >= BINS:
-        shift += 1
-    counts[:] = 0
-    for at in range(size):
-        counts[index((score[at] - low) >> shift)] += 1
-    above, bin_ = 0, BINS
-    while above < k:
-        bin_ -= 1
-        above += counts[bin_]
-    edge = low + (np.int64(bin_) << shift)
-    kept = 0
-    for at in range(size):
-        own = score[at]
-        score[kept], cell[kept] = own, cell[at]
-        kept += np.int64(own >= edge - slack)
-    return kept, edge
