@@ -33,8 +33,10 @@ POSTINGS = 1 << 23
 """Postings whose parts are held at once: about 100 MiB. A request that needs more is worked out alone."""
 KEY_BITS = 62
 """Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
-
-
+WORD = 64
+"""Rows that a word has bits for: a list with fewer of them per row would be all zeros."""
+LONG = 1 << 10
+"""Postings from which on a bit per row pays: a shorter list is soon searched."""
 SPARE = 32
 """Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 
@@ -66,7 +68,7 @@ class Prepared(NamedTuple):
     shown: tuple[NDArray[np.int32], Int]
     """Open rows and their parts, by pair."""
     words: tuple[Int, NDArray[np.uint64], NDArray[np.int32]]
-    """The line of each pair that has a bit per row, -1 for others; the bits; and how many stand before each word."""
+    """The line of each pair that has a bit per row, -1 for others; the bits; how many stand before each word."""
     held_starts: Int
     held: tuple[NDArray[np.int32], Int]
     """The other rows."""
@@ -162,10 +164,11 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     shown_row, held_row = (np.empty(int(ends[-1]), dtype=np.int32) for ends in (shown, held))
     shown_part, held_part = (np.empty(len(row), dtype=np.int64) for row in (shown_row, held_row))
     bounds = np.empty((pairs, 2), dtype=np.int64)
-    words = _words(frequency, len(scope.rows), kernels.WORDS_FROM)
+    words = _words(frequency, len(scope.rows))
     in_threads(
         kernels.contributions, postings, lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_,
-        index.length[scope.rows], mean, bm25.k1, bm25.b, shown, held, shown_row, shown_part, held_row, held_part, bounds, *words,
+        index.length[scope.rows], mean, bm25.k1, bm25.b, shown, held, shown_row, shown_part, held_row, held_part,
+        bounds, *words,
     )  # fmt: skip
     most = max(int(np.diff(part.starts).max()), 1)
     if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / most:
@@ -177,12 +180,12 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     )  # fmt: skip
 
 
-def _words(frequency: Int, rows: int, share: int) -> tuple[Int, NDArray[np.uint64], NDArray[np.int32]]:
-    """Room for a bit per row of the pairs that hold one of `share` rows, in a scope of many."""
-    chosen = np.flatnonzero(frequency >= max(rows // share, share * share))
+def _words(frequency: Int, rows: int) -> tuple[Int, NDArray[np.uint64], NDArray[np.int32]]:
+    """Room for a bit per row, for the long lists."""
+    chosen = np.flatnonzero(frequency >= max(rows // WORD, LONG))
     line = np.full(len(frequency), -1, dtype=np.int64)
     line[chosen] = np.arange(len(chosen))
-    shape = len(chosen), rows // 64 + 1
+    shape = len(chosen), rows // WORD + 1
     return line, np.zeros(shape, dtype=np.uint64), np.empty(shape, dtype=np.int32)
 
 

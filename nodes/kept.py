@@ -40,6 +40,9 @@ class Kept(Generic[Value]):
             while self._held and sum(held for *_, held in self._held) > self._room:
                 self._held.pop(0)
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def __reduce__(self) -> tuple[Callable[[int], Kept[Value]], tuple[int]]:
         """A copy in another process starts empty."""
         return Kept, (self._room,)

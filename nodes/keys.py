@@ -129,7 +129,7 @@ def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct codes, ascending, and the position of each code among them; numbers close together are not sorted."""
+    """The distinct codes, ascending, and the position of each code among them; codes close together are not sorted."""
     if not len(codes):
         return codes, codes
     low, high = int(codes.min()), int(codes.max())

@@ -3,7 +3,7 @@
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; `compiled.kernels` decides whether it is loaded.
 
 The one thing to know: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be left
-alone as soon as what it could still gain is known to be too little. No fast-math: a division rounds as NumPy's does.
+alone as soon as what it could still gain is known to be too little. No fast-math: every step rounds as NumPy's does.
 """
 
 from __future__ import annotations
@@ -11,99 +11,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
+from .lookup_kernels import alike, count, find, gather
 from .selection_kernels import BINS, before, choose, filled, front, given, index, loop, sort
 
-WORDS_FROM = 64
-"""A list with one row of as many in scope gets a bit per row, so that a row is found in it at once."""
+__all__ = [
+    "alike", "best_held", "best_shown", "contributions", "count", "find", "frequencies", "gather", "read_keys",
+]  # fmt: skip
+
 SHORT = 8
 """A list of as many postings per row that it is asked about is read from end to end."""
 
-_I8, _I4, _U8, _U1, _F8, _B = types.int64, types.int32, types.uint64, types.uint8, types.float64, types.boolean
-
-
-@loop(given(_U8), given(_I8), given(_U1), given(_U8), given(_I8), given(_U1), filled(_I8))
-def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -> None:
-    """Where each key stands in a segment's list of keys, -1 where it does not.
-
-    Both lists are sorted by hash; the text of key `i` is `texts[starts[i]:starts[i + 1]]`. Equal hashes are told apart by
-    their texts.
-    """
-    at, end = 0, len(stored)
-    for key in range(len(hashes)):
-        wanted = hashes[key]
-        position[key] = -1
-        step = 1
-        while at + step < end and stored[at + step] < wanted:
-            at += step
-            step *= 2
-        high = min(at + step, end)
-        while at < high:
-            middle = (at + high) // 2
-            if stored[middle] < wanted:
-                at = middle + 1
-            else:
-                high = middle
-        other = at
-        size = starts[key + 1] - starts[key]
-        while other < end and stored[other] == wanted:
-            first = stored_starts[other]
-            if stored_starts[other + 1] - first == size:
-                same = True
-                for letter in range(size):
-                    if stored_texts[first + letter] != texts[starts[key] + letter]:
-                        same = False
-                        break
-                if same:
-                    position[key] = other
-                    break
-            other += 1
-
-
-@loop(given(_I8), given(_I8), given(_I4), given(_I4), _B, filled(_I8))
-def count(position, starts, rows, local, whole, counts) -> None:
-    """Adds to each key's count its postings in a segment's rows that are in scope: `local` is not -1 (`whole`: nowhere)."""
-    for key in range(len(position)):
-        at = position[key]
-        if at >= 0 and whole:
-            counts[key] += starts[at + 1] - starts[at]
-        elif at >= 0:
-            found = 0
-            for posting in range(starts[at], starts[at + 1]):
-                found += local[rows[posting]] >= 0
-            counts[key] += found
-
-
-@loop(given(_I8), given(_I8), given(_I4), given(_I4), given(_I4), filled(_I8), filled(_I4), filled(_I4))
-def gather(position, starts, rows, freqs, local, ends, row, freq) -> None:
-    """Writes the postings that `count` counted behind what each key has already; `ends` says where that is."""
-    for key in range(len(position)):
-        at = position[key]
-        if at >= 0:
-            end = ends[key]
-            for posting in range(starts[at], starts[at + 1]):
-                own = local[rows[posting]]
-                if own >= 0:
-                    row[end] = own
-                    freq[end] = freqs[posting]
-                    end += 1
-            ends[key] = end
-
-
-@loop(given(_U8), given(_I8), given(_I8), given(_U1), gives=_B)
-def alike(hashes, chosen, starts, texts) -> bool:
-    """Whether keys of equal hash, side by side, have equal texts; that of key `i` is `texts[starts[c]:starts[c + 1]]`, `c`
-    being `chosen[i]`.
-    """
-    for key in range(1, len(hashes)):
-        if hashes[key] == hashes[key - 1]:
-            one, other = chosen[key - 1], chosen[key]
-            size = starts[one + 1] - starts[one]
-            if starts[other + 1] - starts[other] != size:
-                return False
-            for letter in range(size):
-                if texts[starts[one] + letter] != texts[starts[other] + letter]:
-                    return False
-    return True
+_I8, _I4, _U8, _F8, _B = types.int64, types.int32, types.uint64, types.float64, types.boolean
 
 
 @loop(_I8, _I8, given(_I8), given(_I4), given(_I8), given(_I8), given(_B, 2), filled(_I8))
@@ -128,8 +46,8 @@ def contributions(
     """What each posting of the pairs from `first` to `last` adds to a score under BM25 (lucene): of open rows from
     `shown[pair]` on, of others from `held[pair]`. `bounds[pair]` becomes the least and the greatest part.
 
-    Pairs are sorted by setting. A pair with a `line` of words gets a bit per open row there, and how many stand before each
-    word.
+    Pairs are sorted by setting. A pair with a `line` of words gets a bit per open row there, and the number of its rows
+    before each word.
     """
     half, of = np.empty(len(length)), np.int64(-1)
     for pair in range(first, last):
@@ -200,22 +118,23 @@ def _edge(sums, cells, size, k, shift, counts) -> np.int64:
 
 
 @loop(
-    _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I4), given(_I8), given(_I8, 2), given(_I8), given(_U8, 2), given(_I4, 2),
-    given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8, filled(_I8), filled(_I8, 2), filled(_I8, 2),
+    _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I4), given(_I8), given(_I8, 2), given(_I8),
+    given(_U8, 2), given(_I4, 2), given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8,
+    filled(_I8), filled(_I8, 2), filled(_I8, 2),
 )  # fmt: skip
 def best_shown(
     first, last, starts, pairs, lists, row, part, bounds, line, words, before_word,
     allowed, every, filter_, k, rank, bits, found, keys, places,
 ) -> None:  # fmt: skip
-    """The keys of the best open rows of the sub-queries from `first` to `last`: at least `k` if there are so many, and no
-    more than a line of `keys` holds. `found` is how many there are of the `k`.
+    """The keys of the best open rows of the sub-queries from `first` to `last`: at least `k` if there are so many, and
+    no more than a line of `keys` holds. `found` is how many there are of the `k`.
 
-    A key is a score, and behind it in `bits` bits how far the place of the row's id is from the last one. Where both need too
-    many, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`.
+    A key is a score, and behind it in `bits` bits how far the place of the row's id is from the last one. Where both
+    need too many, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`.
 
-    The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as what is left could not lift a
-    new row to a score that `k` rows have already, the lists left are only asked about rows that can still be among them.
-    `every` says which filters let every row pass.
+    The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as what is left could not lift
+    a new row to a score that `k` rows have already, the lists left are only asked about rows that can still be among
+    them. `every` says which filters let every row pass.
     """
     rows, most = len(rank), 0
     for sub in range(first, last):
@@ -322,7 +241,7 @@ def best_shown(
             if kept > k[sub]:
                 choose(score, place, cell, kept, k[sub])
             sort(score, place, cell, found[sub])
-            keys[sub, :found[sub]], places[sub, :found[sub]] = score[:found[sub]], place[:found[sub]]
+            keys[sub, : found[sub]], places[sub, : found[sub]] = score[: found[sub]], place[: found[sub]]
         for number in range(many):
             sums[index(touched[index(number)])] = 0
 

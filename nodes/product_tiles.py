@@ -1,14 +1,17 @@
-"""Compiled: the exact products of a few vectors of int16 with a few others, all at once, in the registers of the processor.
+"""Compiled: the exact products of a few vectors of int16 with a few others, all at once, in the processor's registers.
 
-Gives `tile`, how many queries and rows one takes, and what finds the few products of a tile that matter. Needs numba; see `compiled.kernels`.
+Gives `tile`, how many queries and rows one takes, and what finds the few products of a tile that matter. Needs numba;
+see `compiled.kernels`.
 
-The one thing to know: two components stand side by side as one int32, because processors multiply such pairs and add them
-up in one step (x86: `vpdpwssd`, `vpmaddwd`), which takes half the time of float32 and rounds nothing. Loops in Python do
-not compile to it, so the steps are written down one by one. Sums are modulo 2**32: what overflows on the way comes back.
+The one thing to know: two components stand side by side as one int32, because processors multiply such pairs and add
+them up in one step (x86: `vpdpwssd`, `vpmaddwd`). That takes a third of the time of float32 and rounds nothing. Loops in
+Python do not compile to it, so the steps are written down one by one. Sums are modulo 2**32: what overflows on the way
+comes back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from llvmlite import ir  # pyright: ignore[reportMissingImports]
@@ -28,9 +31,8 @@ class _Shape(NamedTuple):
     name: str
 
 
-def _shape() -> _Shape:
+def shape_of(features: Sequence[str]) -> _Shape:
     """By the features that numba compiles for."""
-    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
     if "+avx512vnni" in features:
         return _Shape(16, 2, 12, "llvm.x86.avx512.vpdpwssd.512")
     if "+avx512bw" in features:
@@ -40,7 +42,7 @@ def _shape() -> _Shape:
     return _Shape(4, 2, 4, "")
 
 
-SHAPE = _shape()
+SHAPE = shape_of(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
 ROWS, QUERIES = SHAPE.lanes * SHAPE.registers, SHAPE.queries
 """Rows and queries of a tile."""
 

@@ -3,8 +3,8 @@
 Reads a scope and the posting index. Gives `Lists`.
 
 The one thing to know: a scope that is spread over many segments costs a search in each of them, and its rows are picked
-from lists that hold others as well. Where a batch looks up so much that it pays, the lists of all terms are drawn together
-once and kept with the index; every later batch of the scope finds its terms in one list of keys.
+from lists that hold others as well. Where a batch looks up so much that it pays, the lists of all terms are drawn
+together once and kept with the index; every later batch of the scope finds its terms in one list of keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .compiled import in_threads
 from .frames import PostingIndex, SegmentPostings, key_hashes, posting_keys
 from .ragged import starts_of
 from .recall_scope import Int, Scope
@@ -53,7 +52,7 @@ def lists_of(
     order = np.argsort(hashes)
     starts, texts = texts_of(pa.array(keys, pa.large_string()).take(pa.array(order)))
     place = np.empty(len(order), dtype=np.int64)
-    if whole := _whole(kernels, scope, postings, look_ups):
+    if whole := whole_lists(kernels, scope, postings, look_ups):
         position = np.empty(len(order), dtype=np.int64)
         kernels.find(hashes[order], starts, texts, whole.hashes, whole.starts, whole.texts, position)
         place[order] = position
@@ -73,7 +72,7 @@ def lists_of(
     return Lists(bounds, row, freq), place
 
 
-def _whole(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_ups: int) -> Whole | None:
+def whole_lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_ups: int) -> Whole | None:
     """The lists of every term, if they are at hand or pay; None also where two terms have one hash."""
     kept, known = postings.whole_scopes, (scope.rows, scope.segments)
     if whole := kept.get(known):
@@ -109,9 +108,8 @@ def drawn_together(kernels: ModuleType, scope: Scope, postings: PostingIndex) ->
     ends[chosen] = bounds[:-1]
     row, freq = (np.empty(int(bounds[-1]), dtype=np.int32) for _ in range(2))
     for low, high, position, (part, own) in zip(sizes[:-1], sizes[1:], every, segments, strict=True):
-        kernels.gather(
-            np.where(ends[low:high] >= 0, position, -1), part.starts, part.rows, part.freqs, own, ends[low:high], row, freq
-        )  # fmt: skip
+        wanted = np.where(ends[low:high] >= 0, position, -1)
+        kernels.gather(wanted, part.starts, part.rows, part.freqs, own, ends[low:high], row, freq)
     lists = Lists(np.append(bounds[first], bounds[-1]), row, freq)
     return Whole(lists, hashes[first], *texts_of(keys.take(pa.array(chosen[first]))))
 

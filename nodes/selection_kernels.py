@@ -6,8 +6,6 @@ Needs numba; see `compiled.kernels`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 

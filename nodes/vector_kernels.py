@@ -9,9 +9,9 @@ import numpy as np
 from numba import types  # pyright: ignore[reportMissingImports]
 
 from .product_tiles import QUERIES, ROWS, lowest, reaching, tile
-from .selection_kernels import filled, front, given, index, loop
+from .selection_kernels import BINS, filled, front, given, index, loop
 
-__all__ = ["QUERIES", "ROWS", "best", "side_by_side"]
+__all__ = ["QUERIES", "ROWS", "best", "leading", "side_by_side"]
 
 _I8, _I4, _B = types.int64, types.int32, types.boolean
 _LAST = 2147483647
@@ -20,7 +20,7 @@ _LAST = 2147483647
 
 @loop(_I8, _I8, given(_I4, 2), filled(_I4, 3))
 def side_by_side(first, last, rows, panels) -> None:
-    """Writes the rows of the panels from `first` to `last` pair by pair: `ROWS` rows are a panel, zeros behind the last."""
+    """Writes the rows of the panels from `first` to `last` pair by pair: `ROWS` rows a panel, zeros behind the last."""
     for panel in range(first, last):
         low = panel * ROWS
         size = min(ROWS, len(rows) - low)
@@ -36,11 +36,11 @@ def side_by_side(first, last, rows, panels) -> None:
     filled(_I8), filled(_I8), filled(_I8, 2),
 )  # fmt: skip
 def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge, held, keys) -> None:
-    """Adds to the keys of each sub-query those of a block of rows that can be among its `k` best; zeros follow the last.
+    """Adds to the keys of each sub-query those of a block of rows that can be among its `k` best.
 
-    The tiles of vectors from `first` to `last` are asked; vector `v` has the sub-queries `subs[starts[v]:starts[v + 1]]`.
-    `place` are the places of the ids of the block's rows; masks without rows let every row pass. No key of at most `edge` is
-    among the best.
+    The tiles of vectors from `first` to `last` are asked; vector `v` has the sub-queries
+    `subs[starts[v]:starts[v + 1]]`. `place` are the places of the ids of the block's rows; masks without rows let every
+    row pass. No key of at most `edge` is among the best.
     """
     out = np.empty((QUERIES, ROWS), dtype=np.int32)
     pairs, size, room, every = panels.shape[1], len(place), keys.shape[1], masks.shape[1] == 0
@@ -66,7 +66,41 @@ def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge
                             count += 1
                     if count > room - ROWS:
                         front(keys[sub], count, k[sub])
-                        keys[sub, k[sub] : count] = 0
                         count = k[sub]
                         edge[sub] = keys[sub, :count].min()
                     held[sub] = count
+
+
+@loop(_I8, _I8, given(_I8), given(_I8), given(_I8, 2), filled(_I8, 2))
+def leading(first, last, k, held, keys, found) -> None:
+    """Writes to the lines of `found` the `k` greatest keys of the sub-queries from `first` to `last`; others if they fit.
+
+    A histogram finds a number that `k` keys reach.
+    """
+    counts, kept = np.empty(BINS, dtype=np.int64), np.empty(keys.shape[1], dtype=np.int64)
+    for sub in range(first, last):
+        size, line = held[sub], keys[sub]
+        if size <= found.shape[1]:
+            found[sub, :size] = line[:size]
+            continue
+        low, high = line[0], line[0]
+        for at in range(size):
+            low, high = min(low, line[at]), max(high, line[at])
+        shift = 0
+        while (high - low) >> shift >= BINS:
+            shift += 1
+        counts[:] = 0
+        for at in range(size):
+            counts[index((line[index(at)] - low) >> shift)] += 1
+        above, bin_ = 0, BINS
+        while above < k[sub]:
+            bin_ -= 1
+            above += counts[bin_]
+        edge, many = low + (np.int64(bin_) << shift), np.int64(0)
+        for at in range(size):
+            kept[index(many)] = line[index(at)]
+            many += np.int64(line[index(at)] >= edge)
+        if many > found.shape[1]:
+            front(kept, many, k[sub])
+            many = k[sub]
+        found[sub, :many] = kept[:many]

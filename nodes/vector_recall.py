@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from .compiled import in_threads, kernels
 from .frames import RowIndex, VectorIndex
-from .keys import rank_within
+from .keys import distinct_numbers, distinct_rows, rank_within
 from .numbers import RESOLUTION
 from .ragged import starts_of
-from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, spread, sub_query_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, sub_query_of
 from .recall_selection import Found
 
 BLOCK_ROWS = 1 << 12
@@ -31,6 +31,8 @@ TOGETHER = 1 << 10
 """Sub-queries that share one conversion of the rows."""
 SHORTLIST_FROM = 48
 """A shortlist pays where a scope has as many rows per row that returns; below, every product is exact at once."""
+SPARE = 32
+"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 PER_VISIT = 10
 """Products that NumPy chooses from in the time of one visit of a posting."""
 FLAGS = 1 << 25
@@ -82,19 +84,19 @@ def _alike(scope: Scope) -> bool:
     """Every sub-query of a scope has the same mask."""
     clock = scope.tables.clock[1][scope.request]
     return (
-        all(len(np.unique(values)) == 1 for values in (clock, scope.oldest, *scope.windows))
+        all(values.min() == values.max() for values in (clock, scope.oldest, *scope.windows))
         and len(scope.filters[0]) == 1
     )
 
 
 def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
-    distinct, of = np.unique(vector, return_inverse=True)
+    distinct, of = distinct_numbers(vector)
     clock, of_request = scope.tables.clock
     allowed, filter_ = scope.returned(subs)
-    pairs = np.stack([of_request[scope.request[subs]], filter_])
-    pairs, mask = np.unique(pairs, axis=1, return_inverse=True)
-    clocks, at = np.unique(pairs[0], return_inverse=True)
-    masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at.reshape(-1)] & allowed[pairs[1]]
+    asked = of_request[scope.request[subs]]
+    first, mask = distinct_rows(asked, filter_)
+    clocks, at = distinct_numbers(asked[first])
+    masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at] & allowed[filter_[first]]
     known = np.array([part is not None for part in vectors.parts])
     segment = np.searchsorted(vectors.row_starts, scope.rows, side="right") - 1
     chosen = np.flatnonzero(masks.any(axis=0) & ~scope.withheld & known[segment])
@@ -102,11 +104,11 @@ def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked
     k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))
     return _Asked(
         vectors.queries[distinct],
-        of.reshape(-1),
+        of,
         k,
         scope.rows[chosen],
         None if masks.all() else masks,
-        mask.reshape(-1),
+        mask,
     )
 
 
@@ -124,8 +126,9 @@ def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, In
     else:
         best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
     taken = (best > 0) & (np.arange(most) < asked.k[:, None])
-    key = best[taken]
-    return np.nonzero(taken)[0], index.by_id[_LAST - (key & _LAST)], key >> _PLACES
+    key = best.reshape(-1) if taken.all() else best[taken]
+    sub = np.repeat(np.arange(len(best)), np.count_nonzero(taken, axis=1))
+    return sub, index.by_id[_LAST - (key & _LAST)], key >> _PLACES
 
 
 def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> Keys:
@@ -153,7 +156,7 @@ def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, place
     starts = np.searchsorted(asked.of[by_vector], np.arange(len(asked.vectors) + 1))
     mask = np.zeros(subs, dtype=np.int64) if asked.masks is None else asked.mask
     edge, held = np.full(subs, _LAST), np.zeros(subs, dtype=np.int64)
-    keys = np.zeros((subs, min(4 * most + 256, len(asked.rows)) + 2 * loops.ROWS), dtype=np.int64)
+    keys = np.empty((subs, min(4 * most + 256, len(asked.rows)) + 2 * loops.ROWS), dtype=np.int64)
     for low in range(0, len(asked.rows), BLOCK_ROWS):
         block = slice(low, min(low + BLOCK_ROWS, len(asked.rows)))
         rows = _in_pairs(_vectors_of(vectors, asked.rows[block], np.int16))
@@ -164,9 +167,14 @@ def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, place
             loops.best, np.full(len(queries), loops.QUERIES * len(rows)), queries, panels, starts, by_vector, places[block],
             masks, mask, asked.k, edge, held, keys,
         )  # fmt: skip
-    width = max(int(held.max()), most)
-    in_threads(lambda first, last: keys[first:last, :width].sort(axis=1), np.full(subs, width))
-    return keys[:, width - most : width][:, ::-1]
+    found = np.zeros((subs, most + SPARE), dtype=np.int64)
+
+    def order(first: int, last: int) -> None:
+        loops.leading(first, last, asked.k, held, keys, found)
+        found[first:last].sort(axis=1)
+
+    in_threads(order, held)
+    return found[:, : SPARE - 1 : -1]
 
 
 def _in_pairs(vectors: NDArray[np.int16]) -> NDArray[np.int32]:
