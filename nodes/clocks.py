@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
+from .keys import distinct_rows
 from .time_gates import time_codes, time_grid
 
 Int = NDArray[np.int64]
@@ -65,7 +66,5 @@ def clocks(contracts: pa.Table) -> Clock:
 def distinct_clocks(contracts: pa.Table) -> tuple[Clock, Int]:
     """The distinct time bounds of some contracts, and each contract's position among them."""
     all_ = clocks(contracts)
-    bounds = np.stack([all_.as_of, all_.start, all_.end, all_.history])
-    distinct, inverse = np.unique(bounds, axis=1, return_inverse=True)
-    *times, history = (np.ascontiguousarray(row) for row in distinct)
-    return Clock(*times, history=history.astype(bool)), inverse.reshape(-1)
+    first, of = distinct_rows(all_.as_of, all_.start, all_.end, all_.history.astype(np.int64))
+    return Clock(all_.as_of[first], all_.start[first], all_.end[first], all_.history[first]), of

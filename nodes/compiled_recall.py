@@ -14,31 +14,31 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from .bm25 import Bm25
 from .compiled import in_threads
-from .frames import PostingIndex, key_hashes
+from .frames import PostingIndex
+from .keys import distinct_numbers, distinct_rows
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
 from .recall_scope import Bool, Float, Int, Scope, recorded_at, spread
 from .recall_selection import Found
+from .scope_postings import Lists, lists_of
 
 if TYPE_CHECKING:
     from .posting_recall import Entries
 
 POSTINGS = 1 << 23
 """Postings whose parts are held at once: about 100 MiB. A request that needs more is worked out alone."""
-
-
-class _Lists(NamedTuple):
-    """The postings of some keys inside a scope: those of key `k` are `starts[k]:starts[k + 1]` of the others."""
-
-    starts: Int
-    row: NDArray[np.int32]
-    """Position in `scope.rows`, ascending inside a key."""
-    freq: NDArray[np.int32]
+KEY_BITS = 62
+"""Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
+WORD = 64
+"""Rows that a word has bits for: a list with fewer of them per row would be all zeros."""
+LONG = 1 << 10
+"""Postings from which on a bit per row pays: a shorter list is soon searched."""
+SPARE = 32
+"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 
 
 class _Part(NamedTuple):
@@ -62,10 +62,13 @@ class Prepared(NamedTuple):
     """What is worked out once for the sub-queries of a part: the parts of scores, by pair, and which rows may return."""
 
     part: _Part
-    blocks: Int
-    """Where each pair's open rows start, block by block of rows."""
+    bounds: Int
+    """The least and the greatest part of each pair."""
+    shown_starts: Int
     shown: tuple[NDArray[np.int32], Int]
     """Open rows and their parts, by pair."""
+    words: tuple[Int, NDArray[np.uint64], NDArray[np.int32]]
+    """The line of each pair that has a bit per row, -1 for others; the bits; how many stand before each word."""
     held_starts: Int
     held: tuple[NDArray[np.int32], Int]
     """The other rows."""
@@ -95,7 +98,7 @@ def prepare(
     kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25
 ) -> Iterator[Prepared | None]:
     """What `score` needs, part by part of the scope's sub-queries."""
-    lists, place = _lists(kernels, scope, postings, entries.keys)
+    lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
     if len(lists.row):
         yield from (_prepared(kernels, scope, lists, part, bm25) for part in _parts(scope, lists, entries, place))
 
@@ -105,86 +108,67 @@ def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
     return [_shown(kernels, scope, prepared), _held(kernels, scope, prepared)]
 
 
-def _lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, keys: list[str]) -> tuple[_Lists, Int]:
-    """The postings of the keys, by hash, and the place of each key among them."""
-    hashes = key_hashes(keys)
-    order = np.argsort(hashes)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    hashes = hashes[order]
-    starts, texts = _texts(pa.array(keys, pa.large_string()).take(pa.array(order)))
-    segments = [(postings.parts[number], own) for number, own in zip(scope.segments, scope.by_segment, strict=True)]
-    positions = np.empty((len(segments), len(keys)), dtype=np.int64)
-    counts = np.zeros(len(keys), dtype=np.int64)
-    for position, (part, own) in zip(positions, segments, strict=True):
-        kernels.find(hashes, starts, texts, part.hashes, *_texts(part.keys), position)
-        kernels.count(position, part.starts, part.rows, own, bool(len(own) and own.min() >= 0), counts)
-    bounds = starts_of(counts)
-    ends = bounds[:-1].copy()
-    row, freq = (np.empty(int(bounds[-1]), dtype=np.int32) for _ in range(2))
-    for position, (part, own) in zip(positions, segments, strict=True):
-        kernels.gather(position, part.starts, part.rows, part.freqs, own, ends, row, freq)
-    return _Lists(bounds, row, freq), place
-
-
-def _texts(keys: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
-    """Where each text starts, and the last one's end, in the bytes of all; zero-copy."""
-    _, offsets, data = keys.buffers()
-    if not len(keys):
-        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
-    starts = np.frombuffer(offsets, dtype=np.int64)[keys.offset : keys.offset + len(keys) + 1]
-    return starts, np.frombuffer(data or b"", dtype=np.uint8)
-
-
-def _parts(scope: Scope, lists: _Lists, entries: Entries, place: Int) -> Iterator[_Part]:
+def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator[_Part]:
     """Ranges of whole requests whose pairs have at most `POSTINGS` postings together, and at least one request."""
     setting = scope.tables.setting[scope.request]
-    _, examples, of_sub = np.unique(setting, return_index=True, return_inverse=True)
-    weights, weight = np.unique(entries.weight, return_inverse=True)
+    examples, of_sub = distinct_rows(setting)
+    weights, weight = _distinct_weights(entries.weight)
     keys = len(lists.starts) - 1
-    code = (of_sub[entries.sub] * keys + place[entries.key]) * len(weights) + weight.reshape(-1)
-    starts = np.searchsorted(entries.sub, np.arange(len(scope.sub) + 1))
+    known = np.flatnonzero(place[entries.key] >= 0)
+    sub = entries.sub[known]
+    code = (of_sub[sub] * keys + place[entries.key[known]]) * len(weights) + weight[known]
+    starts = np.searchsorted(sub, np.arange(len(scope.sub) + 1))
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
     waiting = [(0, len(first) - 1)]
     while waiting:
         low, high = waiting.pop()
         requests = first[low : high + 1]
         own = starts[requests[0] : requests[-1] + 1]
-        pairs, pair = np.unique(code[own[0] : own[-1]], return_inverse=True)
+        pairs, pair = distinct_numbers(code[own[0] : own[-1]])
         rest, of_weight = np.divmod(pairs, len(weights))
         setting, key = np.divmod(rest, keys)
-        settings, setting = np.unique(setting, return_inverse=True)
+        settings, setting = distinct_numbers(setting)
         grid = len(settings) * len(scope.rows)
         if high - low > 1 and grid + int(np.diff(lists.starts)[key].sum()) > POSTINGS:
             middle = (low + high) // 2
             waiting += [(middle, high), (low, middle)]
         elif len(pairs):
             yield _Part(
-                int(requests[0]), requests - requests[0], own - own[0], pair.reshape(-1),
-                key, weights[of_weight], setting.reshape(-1), examples[settings],
+                int(requests[0]), requests - requests[0], own - own[0], pair,
+                key, weights[of_weight], setting, examples[settings],
             )  # fmt: skip
 
 
-def _prepared(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, bm25: Bm25) -> Prepared | None:
+def _distinct_weights(weights: Float) -> tuple[Float, Int]:
+    """The distinct weights, and which each is; nearly always there is one."""
+    if weights.min() == weights.max():
+        return weights[:1], np.zeros(len(weights), dtype=np.int64)
+    distinct, inverse = np.unique(weights, return_inverse=True)
+    return distinct, inverse.reshape(-1)
+
+
+def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25) -> Prepared | None:
     index, pairs = scope.tables.row_index, len(part.key)
     clock, of_request = scope.tables.clock
     clocks = of_request[scope.request[part.examples]]
     count, length = (values[scope.request[part.examples]] for values in scope.tables.statistics)
     open_ = clock.grid(index, clocks, scope.rows) & ~scope.withheld
     frequency = np.empty(pairs, dtype=np.int64)
-    kernels.frequencies(lists.starts, lists.row, part.key, part.setting, open_, frequency)
+    postings = np.diff(lists.starts)[part.key]
+    in_threads(
+        kernels.frequencies, postings, lists.starts, lists.row, part.key, part.setting, open_, frequency
+    )  # fmt: skip
     weight = part.weight * bm25.idf(frequency, count[part.setting])
     mean = np.divide(length, count, out=np.zeros(len(count)), where=count > 0)
-    half = bm25.half(index.length[scope.rows], mean[:, None])
-    postings = np.diff(lists.starts)[part.key]
     shown, held = starts_of(frequency), starts_of(postings - frequency)
     shown_row, held_row = (np.empty(int(ends[-1]), dtype=np.int32) for ends in (shown, held))
     shown_part, held_part = (np.empty(len(row), dtype=np.int64) for row in (shown_row, held_row))
-    blocks = np.empty((pairs, -(-len(scope.rows) // kernels.BLOCK) + 1), dtype=np.int64)
     bounds = np.empty((pairs, 2), dtype=np.int64)
+    words = _words(frequency, len(scope.rows))
     in_threads(
-        kernels.contributions, postings, lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_, half,
-        shown, held, shown_row, shown_part, held_row, held_part, blocks, bounds,
+        kernels.contributions, postings, lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_,
+        index.length[scope.rows], mean, bm25.k1, bm25.b, shown, held, shown_row, shown_part, held_row, held_part,
+        bounds, *words,
     )  # fmt: skip
     most = max(int(np.diff(part.starts).max()), 1)
     if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / most:
@@ -192,24 +176,45 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: _Lists, part: _Part, bm2
     allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
     rank = index.id_rank[scope.rows]
     return Prepared(
-        part, blocks, (shown_row, shown_part), held, (held_row, held_part), allowed, filter_, rank, clocks
+        part, bounds, shown, (shown_row, shown_part), words, held, (held_row, held_part), allowed, filter_, rank, clocks
     )  # fmt: skip
+
+
+def _words(frequency: Int, rows: int) -> tuple[Int, NDArray[np.uint64], NDArray[np.int32]]:
+    """Room for a bit per row, for the long lists."""
+    chosen = np.flatnonzero(frequency >= max(rows // WORD, LONG))
+    line = np.full(len(frequency), -1, dtype=np.int64)
+    line[chosen] = np.arange(len(chosen))
+    shape = len(chosen), rows // WORD + 1
+    return line, np.zeros(shape, dtype=np.uint64), np.empty(shape, dtype=np.int32)
 
 
 def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     """The `lane_k` best open rows per sub-query."""
-    part, blocks = prepared.part, prepared.blocks
+    part, index = prepared.part, scope.tables.row_index
     subs = len(part.starts) - 1
     sub = scope.sub[part.low : part.low + subs]
     k = np.minimum(scope.tables.lane_k[sub], len(scope.rows))
-    ends, found = np.cumsum(k), np.zeros(subs, dtype=np.int64)
-    row, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(2))
-    in_threads(
-        kernels.best_shown, _work(part, np.diff(blocks[:, [0, -1]])[:, 0]), part.starts, part.pairs, blocks,
-        *prepared.shown, prepared.allowed, prepared.filter_, k, prepared.rank, ends, found, row, total,
+    bits = int(prepared.rank.max()).bit_length()
+    highest = int(prepared.bounds[:, 1].max()) * int(np.diff(part.starts).max())
+    bits = bits if highest.bit_length() + bits <= KEY_BITS else 0
+    found, keys = np.zeros(subs, dtype=np.int64), np.zeros((subs, int(k.max()) + SPARE), dtype=np.int64)
+    places = np.zeros((0 if bits else subs, keys.shape[1]), dtype=np.int64)
+    given = (
+        part.starts, part.pairs, prepared.shown_starts, *prepared.shown, prepared.bounds, *prepared.words,
+        prepared.allowed, prepared.allowed.all(axis=1), prepared.filter_, k, prepared.rank, bits, found, keys, places,
     )  # fmt: skip
-    of, at = spread(ends - k, found)
-    return Found.of(sub[of], scope.rows[row[at]], total[at].astype(np.float64) * RESOLUTION)
+
+    def find(first: int, last: int) -> None:
+        kernels.best_shown(first, last, *given)
+        if bits:
+            keys[first:last].sort(axis=1)  # NumPy's sort is many times as fast as a compiled loop
+
+    in_threads(find, _work(part, np.diff(prepared.shown_starts)))
+    ends = np.cumsum(found)
+    row, score = np.empty(int(ends[-1]), dtype=np.int64), np.empty(int(ends[-1]))
+    kernels.read_keys(0, subs, found, keys, places, bits, index.by_id, ends, row, score)
+    return Found.of(np.repeat(sub, found), row, score)
 
 
 def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .kept import Kept
+
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
 
+POSTINGS_KEPT = 1 << 26
+"""Postings of whole scopes that a frame keeps at hand: 512 MiB."""
 MICROS_PER_DAY = 86_400_000_000
 """Times are int64 microseconds since 1970."""
 OPEN_END = np.iinfo(np.int64).max
@@ -83,6 +88,11 @@ class PostingIndex:
 
     parts: tuple[SegmentPostings, ...]
     row_starts: NDArray[np.int64]
+
+    @cached_property
+    def whole_scopes(self) -> Kept[Any]:
+        """The lists of whole scopes that many look-ups asked for, see `scope_postings`; sizes are postings."""
+        return Kept(POSTINGS_KEPT)
 
     def lookup(self, keys: Sequence[str], segments: NDArray[np.int64]) -> Matches:
         """The postings of each key (distinct, any order) in the given segments (positions in SEGMENTS, ascending).

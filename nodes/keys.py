@@ -128,6 +128,31 @@ def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(len(owner)) - np.repeat(change, np.diff(change, append=len(owner)))
 
 
+def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct codes, ascending, and the position of each code among them; codes close together are not sorted."""
+    if not len(codes):
+        return codes, codes
+    low, high = int(codes.min()), int(codes.max())
+    if high - low > 4 * len(codes) + 1024:
+        distinct, inverse = np.unique(codes, return_inverse=True)
+        return distinct, inverse.reshape(-1)
+    used = np.zeros(high - low + 1, dtype=bool)
+    used[codes - low] = True
+    return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[codes - low]
+
+
+def distinct_rows(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of each set of equal rows, in the order of their values, and the set of each row."""
+    _, code = distinct_numbers(columns[0])
+    for column in columns[1:]:
+        values, own = distinct_numbers(column)
+        if len(values) > 1:
+            _, code = distinct_numbers(code * len(values) + own)
+    first = np.empty(int(code.max(initial=-1)) + 1, dtype=np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    return first, code
+
+
 def take_or(column: Column, index: NDArray[np.int64], default: object = None) -> pa.Array:
     """The values at `index`; `default` (or null) where the index is -1 and where the value is null."""
     missing = index < 0

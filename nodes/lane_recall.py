@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from .bm25 import Bm25
 from .frames import PostingIndex, expand_ranges, posting_keys
 from .index_keys import definition_keys
-from .keys import flat, gathered, rank_within
+from .keys import distinct_numbers, flat, gathered, rank_within
 from .list_columns import flattened
 from .numbers import quantise
 from .posting_recall import Entries, recall_keys
@@ -107,7 +107,8 @@ class Terms:
 
     @classmethod
     def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> Terms:
-        chosen = query_terms.filter(pc.is_in(query_terms["field"], value_set=pa.array(fields)))
+        wanted = pc.is_in(query_terms["field"], value_set=pa.array(fields))
+        chosen = query_terms if pc.all(wanted).as_py() else query_terms.filter(wanted)
         sub = sub_query_of(tables.sub_queries, chosen)
         field = flat(chosen["field"]).dictionary_encode()
         prefixes = pa.array([posting_keys(name, [""])[0] for name in field.dictionary.to_pylist()], pa.large_string())
@@ -116,7 +117,7 @@ class Terms:
         keys = pc.binary_join_element_wise(
             prefixes.take(field.indices), flat(chosen["term"]).cast(pa.large_string()), pa.scalar("", pa.large_string())
         ).dictionary_encode()
-        by_sub = np.argsort(sub, kind="stable")
+        by_sub = slice(None) if np.all(sub[1:] >= sub[:-1]) else np.argsort(sub, kind="stable")
         return cls(sub[by_sub], numbers(keys.indices)[by_sub], keys.dictionary, weight[by_sub])
 
     def entries(self, scope: Scope) -> Entries:
@@ -124,9 +125,9 @@ class Terms:
         low = np.searchsorted(self.sub, scope.sub)
         counts = np.searchsorted(self.sub, scope.sub, side="right") - low
         at = expand_ranges(low, counts)
-        used, key = np.unique(self.key[at], return_inverse=True)
+        used, key = distinct_numbers(self.key[at])
         sub = np.repeat(np.arange(len(scope.sub)), counts)
-        return Entries(self.keys.take(pa.array(used)).to_pylist(), sub, key.reshape(-1), self.weight[at])
+        return Entries(self.keys.take(pa.array(used)).to_pylist(), sub, key, self.weight[at])
 
 
 def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .clocks import Clock, distinct_clocks
 from .frames import OPEN_START, RowIndex, expand_ranges, micros
-from .keys import flat, positions
+from .keys import distinct_rows, flat, positions
 from .list_columns import holds
 from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 
@@ -79,8 +79,7 @@ class RecallTables:
     @cached_property
     def setting(self) -> Int:
         """A number per contract row, equal where time bounds, N and total length are: what a score depends on."""
-        known = np.stack([self.clock[1], *self.statistics])
-        return np.unique(known, axis=1, return_inverse=True)[1].reshape(-1)
+        return distinct_rows(self.clock[1], *self.statistics)[1]
 
     @cached_property
     def lane_k(self) -> Int:
@@ -222,7 +221,7 @@ class Scope:
 
         Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
         """
-        _, first, inverse = np.unique(self.tables.filter_codes[self.sub], return_index=True, return_inverse=True)
+        first, inverse = distinct_rows(self.tables.filter_codes[self.sub])
         passed = np.ones((len(first), len(self.rows)), dtype=bool)
         named = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub[first]))
         for number, one in enumerate(named.to_pylist()):
@@ -234,7 +233,7 @@ class Scope:
             if one["min_authority"] > 0:
                 authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
                 passed[number] &= authority >= one["min_authority"]
-        return passed, inverse.reshape(-1)
+        return passed, inverse
 
     @cached_property
     def _pairs(self) -> SourcePairs:
@@ -276,15 +275,14 @@ class Scope:
         if np.all(self.oldest[sub] == OPEN_START) and np.all(start[sub] == OPEN_START):
             return passed, of[sub]
         clock = self.tables.clock[1][self.request]
-        asked = np.stack([values[sub] for values in (of, clock, self.oldest, lists, start)])
-        _, first, inverse = np.unique(asked, axis=1, return_index=True, return_inverse=True)
+        first, inverse = distinct_rows(*(values[sub] for values in (of, clock, self.oldest, lists, start)))
         rows = np.arange(len(self.rows))
         step = max(1, CELLS // len(rows))
         grids = [
             self.filtered(np.repeat(sub[some], len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
             for some in (first[low : low + step] for low in range(0, len(first), step))
         ]
-        return np.concatenate(grids), inverse.reshape(-1)
+        return np.concatenate(grids), inverse
 
     def filtered(self, sub: Int, local: Int) -> Bool:
         """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""

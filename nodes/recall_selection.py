@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .keys import gathered, rank_within
+from .keys import distinct_numbers, gathered, rank_within
 from .recall_scope import Bool, Float, Int, RecallTables, Scope, recorded_at
 from .tables import HITS
 
@@ -45,7 +45,10 @@ class Found:
         if not parts:
             none = np.empty(0, dtype=np.int64)
             return cls.of(none, none, np.empty(0))
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
+        held = [part for part in parts if len(part.sub)] or parts[:1]
+        if len(held) == 1:
+            return held[0]
+        return cls(*(np.concatenate([getattr(part, name) for part in held]) for name in _COLUMNS))
 
 
 def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
@@ -91,8 +94,8 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
         return np.empty(0, dtype=np.int64)
     index = scope.tables.row_index
     clock, of_request = scope.tables.clock
-    requests, request = _dense(scope.request[sub])
-    documents, document = _dense(scope.document[local])
+    requests, request = distinct_numbers(scope.request[sub])
+    documents, document = distinct_numbers(scope.document[local])
     pair = request * len(documents) + document
     _, placement = clock.judge(index, of_request[scope.request[sub]], scope.rows[local])
     recorded = recorded_at(index, placement)
@@ -107,19 +110,6 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
     kept = kept[np.flatnonzero(np.diff(pair[kept], prepend=-1))]
     k = scope.tables.contract_numbers("withheld_k")[requests]
     return kept[best_cells(request[kept], score[kept], ids[kept], k)]
-
-
-def _dense(codes: Int) -> tuple[Int, Int]:
-    """The distinct codes, ascending, and the position of each code among them."""
-    if not len(codes):
-        return codes, codes
-    low, high = int(codes.min()), int(codes.max())
-    if high - low > 4 * len(codes) + 1024:
-        distinct, inverse = np.unique(codes, return_inverse=True)
-        return distinct, inverse.reshape(-1)
-    used = np.zeros(high - low + 1, dtype=bool)
-    used[codes - low] = True
-    return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[codes - low]
 
 
 def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:

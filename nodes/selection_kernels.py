@@ -6,13 +6,9 @@ Needs numba; see `compiled.kernels`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
-CHUNK = 64
-"""Scores compared at once."""
 BINS = 512
 """Of a histogram of scores."""
 FEW = 512
@@ -71,6 +67,30 @@ def choose(score, rank, cell, size, k) -> None:
             break
 
 
+@loop(filled(_I8), _I8, _I8)
+def front(keys, size, k) -> None:
+    """Moves the `k` greatest of `size` keys to the front, in any order."""
+    low, high = 0, size - 1
+    while low < high:
+        best = keys[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while keys[left] > best:
+                left += 1
+            while best > keys[right]:
+                right -= 1
+            if left <= right:
+                keys[left], keys[right] = keys[right], keys[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            break
+
+
 @loop(filled(_I8), filled(_I8), filled(_I8), _I8, _I8)
 def _sink(score, rank, cell, root, end) -> None:
     """Moves a cell down a heap whose root is the last of its cells."""
@@ -106,48 +126,3 @@ def sort(score, rank, cell, size) -> None:
         rank[0], rank[end] = rank[end], rank[0]
         cell[0], cell[end] = cell[end], cell[0]
         _sink(score, rank, cell, 0, end)
-
-
-@loop(filled(_I8), filled(_I8), _I8, _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 2))
-def trim(score, cell, size, k, slack, counts) -> tuple[Any, Any]:
-    """Keeps the cells within `slack` of a score that at least `k` of them have, by a histogram: how many, and that score."""
-    low, high = score[0], score[0]
-    for at in range(size):
-        low, high = min(low, score[at]), max(high, score[at])
-    shift = 0
-    while (high - low) >> shift >= BINS:
-        shift += 1
-    counts[:] = 0
-    for at in range(size):
-        counts[index((score[at] - low) >> shift)] += 1
-    above, bin_ = 0, BINS
-    while above < k:
-        bin_ -= 1
-        above += counts[bin_]
-    edge = low + (np.int64(bin_) << shift)
-    kept = 0
-    for at in range(size):
-        own = score[at]
-        score[kept], cell[kept] = own, cell[at]
-        kept += np.int64(own >= edge - slack)
-    return kept, edge
-
-
-@loop(
-    filled(_I8), filled(_I8), filled(_I8), given(_I8), _I8, _I8, filled(_I8), gives=types.UniTuple(_I8, 3)
-)  # fmt: skip
-def shrink(score, place, cell, rank, size, k, counts) -> tuple[Any, Any, Any]:
-    """Leaves the `k` best of at least `k` cells and few others: how many; a score that none of the `k` is below; and the
-    rank from which on a row of that score is not among them.
-    """
-    kept, least = trim(score, cell, size, k, 0, counts)
-    if kept <= 2 * k + 32:
-        return kept, least, len(rank)
-    for at in range(kept):
-        place[at] = rank[cell[at]]
-    choose(score, place, cell, kept, k)
-    worst = 0
-    for at in range(1, k):
-        if before(score[worst], place[worst], score[at], place[at]):
-            worst = at
-    return k, score[worst], place[worst]

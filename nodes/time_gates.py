@@ -127,13 +127,20 @@ def _codes(
     recorded, event = row_index.recorded[placement], row_index.event_time[rows]
     happened = np.where(event == OPEN_START, recorded, event)
     codes = np.zeros(np.broadcast_shapes(as_of.shape, rows.shape), dtype=np.int8)
-    codes[window_end <= happened] = WINDOW_END
-    codes[happened < window_start] = WINDOW_START
-    codes[row_index.valid_until[rows] <= as_of] = VALID_UNTIL
-    codes[as_of < row_index.valid_from[rows]] = VALID_FROM
-    codes[row_index.deleted[placement] <= as_of] = DELETED
-    codes[row_index.superseded[placement] <= as_of] = SUPERSEDED
-    codes[as_of < recorded] = RECORDED
+    if not codes.size:
+        return codes
+    for code, one, other, also_equal in (
+        (WINDOW_END, window_end, happened, True),
+        (WINDOW_START, happened, window_start, False),
+        (VALID_UNTIL, row_index.valid_until[rows], as_of, True),
+        (VALID_FROM, as_of, row_index.valid_from[rows], False),
+        (DELETED, row_index.deleted[placement], as_of, True),
+        (SUPERSEDED, row_index.superseded[placement], as_of, True),
+        (RECORDED, as_of, recorded, False),
+    ):
+        least, most = one.min(), other.max()
+        if least < most or (also_equal and least == most):  # else no pair is stopped: no need to compare each
+            np.copyto(codes, code, where=one <= other if also_equal else one < other)
     return codes
 
 

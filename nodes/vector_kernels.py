@@ -1,101 +1,104 @@
-"""Compiled loops over products of vectors: a shortlist from rounded products, and exact ones of what is on it.
+"""Compiled loops over products of vectors: every product is exact, so the best by it are the best.
 
-Fills the arrays that `vector_recall` prepares, where the margin is proven. Needs numba; see `compiled.kernels`.
+Fills the arrays that `vector_recall` prepares. Needs numba; see `compiled.kernels`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types  # pyright: ignore[reportMissingImports]
+from numba import types  # pyright: ignore[reportMissingImports]
 
-from .selection_kernels import BINS, CHUNK, choose, filled, given, index, loop, sort, trim
+from .product_tiles import QUERIES, ROWS, lowest, reaching, tile
+from .selection_kernels import BINS, filled, front, given, index, loop
 
-_I8, _I4, _I2, _F4, _B = types.int64, types.int32, types.int16, types.float32, types.boolean
+__all__ = ["QUERIES", "ROWS", "best", "leading", "side_by_side"]
+
+_I8, _I4, _B = types.int64, types.int32, types.boolean
+_LAST = 2147483647
+"""The 31 bits of a key below the product: the last place less that of the row's id."""
 
 
-@njit(inline="always")
-def _bits(number) -> np.int64:
-    """A positive float32 as a whole number: of two of them the greater is the greater number."""
-    return np.int64(np.float32(number).view(np.int32))
+@loop(_I8, _I8, given(_I4, 2), filled(_I4, 3))
+def side_by_side(first, last, rows, panels) -> None:
+    """Writes the rows of the panels from `first` to `last` pair by pair: `ROWS` rows a panel; nobody reads behind the last."""
+    for panel in range(first, last):
+        low = panel * ROWS
+        size = min(ROWS, len(rows) - low)
+        for pair in range(rows.shape[1]):
+            for at in range(size):
+                panels[panel, pair, index(at)] = rows[index(low + at), index(pair)]
 
 
 @loop(
-    _I8, _I8, given(_F4, 2), given(_I4, 2), given(_I8), _I8, given(_B, 2), given(_I8), given(_I8), given(_I8),
-    filled(_I8), filled(_I8), filled(_I8, 2), filled(_I8, 2),
+    _I8, _I8, given(_I4, 3), given(_I4, 3), given(_I8), given(_I8), given(_I8), given(_B, 2), given(_I8), given(_I8),
+    filled(_I8), filled(_I8), filled(_I8, 2),
 )  # fmt: skip
-def near(first, last, product, bits, line, base, masks, mask, k, slack, edge, held, score, cell) -> None:
-    """Adds to the shortlists of the sub-queries from `first` to `last` what a block of rows has within `slack` of the best.
+def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge, held, keys) -> None:
+    """Adds to the keys of each sub-query those of a block of rows that can be among its `k` best.
 
-    `product[line[sub]]` holds the rounded products of a sub-query with the rows from `base` on, `bits` the same as whole
-    numbers. At least `k` rows of a list have `edge`. A list that does not become shorter is given up: `held` is -1.
+    The tiles of vectors from `first` to `last` are asked; vector `v` has the sub-queries
+    `subs[starts[v]:starts[v + 1]]`. `place` are the places of the ids of the block's rows; masks without rows let every
+    row pass. No key of at most `edge` is among the best.
     """
-    counts = np.zeros(BINS, dtype=np.int64)
-    size, room = product.shape[1], score.shape[1]
+    out = np.empty((QUERIES, ROWS), dtype=np.int32)
+    pairs, size, room, every = panels.shape[1], len(place), keys.shape[1], masks.shape[1] == 0
+    for panel in range(len(panels)):
+        low = panel * ROWS
+        within = (np.int64(1) << min(ROWS, size - low)) - 1
+        for own in range(first, last):
+            tile(queries[own].ctypes.data, panels[panel].ctypes.data, pairs, out.ctypes.data)
+            for line in range(min(QUERIES, len(starts) - 1 - own * QUERIES)):
+                vector = own * QUERIES + line
+                for number in range(starts[vector], starts[vector + 1]):
+                    sub = subs[number]
+                    bits = reaching(out[line].ctypes.data, np.int32(edge[sub] >> 31)) & within
+                    if bits == 0:
+                        continue
+                    count = held[sub]
+                    while bits:
+                        at = low + lowest(bits)
+                        bits &= bits - 1
+                        key = (np.int64(out[line, index(at - low)]) << 31) | (_LAST - place[index(at)])
+                        if key > edge[sub] and (every or masks[mask[sub], index(at)]):
+                            keys[sub, index(count)] = key
+                            count += 1
+                    if count > room - ROWS:
+                        front(keys[sub], count, k[sub])
+                        count = k[sub]
+                        edge[sub] = keys[sub, :count].min()
+                    held[sub] = count
+
+
+@loop(_I8, _I8, given(_I8), given(_I8), given(_I8, 2), filled(_I8, 2))
+def leading(first, last, k, held, keys, found) -> None:
+    """Writes to the lines of `found` the `k` greatest keys of the sub-queries from `first` to `last`; others if they fit.
+
+    A histogram finds a number that `k` keys reach.
+    """
+    counts, kept = np.empty(BINS, dtype=np.int64), np.empty(keys.shape[1], dtype=np.int64)
     for sub in range(first, last):
-        own, seen = line[sub], held[sub]
-        if seen < 0:
+        size, line = held[sub], keys[sub]
+        if size <= found.shape[1]:
+            found[sub, :size] = line[:size]
             continue
-        bound = max(edge[sub], 0) - slack[sub]
-        line_product, numbers = product[own], bits[own]
-        for chunk in range(0, size, CHUNK):
-            end = min(chunk + CHUNK, size)
-            if bound > 16 and end == chunk + CHUNK:
-                below, reached = np.int32(_bits(bound) - 2), np.int32(0)  # a unit for its rounding, one for equality
-                for offset in range(CHUNK):
-                    other = max(numbers[index(chunk + offset)], np.int32(0))
-                    reached = np.int32(reached | np.int32(below - other))
-                if reached >= 0:
-                    continue
-            for at in range(chunk, end):
-                value = line_product[index(at)]
-                if value < bound or not masks[mask[sub], base + at]:
-                    continue
-                score[sub, seen], cell[sub, seen] = np.int64(np.floor(value)), base + at
-                seen += 1
-                if seen == room:
-                    seen, least = trim(score[sub], cell[sub], room, k[sub], slack[sub], counts)
-                    edge[sub] = max(edge[sub], least)
-                    bound = max(edge[sub], 0) - slack[sub]
-                    if seen + CHUNK > room:
-                        seen = -1
-                        break
-            if seen < 0:
-                break
-        held[sub] = seen
-
-
-@loop(_I8, _I8, given(_I8), given(_I8), filled(_I8), filled(_I8, 2), filled(_I8, 2))
-def shorten(first, last, k, slack, held, score, cell) -> None:
-    """Leaves on each list what is within `slack` of its `k`-th."""
-    counts = np.zeros(BINS, dtype=np.int64)
-    for sub in range(first, last):
-        if held[sub] > k[sub]:
-            held[sub], _ = trim(score[sub], cell[sub], held[sub], k[sub], slack[sub], counts)
-
-
-@loop(
-    _I8, _I8, given(_I2, 2), given(_I8), given(_I2, 2), given(_I8), given(_I8), given(_I8), given(_I8),
-    filled(_I8, 2), filled(_I8, 2), filled(_I8, 2),
-)  # fmt: skip
-def exact(first, last, queries, line, rows, stored, place, k, held, score, cell, found) -> None:
-    """The keys of the `k` best of each list by the exact product, if positive: the product above the 31 bits of the last
-    place less the row's. The vector of cell `c` is `rows[stored[c]]`, its place `place[c]`.
-    """
-    room = score.shape[1]
-    places = np.empty(room, dtype=np.int64)
-    for sub in range(first, last):
-        kept, query = 0, queries[line[sub]]
-        for at in range(held[sub]):
-            own = rows[stored[cell[sub, at]]]
-            total = np.int32(0)  # below 2**31, so what overflows on the way comes back
-            for part in range(len(own)):
-                total = np.int32(total + np.int32(np.int32(query[index(part)]) * np.int32(own[index(part)])))
-            if total > 0:
-                score[sub, kept], cell[sub, kept], places[kept] = np.int64(total), cell[sub, at], place[cell[sub, at]]
-                kept += 1
-        if kept > k[sub]:
-            choose(score[sub], places, cell[sub], kept, k[sub])
-            kept = k[sub]
-        sort(score[sub], places, cell[sub], kept)
-        for at in range(kept):
-            found[sub, at] = (score[sub, at] << 31) | (2147483647 - places[at])
+        low, high = line[0], line[0]
+        for at in range(size):
+            low, high = min(low, line[at]), max(high, line[at])
+        shift = 0
+        while (high - low) >> shift >= BINS:
+            shift += 1
+        counts[:] = 0
+        for at in range(size):
+            counts[index((line[index(at)] - low) >> shift)] += 1
+        above, bin_ = 0, BINS
+        while above < k[sub]:
+            bin_ -= 1
+            above += counts[bin_]
+        edge, many = low + (np.int64(bin_) << shift), np.int64(0)
+        for at in range(size):
+            kept[index(many)] = line[index(at)]
+            many += np.int64(line[index(at)] >= edge)
+        if many > found.shape[1]:
+            front(kept, many, k[sub])
+            many = k[sub]
+        found[sub, :many] = kept[:many]

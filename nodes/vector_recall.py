@@ -3,8 +3,8 @@
 Reads the inputs every lane reads and the vectors. Gives `Found`, scope group by scope group.
 
 The one thing to know: components are whole numbers below 2**15, and of unit vectors in multiples of 2**-15. So a product of
-two vectors is a whole number below 2**31, and float64 adds it up exactly in any order. A large scope is first multiplied
-in float32, which is twice as fast and rounds; only rows that may be among the best in spite of that are multiplied exactly.
+two vectors is a whole number below 2**31, and any order adds it up exactly. Compiled loops multiply pairs of int16. NumPy has no such
+product: it multiplies a large scope in float32, which rounds, then the rows that may be best in spite of that in float64.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from numpy.typing import NDArray
 
 from .compiled import in_threads, kernels
 from .frames import RowIndex, VectorIndex
-from .keys import rank_within
+from .keys import distinct_numbers, distinct_rows, rank_within
 from .numbers import RESOLUTION
 from .ragged import starts_of
-from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, spread, sub_query_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, sub_query_of
 from .recall_selection import Found
 
 BLOCK_ROWS = 1 << 12
-"""Rows multiplied at once: 6 MiB of float32 at 384 dimensions."""
+"""Rows multiplied at once: 6 MiB of float32 at 384 dimensions, or 3 MiB of int16."""
 TOGETHER = 1 << 10
 """Sub-queries that share one conversion of the rows."""
 SHORTLIST_FROM = 48
 """A shortlist pays where a scope has as many rows per row that returns; below, every product is exact at once."""
-COMPILED_FROM = 4
-"""The same with compiled loops."""
+SPARE = 32
+"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 PER_VISIT = 10
 """Products that NumPy chooses from in the time of one visit of a posting."""
 FLAGS = 1 << 25
@@ -84,19 +84,19 @@ def _alike(scope: Scope) -> bool:
     """Every sub-query of a scope has the same mask."""
     clock = scope.tables.clock[1][scope.request]
     return (
-        all(len(np.unique(values)) == 1 for values in (clock, scope.oldest, *scope.windows))
+        all(values.min() == values.max() for values in (clock, scope.oldest, *scope.windows))
         and len(scope.filters[0]) == 1
     )
 
 
 def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
-    distinct, of = np.unique(vector, return_inverse=True)
+    distinct, of = distinct_numbers(vector)
     clock, of_request = scope.tables.clock
     allowed, filter_ = scope.returned(subs)
-    pairs = np.stack([of_request[scope.request[subs]], filter_])
-    pairs, mask = np.unique(pairs, axis=1, return_inverse=True)
-    clocks, at = np.unique(pairs[0], return_inverse=True)
-    masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at.reshape(-1)] & allowed[pairs[1]]
+    asked = of_request[scope.request[subs]]
+    first, mask = distinct_rows(asked, filter_)
+    clocks, at = distinct_numbers(asked[first])
+    masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at] & allowed[filter_[first]]
     known = np.array([part is not None for part in vectors.parts])
     segment = np.searchsorted(vectors.row_starts, scope.rows, side="right") - 1
     chosen = np.flatnonzero(masks.any(axis=0) & ~scope.withheld & known[segment])
@@ -104,11 +104,11 @@ def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked
     k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))
     return _Asked(
         vectors.queries[distinct],
-        of.reshape(-1),
+        of,
         k,
         scope.rows[chosen],
         None if masks.all() else masks,
-        mask.reshape(-1),
+        mask,
     )
 
 
@@ -117,7 +117,7 @@ def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, In
     places = index.id_rank[asked.rows]
     most = int(asked.k.max())
     loops = kernels(len(asked.k) * len(asked.rows) // PER_VISIT)
-    if loops is not None and len(asked.rows) > COMPILED_FROM * most:
+    if loops is not None:
         best = _best_compiled(loops.vectors, vectors, asked, places)
     elif len(asked.rows) > SHORTLIST_FROM * most:
         sub, at = _shortlist(vectors, asked)
@@ -126,8 +126,9 @@ def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, In
     else:
         best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
     taken = (best > 0) & (np.arange(most) < asked.k[:, None])
-    key = best[taken]
-    return np.nonzero(taken)[0], index.by_id[_LAST - (key & _LAST)], key >> _PLACES
+    key = best.reshape(-1) if taken.all() else best[taken]
+    sub = np.repeat(np.arange(len(best)), np.count_nonzero(taken, axis=1))
+    return sub, index.by_id[_LAST - (key & _LAST)], key >> _PLACES
 
 
 def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> Keys:
@@ -148,45 +149,45 @@ def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> 
 
 
 def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, places: Int) -> Keys:
-    """The keys of the best rows, descending, through a shortlist as `_shortlist` makes it.
-
-    The list of a sub-query has room for a few times `k` rows; where more are too close to each other to tell, every
-    product of the sub-query is made exactly.
-    """
+    """The keys of the best rows, descending, by the exact product with every row, block by block."""
     subs, most = len(asked.k), int(asked.k.max())
-    queries = asked.vectors.astype(np.float32)
-    error = _error(queries)[asked.of]
-    masks = np.ones((1, len(asked.rows)), dtype=bool) if asked.masks is None else np.ascontiguousarray(asked.masks)
+    queries = _tiles(_in_pairs(asked.vectors), loops.QUERIES)
+    by_vector = np.argsort(asked.of, kind="stable")
+    starts = np.searchsorted(asked.of[by_vector], np.arange(len(asked.vectors) + 1))
     mask = np.zeros(subs, dtype=np.int64) if asked.masks is None else asked.mask
-    edge, held = np.zeros(subs, dtype=np.int64), np.zeros(subs, dtype=np.int64)
-    score, cell = (np.empty((subs, 4 * most + 256), dtype=np.int64) for _ in range(2))
-    buffer = np.empty(len(queries) * min(BLOCK_ROWS, len(asked.rows)), dtype=np.float32)
-    longest, slack = 0.0, edge
+    edge, held = np.full(subs, _LAST), np.zeros(subs, dtype=np.int64)
+    keys = np.empty((subs, min(4 * most + 256, len(asked.rows)) + 2 * loops.ROWS), dtype=np.int64)
     for low in range(0, len(asked.rows), BLOCK_ROWS):
-        rows = _vectors_of(vectors, asked.rows[low : low + BLOCK_ROWS], np.float32)
-        longest = max(longest, float(_lengths(rows).max()))
-        slack = np.ceil(2 * error * longest).astype(np.int64) + 2  # products are rounded down, too
-        product = buffer[: len(queries) * len(rows)].reshape(len(queries), len(rows))
-        np.matmul(queries, rows.T, out=product)
+        block = slice(low, min(low + BLOCK_ROWS, len(asked.rows)))
+        rows = _in_pairs(_vectors_of(vectors, asked.rows[block], np.int16))
+        panels = np.empty((-(-len(rows) // loops.ROWS), rows.shape[1], loops.ROWS), dtype=np.int32)
+        in_threads(loops.side_by_side, np.full(len(panels), panels[0].size // PER_VISIT), rows, panels)
+        masks = np.empty((1, 0), dtype=bool) if asked.masks is None else np.ascontiguousarray(asked.masks[:, block])
         in_threads(
-            loops.near, np.full(subs, len(rows)), product, product.view(np.int32), asked.of, low, masks, mask, asked.k, slack,
-            edge, held, score, cell,
+            loops.best, np.full(len(queries), loops.QUERIES * len(rows)), queries, panels, starts, by_vector, places[block],
+            masks, mask, asked.k, edge, held, keys,
         )  # fmt: skip
-    loops.shorten(0, subs, asked.k, slack, held, score, cell)
-    sub, at = spread(np.zeros(subs, dtype=np.int64), np.maximum(held, 0))
-    flags = np.zeros(len(asked.rows), dtype=bool)
-    flags[cell[sub, at]] = True
-    used, place = np.flatnonzero(flags), np.cumsum(flags) - 1
-    exact = np.zeros((subs, most), dtype=np.int64)
-    rows = _vectors_of(vectors, asked.rows[used], np.int16)
-    in_threads(
-        loops.exact, np.maximum(held, 0) * 32, asked.vectors, asked.of, rows, place, places, asked.k,
-        held, score, cell, exact,
-    )  # fmt: skip
-    crowded = np.flatnonzero(held < 0)
-    if len(crowded):
-        exact[crowded] = _best_exact(vectors, asked, crowded, places)
-    return exact
+    found = np.zeros((subs, most + SPARE), dtype=np.int64)
+
+    def order(first: int, last: int) -> None:
+        loops.leading(first, last, asked.k, held, keys, found)
+        found[first:last].sort(axis=1)
+
+    in_threads(order, held)
+    return found[:, : SPARE - 1 : -1]
+
+
+def _in_pairs(vectors: NDArray[np.int16]) -> NDArray[np.int32]:
+    """Two components as one number; a zero behind the last where they are odd."""
+    if vectors.shape[1] % 2:
+        vectors = np.pad(vectors, ((0, 0), (0, 1)))
+    return np.ascontiguousarray(vectors).view(np.int32)
+
+
+def _tiles(vectors: NDArray[np.int32], size: int) -> NDArray[np.int32]:
+    """Pair by pair those of `size` vectors, int32[tiles, pairs, size], with zeros behind the last vector."""
+    padded = np.pad(vectors, ((0, -len(vectors) % size), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, size, vectors.shape[1]).transpose(0, 2, 1))
 
 
 def _keys(product: Int, place: Int) -> Keys:

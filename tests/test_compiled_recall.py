@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from recall_world import day, frame, line, rules
-from scoped_retrieval.nodes import compiled, compiled_recall, posting_recall
+from scoped_retrieval.nodes import compiled, compiled_recall, posting_recall, scope_postings
 
 pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)
@@ -47,6 +48,42 @@ REQUESTS = [
 PLAN = rules({}, {"kinds": ["code"]}, {"max_age_days": 9.0})
 
 
+@pytest.fixture(scope="module")
+def many_words() -> dict[str, Any]:
+    """9,000 rows of twelve words, some in nearly every row and some in a few; some rows withheld."""
+    rng = np.random.default_rng(1)
+    share = 1.0 / np.arange(1, 301)
+    words = rng.choice(300, size=(9000, 12), p=share / share.sum())
+    return frame(
+        [
+            {
+                "text": " ".join(f"word{n:03d}" for n in own),
+                "project": "shop" if at % 3 else "docs",
+                "path": f"src/{at}.py",
+                "evidence_kind": "code" if at % 2 else "doc",
+                "recorded_time": day(int(rng.integers(1, 28))),
+                "withheld_by": 11 if at % 13 == 0 else 0,
+            }
+            for at, own in enumerate(words)
+        ]
+    )
+
+
+def _questions(count: int) -> list[dict[str, Any]]:
+    """Of frequent words and rare ones together, for few rows and for many."""
+    rng = np.random.default_rng(2)
+    return [
+        {
+            "request_id": f"r{at:03d}",
+            "question": " ".join(f"word{int(300 ** rng.random()):03d}" for _ in range(6)),
+            "projects": ("shop", "docs"),
+            "as_of": day(30 if at % 2 else 14),
+            "lane_k": (1, 5, 40, 100)[at % 4],
+        }
+        for at in range(count)
+    ]
+
+
 def _hits(world: dict[str, Any], requests: list[dict[str, Any]], loops: Any) -> pa.Table:
     with pytest.MonkeyPatch.context() as chosen:
         chosen.setattr(posting_recall, "kernels", lambda visits: loops)
@@ -57,6 +94,43 @@ def test_the_loops_find_what_the_arrays_find(world: dict[str, Any]) -> None:
     found = _hits(world, REQUESTS, LOOPS)
     assert found.equals(_hits(world, REQUESTS, None))
     assert set(found["withheld"].to_pylist()) == {False, True}
+
+
+def test_lists_that_cannot_lift_a_row_to_the_best_are_asked_only_about_rows_that_can(
+    many_words: dict[str, Any],
+) -> None:
+    assert _hits(many_words, _questions(60), LOOPS).equals(_hits(many_words, _questions(60), None))
+
+
+def test_scores_and_ids_too_large_for_one_key_are_compared_one_after_the_other(
+    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _hits(world, REQUESTS, LOOPS)
+    monkeypatch.setattr(compiled_recall, "KEY_BITS", 0)
+    assert _hits(world, REQUESTS, LOOPS).equals(found)
+
+
+def test_the_lists_of_a_whole_scope_find_what_a_search_by_segment_finds(
+    many_words: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, postings = _questions(40), replace(many_words["postings"])
+    monkeypatch.setattr(scope_postings, "LEAST", 10**6)
+    by_segment = _hits({**many_words, "postings": postings}, asked, LOOPS)
+    assert len(postings.whole_scopes) == 0
+    monkeypatch.setattr(scope_postings, "LEAST", 1)
+    assert _hits({**many_words, "postings": postings}, asked, LOOPS).equals(by_segment)
+    assert len(postings.whole_scopes) == 1
+    monkeypatch.setattr(scope_postings, "drawn_together", None)  # not called again: the lists are at hand
+    assert _hits({**many_words, "postings": postings}, asked[:3], LOOPS).equals(_hits(many_words, asked[:3], None))
+
+
+def test_two_terms_of_one_hash_leave_a_scope_to_the_search_by_segment() -> None:
+    """Keys of two segments: equal hashes are equal texts, or the lists cannot be told apart by their hashes."""
+    letters = np.frombuffer(b"t:at:bt:a", dtype=np.uint8)
+    starts, hashes = np.array([0, 3, 6, 9]), np.array([4, 4], np.uint64)
+    assert LOOPS is not None
+    assert LOOPS.postings.alike(hashes, np.array([0, 2]), starts, letters)
+    assert not LOOPS.postings.alike(hashes, np.array([0, 1]), starts, letters)
 
 
 def test_a_request_alone_has_the_hits_that_it_has_among_others(world: dict[str, Any]) -> None:

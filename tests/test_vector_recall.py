@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scoped_retrieval.nodes import compiled, vector_recall
@@ -17,7 +21,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
     monkeypatch.setattr(vector_recall, "kernels", lambda visits: loaded)
-    monkeypatch.setattr(vector_recall, "COMPILED_FROM", 0)
     monkeypatch.setattr(vector_recall, "SHORTLIST_FROM", 10**6 if request.param == "exact" else 0)
     monkeypatch.setattr(vector_recall, "BLOCK_ROWS", 64)
     monkeypatch.setattr(vector_recall, "CELLS", 1000)
@@ -100,6 +103,71 @@ def test_the_nearest_rows_are_those_of_the_plain_product(way: str, make, rows: i
         own = sub == number
         wanted = _plain(index, matrix, queries[of[number]], int(many[number]), allowed)
         assert list(zip(row[own].tolist(), product[own].tolist(), strict=True)) == wanted
+
+
+@pytest.mark.parametrize("dimensions", [1, 7, 384])
+def test_any_number_of_dimensions_and_of_equal_queries(way: str, dimensions: int) -> None:
+    """100 rows, 30 sub-queries of three vectors: more than a tile takes, and fewer."""
+    rng = np.random.default_rng(5)
+    matrix, index = _unit(rng.normal(size=(100, dimensions))) // 2, _index(rng, 100)
+    queries = _unit(rng.normal(size=(3, dimensions))) // 2
+    of, every = np.arange(30) % 3, np.ones(100, dtype=bool)
+    vectors = VectorIndex("test", (matrix,), np.array([0]), queries)
+    asked = vector_recall._Asked(queries, of, np.full(30, 10), np.arange(100), None, np.zeros(30, np.int64))
+    sub, row, product = vector_recall._best(index, vectors, asked)
+    for number in range(30):
+        own = sub == number
+        wanted = _plain(index, matrix, queries[of[number]], 10, every)
+        assert list(zip(row[own].tolist(), product[own].tolist(), strict=True)) == wanted
+
+
+TILE = """
+import numpy as np
+from numba import njit
+from scoped_retrieval.nodes.product_tiles import QUERIES, ROWS, SHAPE, lowest, reaching, tile
+
+@njit
+def products(queries, rows, out):
+    tile(queries.ctypes.data, rows.ctypes.data, len(rows), out.ctypes.data)
+
+@njit
+def places(out, least):
+    found, bits = [], reaching(out.ctypes.data, np.int32(least))
+    while bits:
+        found.append(lowest(bits))
+        bits &= bits - 1
+    return found
+
+rng = np.random.default_rng(0)
+vectors = [rng.integers(-2000, 2000, (count, 384)).astype(np.int16) for count in (QUERIES, ROWS)]
+sides = [np.ascontiguousarray(one.view(np.int32).T) for one in vectors]
+out = np.empty((QUERIES, ROWS), np.int32)
+products(*sides, out)
+assert np.array_equal(out, vectors[0].astype(np.int64) @ vectors[1].astype(np.int64).T), SHAPE
+assert all(places(line, line[3]) == np.flatnonzero(line >= line[3]).tolist() for line in out), SHAPE
+print(SHAPE.name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("features", "instruction"),
+    [
+        ("", ""),
+        ("avx2", "llvm.x86.avx2.pmadd.wd"),
+        ("avx2 avx512f avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
+        ("avx2 avx512f avx512bw avx512vnni", "llvm.x86.avx512.vpdpwssd.512"),
+    ],
+)
+def test_every_instruction_gives_the_same_products(features: str, instruction: str) -> None:
+    binding = pytest.importorskip("llvmlite.binding", reason="needs the extra fast")
+    host = binding.get_host_cpu_features()
+    if not all(host.get(one) for one in features.split()):
+        pytest.skip(f"this processor lacks one of {features}")
+    chosen = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ",".join(f"+{one}" for one in features.split())}
+    done = subprocess.run(
+        [sys.executable, "-c", TILE], env={**os.environ, **chosen}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, instruction), done.stderr
 
 
 def test_float32_alone_would_choose_other_rows() -> None:

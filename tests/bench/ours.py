@@ -24,12 +24,15 @@ from scoped_retrieval.nodes import candidate_recall, compiled
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.recall_scope import RecallTables
 from scoped_retrieval.nodes.recall_selection import Found
+from scoped_retrieval.nodes.scope_postings import whole_lists
 from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import SCOPED, WALL, build_driver
 from scoped_retrieval.pipeline.requests import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 
+LOOK_UPS = 6
+"""Terms of a query."""
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 """When everybody asks: after the last row was recorded."""
 
@@ -70,6 +73,17 @@ class Scoped:
     def admissible(self) -> list[int]:
         """Rows in scope, per request."""
         return self._planned["admissible"]["rows"].to_pylist()
+
+    def draw_together(self) -> None:
+        """The posting lists of the scopes, as the first large batch would: what later ones find at hand."""
+        loops = compiled.load()
+        if loops is None:
+            return
+        started = time.perf_counter()
+        batch = {"sub_queries": self._sub_queries(len(self._ids), "lexical")}
+        for scope in self._tables(batch).scopes("lexical"):
+            whole_lists(loops.postings, scope, self.frame.postings, len(scope.sub) * LOOK_UPS)
+        self.precompute_seconds += time.perf_counter() - started
 
     def terms_batch(self, queries: Sequence[Sequence[str]]) -> dict[str, Any]:
         """The plan of a batch: query `i` looks up its terms, each as often as it stands there."""

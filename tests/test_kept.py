@@ -1,0 +1,44 @@
+"""Values kept for arrays: found again by their numbers, the longest unused given up first."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+from scoped_retrieval.nodes.kept import Kept
+
+
+def _arrays(*numbers: int) -> tuple[np.ndarray, ...]:
+    return (np.array(numbers), np.array([len(numbers)]))
+
+
+def test_equal_numbers_find_the_value_and_others_do_not() -> None:
+    kept: Kept[str] = Kept(10)
+    kept.put(_arrays(1, 2), "a", 1)
+    assert kept.get(_arrays(1, 2)) == "a"
+    assert kept.get(_arrays(1, 3)) is None
+    assert kept.get(_arrays(1, 2, 3)) is None
+
+
+def test_the_longest_unused_goes_first() -> None:
+    kept: Kept[str] = Kept(10)
+    kept.put(_arrays(1), "a", 4)
+    kept.put(_arrays(2), "b", 4)
+    assert kept.get(_arrays(1)) == "a"
+    kept.put(_arrays(3), "c", 4)
+    assert [kept.get(_arrays(n)) for n in (1, 2, 3)] == ["a", None, "c"]
+
+
+def test_a_value_larger_than_the_room_is_not_kept() -> None:
+    kept: Kept[str] = Kept(10)
+    kept.put(_arrays(1), "a", 11)
+    assert kept.get(_arrays(1)) is None
+
+
+def test_a_copy_in_another_process_starts_empty() -> None:
+    kept: Kept[str] = Kept(10)
+    kept.put(_arrays(1), "a", 1)
+    copy = pickle.loads(pickle.dumps(kept))
+    assert len(copy) == 0
+    copy.put(_arrays(1), "b", 11)
+    assert len(copy) == 0
