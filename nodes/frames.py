@@ -22,8 +22,8 @@ from .kept import Kept
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
 
-POSTINGS_KEPT = 1 << 26
-"""Postings of whole scopes that a frame keeps at hand: 512 MiB."""
+LISTS_KEPT = 3 << 28
+"""Bytes of the lists of whole scopes that a frame keeps at hand: 768 MiB."""
 MICROS_PER_DAY = 86_400_000_000
 """Times are int64 microseconds since 1970."""
 OPEN_END = np.iinfo(np.int64).max
@@ -91,8 +91,8 @@ class PostingIndex:
 
     @cached_property
     def whole_scopes(self) -> Kept[Any]:
-        """The lists of whole scopes that many look-ups asked for, see `scope_postings`; sizes are postings."""
-        return Kept(POSTINGS_KEPT)
+        """The lists of whole scopes that many look-ups asked for, see `scope_postings`; sizes are bytes."""
+        return Kept(LISTS_KEPT)
 
     def lookup(self, keys: Sequence[str], segments: NDArray[np.int64]) -> Matches:
         """The postings of each key (distinct, any order) in the given segments (positions in SEGMENTS, ascending).

@@ -1,6 +1,7 @@
 """Values that are worked out for arrays and kept while there is room: the same arrays get the same value again.
 
-Reads nothing. Gives `Kept`. What it holds follows from the arrays alone, so no result depends on what it holds.
+Reads nothing. Gives `Kept`, the one thing below `nodes` that changes after it was made. What it holds follows from the
+arrays alone, so no result depends on it, only time does.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _part_of(own, low, high, row, part) -> np.int64:
 def _edge(sums, cells, size, k, shift, counts) -> np.int64:
     """A score that at least `k` of some cells have, by a histogram; 0 if there are fewer."""
     if size < k:
-        return 0
+        return np.int64(0)
     counts[:] = 0
     for at in range(size):
         counts[index(sums[index(cells[index(at)])] >> shift)] += 1

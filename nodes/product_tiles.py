@@ -141,7 +141,8 @@ def _step(builder: ir.IRBuilder, total: Any, one: Any, other: Any) -> Any:
     for first in (0, 1):
         chosen = _constant(list(range(first, 2 * lanes, 2)))
         parts = [builder.shuffle_vector(value, ir.Constant(halves, ir.Undefined), chosen) for value in pair]
-        total = builder.add(total, builder.mul(*(builder.sext(part, numbers) for part in parts)))
+        left, right = (builder.sext(part, numbers) for part in parts)
+        total = builder.add(total, builder.mul(left, right))
     return total
 
 

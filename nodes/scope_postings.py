@@ -16,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .frames import PostingIndex, SegmentPostings, key_hashes, posting_keys
+from .frames import LISTS_KEPT, PostingIndex, SegmentPostings, key_hashes, posting_keys
 from .ragged import starts_of
 from .recall_scope import Int, Scope
 
 PER_LOOK_UP = 1 << 14
 """Postings of a scope's segments per look-up up to which drawing all lists together pays."""
+PER_POSTING = 8
+"""Bytes of a posting: its row and its frequency."""
 LEAST = 1 << 10
 """Look-ups of a scope at once, below which it does not."""
 
@@ -79,10 +81,11 @@ def whole_lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_
         return whole
     starts = (postings.parts[number].starts for number in scope.segments)  # rows are those of a whole pack
     held = sum(int(own[-1] - own[0]) for own in starts)
-    if look_ups < LEAST or held > look_ups * PER_LOOK_UP:
+    if look_ups < LEAST or held > look_ups * PER_LOOK_UP or held * PER_POSTING > LISTS_KEPT:
         return None
     if whole := drawn_together(kernels, scope, postings):
-        kept.put(known, whole, len(whole.lists.row))
+        arrays = (*known, *whole.lists, *whole[1:])
+        kept.put(known, whole, sum(array.nbytes for array in arrays))
     return whole
 
 

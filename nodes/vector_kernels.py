@@ -46,7 +46,7 @@ def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge
         low = panel * ROWS
         within = (np.int64(1) << min(ROWS, size - low)) - 1
         for own in range(first, last):
-            tile(queries[own].ctypes.data, panels[panel].ctypes.data, pairs, out.ctypes.data)
+            tile(queries[own].ctypes.data, panels[panel].ctypes.data, pairs, out.ctypes.data)  # pyright: ignore[reportCallIssue]
             for line in range(min(QUERIES, len(starts) - 1 - own * QUERIES)):
                 vector = own * QUERIES + line
                 for number in range(starts[vector], starts[vector + 1]):

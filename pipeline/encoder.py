@@ -53,7 +53,8 @@ def encoder_available() -> tuple[bool, str]:
 def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
     """The encoder, or None where the extra `semantic` is not installed. The bundled one is loaded once per process.
 
-    `minilm-cuda/1` has the same weights in float32 on a CUDA device. `ollama:MODEL` is a model of the Ollama server at `ollama_url`, by default the local one, as the server has it now.
+    `minilm-cuda/1` has the same weights in float32 on a CUDA device. `ollama:MODEL` is a model of the Ollama server at
+    `ollama_url`, by default the local one, as the server has it now.
 
     Raises:
         InputError: no encoder has that name.

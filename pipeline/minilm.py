@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ __all__ = ["WIDTH", "Linear", "MiniLM", "batches", "products_are_exact"]
 WIDTH = 384
 LAYERS = 6
 HEADS = 12
+_SETTING = Lock()
 _BATCH_TOKENS = 512
 """A batch has at most so many tokens, and at least one text: what lies between two layers stays in a core's cache."""
 _ROWS = 32
@@ -135,12 +137,13 @@ class MiniLM:
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
     """As many threads as Arrow uses; in each, torch uses that one alone."""
-    before = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(pa.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            yield pool
-    finally:
-        torch.set_num_threads(before)  # what threads begin with that are started later
+    with _SETTING:  # two callers at once would each take the other's 1 for what was set before
+        before = torch.get_num_threads()
+        try:
+            with ThreadPoolExecutor(pa.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                yield pool
+        finally:
+            torch.set_num_threads(before)  # what threads begin with that are started later
 
 
 def batches(texts: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:

@@ -1,4 +1,4 @@
-"""MiniLM in float32 for a CUDA device: tokens into unit vectors, in batches that all have one of a few shapes.
+"""MiniLM of sentence-transformers in float32, for a CUDA device: every batch has one of a few shapes.
 
 Reads the pinned weights. Gives `FloatMiniLM.vectors` and `device_class`. The fixed shape decides which kernels run, and
 none of them adds rows of two texts; what texts stand beside one, and at which place, is held against each other on the
@@ -12,21 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
 
 from ..nodes.errors import ModelError
-from .minilm import HEADS, LAYERS, WIDTH
+from .minilm import WIDTH
 
 __all__ = ["LENGTHS", "FloatMiniLM", "device_class"]
 
 LENGTHS = (32, 64, 128, 192, 256)
 """Tokens that texts are padded to."""
-_EPSILON = 1e-12
 
 
 def device_class(device: str) -> str:
@@ -47,7 +45,7 @@ def device_class(device: str) -> str:
 
 
 class FloatMiniLM:
-    """The weights on a device, and batches of one shape per length."""
+    """The model on a device, and batches of one shape per length."""
 
     def __init__(self, weights: Path, device: str, texts: int) -> None:
         """A batch has so many `texts`; those that are missing are empty.
@@ -57,7 +55,7 @@ class FloatMiniLM:
         """
         self.device_class = device_class(device)
         self._device, self._texts = device, texts
-        self._weights: dict[str, Any] = load_file(weights, device=device)
+        self._model = SentenceTransformer(str(weights.parent), device=device, local_files_only=True).float().eval()
         if not self._neighbors_do_not_matter():
             raise ModelError(f"Expected vectors that no neighbor changes, got others - at {self.device_class}")
 
@@ -75,44 +73,20 @@ class FloatMiniLM:
             members = np.flatnonzero(group == which)
             for start in range(0, len(members), self._texts):
                 part = members[start : start + self._texts]
-                mean = self._means([texts[at] for at in part], length)[: len(part)]
-                unit = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+                unit = self._units([texts[at] for at in part], length)[: len(part)]
                 found[part] = np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1)
         return found
 
     @torch.inference_mode()
-    def _means(self, texts: Sequence[Sequence[int]], length: int) -> NDArray[np.float64]:
-        """The mean row of each text, float64[texts of a batch, 384]."""
-        ids, mask = np.zeros((self._texts, length), dtype=np.int64), np.zeros((self._texts, length), dtype=bool)
-        mask[:, 0] = True
+    def _units(self, texts: Sequence[Sequence[int]], length: int) -> NDArray[np.float32]:
+        """The vector of each text and of the empty ones behind them, float32[texts of a batch, 384]."""
+        ids, mask = np.zeros((2, self._texts, length), dtype=np.int64)
+        mask[:, 0] = 1
         for row, text in enumerate(texts):
-            ids[row, : len(text)], mask[row, : len(text)] = text, True
-        there = torch.from_numpy(mask).to(self._device)
-        words, positions, kinds = (
-            self._weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
-        )
-        rows = words[torch.from_numpy(ids).to(self._device)] + positions[:length] + kinds[0]
-        rows = self._norm(rows, "embeddings")
-        for number in range(LAYERS):
-            name = f"encoder.layer.{number}"
-            heads = [
-                self._linear(rows, f"{name}.attention.self.{part}").view(self._texts, length, HEADS, -1).transpose(1, 2)
-                for part in ("query", "key", "value")
-            ]
-            given = torch.nn.functional.scaled_dot_product_attention(*heads, attn_mask=there[:, None, None])
-            given = given.transpose(1, 2).reshape(self._texts, length, WIDTH)
-            rows = self._norm(rows + self._linear(given, f"{name}.attention.output.dense"), f"{name}.attention.output")
-            wide = torch.nn.functional.gelu(self._linear(rows, f"{name}.intermediate.dense"))
-            rows = self._norm(rows + self._linear(wide, f"{name}.output.dense"), f"{name}.output")
-        total = (rows.double() * there[:, :, None]).sum(dim=1)
-        return (total / there.sum(dim=1, keepdim=True)).cpu().numpy()
-
-    def _linear(self, rows: Any, name: str) -> Any:
-        return torch.nn.functional.linear(rows, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
-
-    def _norm(self, rows: Any, name: str) -> Any:
-        gain, shift = (self._weights[f"{name}.LayerNorm.{kind}"] for kind in ("weight", "bias"))
-        return torch.nn.functional.layer_norm(rows, (WIDTH,), gain, shift, _EPSILON)
+            ids[row, : len(text)], mask[row, : len(text)] = text, 1
+        given = {"input_ids": ids, "attention_mask": mask}
+        there = {name: torch.from_numpy(values).to(self._device) for name, values in given.items()}
+        return self._model(there)["sentence_embedding"].cpu().numpy()
 
     def _neighbors_do_not_matter(self) -> bool:
         """Whether texts of every length have the same vectors alone, in a full batch, and in its other order."""

@@ -1,7 +1,8 @@
 """Compiled loops between the products of MiniLM: every one reads and writes row by row, so no row depends on another.
 
 Reads sums of products of bytes, int32[tokens, outputs]. Gives what the next layer reads: rows of float32, or the same in
-bytes, int8 with one scale per row. What rows hold beside each other is never added up, and within a row the order is fixed.
+bytes, int8 with one scale per row. Rows are never added up with others; in which order a row is depends on
+the processor, and on nothing else.
 """
 
 from __future__ import annotations

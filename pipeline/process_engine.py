@@ -11,6 +11,7 @@ the sender waits for the shards that they have, because a resumed shard has anot
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -18,28 +19,26 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing import get_context, parent_process
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
 
-from ..nodes.errors import EngineError
+from ..nodes.errors import EngineError, InputError, ScopedRetrievalError
+from .cores import cores
+from .sent_job import SentJob, in_memory, raised_as, run_packed
 from .shards import ShardJob, in_this_process
-from .travelling import Travelling, in_memory, raised_as, run_shard
 
-__all__ = ["ProcessEngine", "cores", "local_engine", "worth_starting"]
+__all__ = ["ProcessEngine", "local_engine", "worth_starting"]
 
 SHARDS_EACH = 4
 """Shards per worker from which starting one, about as long as answering a shard takes, pays."""
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ProcessEngine:
     """Runs shards in `workers` processes. As a context it keeps them from one run to the next."""
 
     def __init__(self, workers: int) -> None:
+        if workers < 1:
+            raise InputError.expected("1 or more", workers, "workers")
         self.workers = workers
         self._kept: ProcessPoolExecutor | None = None
 
@@ -51,17 +50,23 @@ class ProcessEngine:
             InputError: the corpus lies in memory, where no other process reads it.
             StoreError: the disk does not take a shard.
         """
-        travelling = Travelling.of(job)
+        sent = SentJob.of(job)
         if not shards:
             return
-        with _one_thread_each():
-            pool = self._kept or _pool(min(self.workers, len(shards)))
-            try:
-                # One more than there are workers: nobody idles, and an interrupt does not wait long.
-                yield from _run(pool, self.workers + 1, travelling, shards, clock)
-            finally:
-                if self._kept is None:
-                    pool.shutdown()
+        pool = self._kept or _pool(min(self.workers, len(shards)))
+        try:
+            yield from _run(pool, self.workers, sent, shards, clock)
+        except BrokenProcessPool as error:
+            if self._kept is not None:
+                self._kept = _pool(self.workers)
+            raise EngineError(
+                f"Expected every worker to live, got the death of one - at {sent.run_id}",
+                hint=f"`run --resume {sent.run_id}` does the rest; fewer workers need less memory. "
+                'A script that runs this needs `if __name__ == "__main__":` around it',
+            ) from error
+        finally:
+            if pool is not self._kept:
+                pool.shutdown()
 
     def __enter__(self) -> ProcessEngine:
         self._kept = _pool(self.workers)
@@ -94,29 +99,26 @@ def worth_starting(shards: int, cores: int) -> int:
 
 
 def _run(
-    pool: ProcessPoolExecutor, most: int, travelling: Travelling, shards: Sequence[int], clock: Callable[[], datetime]
+    pool: ProcessPoolExecutor, workers: int, sent: SentJob, shards: Sequence[int], clock: Callable[[], datetime]
 ) -> Generator[int]:
+    packed = pickle.dumps(sent)
     waiting, flying = list(reversed(shards)), dict[Future[int], int]()
     try:
         while waiting or flying:
-            while waiting and len(flying) < most:
+            # One more than there are workers: nobody idles, and an interrupt does not wait long.
+            while waiting and len(flying) <= workers:
                 shard = waiting.pop()
-                flying[pool.submit(run_shard, travelling, shard, clock())] = shard
+                with _as_workers_begin():
+                    flying[pool.submit(run_packed, packed, sent.token, shard, clock())] = shard
             for done in wait(flying, return_when=FIRST_COMPLETED).done:
                 shard = flying.pop(done)
                 try:
                     done.result()
-                except BrokenProcessPool:
+                except (BrokenProcessPool, ScopedRetrievalError):
                     raise
                 except Exception as error:
-                    raise raised_as(error, shard, travelling.run_id) from None
+                    raise raised_as(error, shard, sent.run_id) from error
                 yield shard
-    except BrokenProcessPool as error:
-        raise EngineError(
-            f"Expected every worker to live, got the death of one - at {travelling.run_id}",
-            hint=f"`run --resume {travelling.run_id}` does the rest; fewer workers need less memory. "
-            'A script that runs this needs `if __name__ == "__main__":` around it',
-        ) from error
     finally:
         wait([one for one in flying if not one.cancel()])
 
@@ -138,15 +140,22 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+_BEGINNING = Lock()
+
+
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Numerical libraries of the workers that start meanwhile use one thread each; they read this when they are loaded."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+def _as_workers_begin() -> Iterator[None]:
+    """What a worker that starts meanwhile inherits: numerical libraries of one thread each, and no ear for Ctrl-C."""
+    with _BEGINNING:
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = "1"
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else ()
+        try:
+            yield
+        finally:
+            if hasattr(signal, "pthread_sigmask"):
+                signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before

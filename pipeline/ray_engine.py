@@ -20,9 +20,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from ..nodes.errors import EngineError
+from ..nodes.errors import EngineError, ScopedRetrievalError
+from .sent_job import SentJob, raised_as, run_shard
 from .shards import ShardJob
-from .travelling import Travelling, raised_as, run_shard
 
 __all__ = ["RayEngine", "ray_available"]
 
@@ -57,14 +57,14 @@ class RayEngine:
             InputError: the corpus lies in memory, where no other process reads it.
             StoreError: the disk does not take a shard, after retries.
         """
-        travelling = Travelling.of(job)
+        sent = SentJob.of(job)
         if not shards:
             return
         with _connected(self.address) as ray:
             task = ray.remote(run_shard).options(
                 num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], scheduling_strategy="SPREAD"
             )
-            shared, waiting = ray.put(travelling), list(reversed(shards))
+            shared, waiting = ray.put(sent), list(reversed(shards))
             width = max(1, int(ray.cluster_resources().get("CPU", 1))) * IN_FLIGHT
             flying: dict[Any, int] = {}
             try:
@@ -88,7 +88,9 @@ def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
     try:
         ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        raise raised_as(error.cause, shard, run_id) from None
+        if isinstance(error.cause, ScopedRetrievalError):
+            raise error.cause from None
+        raise raised_as(error.cause, shard, run_id) from error
     except ray.exceptions.RayError as error:
         raise EngineError(
             f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}",

@@ -240,9 +240,9 @@ class Retriever:
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock():
             shards = staged.pending()
-            many = len(shards) * self._shard_requests >= COMPILED_FROM
+            pays = staged.requests.num_rows >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
-            with closing(engine(ShardJob(staged, line, self._auditor, many), shards, self._clock)) as done:
+            with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress):
                     pass
             run = staged.finish()

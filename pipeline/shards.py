@@ -43,14 +43,14 @@ def shards_of(requests: pa.Table, size: int) -> pa.Array:
 class ShardJob:
     """A staged run and the line that answers it.
 
-    `auditor` is the principal who keeps what the contracts withhold, if somebody does; `many`, whether there are so many
-    requests that loading the compiled loops pays.
+    `auditor` is the principal who keeps what the contracts withhold, if somebody does; `compiled`, whether there
+    are so many requests that loading the compiled loops pays.
     """
 
     staged: StagedRun
     line: Line
     auditor: str | None = None
-    many: bool = False
+    compiled: bool = False
 
     def run(self, shard: int, created_at: datetime) -> None:
         """Answer one shard and store it: the auditor's capture, the parts, the receipt.
@@ -59,7 +59,7 @@ class ShardJob:
             StoreError: the disk does not take it.
             VerificationError: a candidate is not decided exactly once.
         """
-        if self.many:
+        if self.compiled:
             compiled.load()
         requests, failures = self.staged.shard(shard)
         names = self.staged.snapshot_ids([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])

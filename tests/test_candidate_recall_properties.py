@@ -19,6 +19,7 @@ from scoped_retrieval.nodes import (
     expansion_recall,
     lane_recall,
     posting_recall,
+    scope_postings,
     vector_recall,
 )
 from scoped_retrieval.nodes.bm25 import Bm25
@@ -42,8 +43,8 @@ def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as chosen:
         for module in (posting_recall, vector_recall):
             chosen.setattr(module, "kernels", lambda visits: loaded)
-        for bound in ("COMPILED_FROM", "SHORTLIST_FROM"):
-            chosen.setattr(vector_recall, bound, 0)
+        chosen.setattr(vector_recall, "SHORTLIST_FROM", 0)
+        chosen.setattr(scope_postings, "LEAST", 1)
         yield
 
 

@@ -40,16 +40,15 @@ def test_a_text_does_not_depend_on_the_texts_beside_it(model: FloatMiniLM):
 
 
 def test_every_batch_of_a_length_has_one_shape(model: FloatMiniLM, monkeypatch: pytest.MonkeyPatch):
-    shapes, plain = [], FloatMiniLM._norm
+    shapes, plain = [], model._model
 
-    def seen(self: FloatMiniLM, rows: torch.Tensor, name: str) -> torch.Tensor:
-        if name == "embeddings":
-            shapes.append(tuple(rows.shape))
-        return plain(self, rows, name)
+    def seen(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        shapes.append(tuple(given["input_ids"].shape))
+        return plain(given)
 
-    monkeypatch.setattr(FloatMiniLM, "_norm", seen)
+    monkeypatch.setattr(model, "_model", seen)
     model.vectors(TOKENS)
-    assert shapes == [(3, 32, 384), (3, 32, 384), (3, 64, 384), (3, 256, 384)]
+    assert shapes == [(3, 32), (3, 32), (3, 64), (3, 256)]
 
 
 def test_vectors_are_those_of_sentence_transformers(weights: Path, model: FloatMiniLM):
@@ -68,10 +67,13 @@ def test_vectors_in_bytes_are_close_to_them(weights: Path, model: FloatMiniLM):
 
 
 def test_a_device_where_neighbors_matter_is_refused(weights: Path, monkeypatch: pytest.MonkeyPatch):
-    def mixed(self: FloatMiniLM, rows: torch.Tensor, name: str) -> torch.Tensor:
-        return torch.nn.functional.layer_norm(rows, rows.shape)
+    plain = FloatMiniLM._units
 
-    monkeypatch.setattr(FloatMiniLM, "_norm", mixed)
+    def mixed(self: FloatMiniLM, texts: list[list[int]], length: int) -> np.ndarray:
+        units = plain(self, texts, length)
+        return units + np.roll(units, 1, axis=0) / 1_000
+
+    monkeypatch.setattr(FloatMiniLM, "_units", mixed)
     with pytest.raises(ModelError, match="Expected vectors that no neighbor changes, got others - at cpu"):
         FloatMiniLM(weights, "cpu", 3)
 

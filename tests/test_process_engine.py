@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dying_encoder import DyingEncoder, LostEncoder
+from dying_encoder import DyingEncoder, LostEncoder, UnreadableEncoder
 from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError, InputError
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
@@ -40,15 +42,18 @@ def test_shards_run_by_processes_give_the_digests_of_this_process_whatever_the_w
     assert not verify(RunStore(story.folder / "there"), there.run_id).problems
 
 
-def test_a_worker_that_dies_leaves_a_run_to_be_resumed(story: Story):
+def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Story):
     whole = asked(story, "whole")
     (story.folder / "met").mkdir()
-    with pytest.raises(EngineError, match="Expected every worker to live, got the death of one - at run-") as raised:
-        asked(story, "runs", engine=ProcessEngine(2), encoder=DyingEncoder(story.folder / "met", 1))
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
-    assert f"`run --resume {run_id}` does the rest" in raised.value.hint
-    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
-        assert digests(opened.run(resume=run_id)) == digests(whole)
+    with ProcessEngine(2) as engine:
+        with pytest.raises(
+            EngineError, match="Expected every worker to live, got the death of one - at run-"
+        ) as raised:
+            asked(story, "runs", engine=engine, encoder=DyingEncoder(story.folder / "met", 1))
+        (run_id,) = RunStore(story.folder / "runs").unfinished()
+        assert f"`run --resume {run_id}` does the rest" in raised.value.hint
+        with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
+            assert digests(opened.run(resume=run_id, engine=engine)) == digests(whole)
 
 
 def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: Story):
@@ -60,6 +65,16 @@ def test_a_worker_without_the_encoder_is_refused(story: Story):
         asked(story, "runs", engine=ProcessEngine(2), encoder=LostEncoder(), count=1)
 
 
+def test_a_model_that_does_not_load_in_a_worker_is_named(story: Story):
+    with pytest.raises(EngineError, match=r"Expected shard 0 to be run, got LookupError - at run-"):
+        asked(story, "runs", engine=ProcessEngine(2), encoder=UnreadableEncoder(), count=1)
+
+
+def test_no_worker_is_no_engine():
+    with pytest.raises(InputError, match="Expected 1 or more, got 0 - at workers"):
+        ProcessEngine(0)
+
+
 def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):
     whole = asked(story, "whole")
     begun: list[int] = []
@@ -69,10 +84,12 @@ def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):
             begun.append(len(begun))
             return clock()
 
-        with closing(ProcessEngine(2)(job, shards, counting)) as running:
-            yield next(running)
-        done = [shard for shard in shards if shard not in job.staged.pending()]
-        assert 1 <= len(done) <= len(begun) < len(shards)
+        with ProcessEngine(2) as engine:
+            with closing(engine(job, shards, counting)) as running:
+                yield next(running)
+            left = job.staged.pending()
+        assert job.staged.pending() == left, "nobody writes once it is closed"
+        assert 1 <= len(shards) - len(left) <= len(begun) < len(shards)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -104,12 +121,17 @@ def test_workers_end_with_the_process_that_began_them(story: Story):
     script = story.folder / "script.py"
     asked_now = [ASKED | {"question": question} for question in QUESTIONS[:4]]
     script.write_text(WAITING.format(path=[one for one in sys.path if one], folder=str(story.folder), asked=asked_now))
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE) as parent:
-        with (story.folder / "pipe").open("rb") as pipe:
-            assert pipe.read(2) == b"..", "both workers have begun"
-        parent.send_signal(signal.SIGKILL)
-        assert parent.stdout is not None
-        assert parent.stdout.read() == b"", "it ends when the last process has closed it"
+    begun = os.open(story.folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True) as parent:
+        try:
+            for _ in range(2):
+                assert select.select([begun], [], [], 240)[0] and os.read(begun, 1) == b".", "both workers have begun"
+            parent.kill()
+            assert parent.communicate(timeout=60)[0] == b"", "it ends when the last process has closed it"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)
+            os.close(begun)
 
 
 @pytest.mark.parametrize(("shards", "workers"), [(0, 1), (7, 1), (8, 2), (12, 3), (80, 3)])

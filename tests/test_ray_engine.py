@@ -20,7 +20,7 @@ import stand_in_encoder
 from dying_encoder import DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError
-from scoped_retrieval.pipeline import ray_engine, retriever, travelling
+from scoped_retrieval.pipeline import ray_engine, retriever, sent_job
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.ray_engine import RayEngine
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -88,7 +88,7 @@ def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: S
 
 
 def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(travelling, "code_digest", lambda: "another")
+    monkeypatch.setattr(sent_job, "code_digest", lambda: "another")
     with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
         asked(story, "runs", engine=RayEngine(), count=1)
 

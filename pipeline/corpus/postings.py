@@ -6,7 +6,6 @@ conflict set. Only the terms count towards a row's `length`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from ...nodes.plain_keys import keys_of_definitions, keys_of_paths
 from ...nodes.ragged import Ragged, distinct, starts_of
 from ...nodes.siphash import siphash
 from ...nodes.text_analysis import analyzer_for, terms_of
+from ..cores import cores
 
 _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
     ("definition", "symbols", keys_of_definitions),
@@ -36,7 +36,7 @@ _TEXT_COLUMNS = ("title", "path", "section", "text")
 INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *_TEXT_COLUMNS, *(column for _, column, _ in _KEYED_COLUMNS))
 """Columns of EVIDENCE that decide a row's postings and its length."""
 
-CORES = os.cpu_count() or 1
+CORES = cores()
 PIECE = 8_192
 """Rows that are worth a thread."""
 SORTED_APART = 1 << 18

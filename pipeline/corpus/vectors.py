@@ -31,7 +31,7 @@ class Encoder(Protocol):
 
     @property
     def profile(self) -> str:
-        """Name, weights digest and length buckets: vectors of two profiles never meet."""
+        """Name, digest of the weights, and how they are computed: vectors of two profiles never meet."""
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:

@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from scoped_retrieval.pipeline.process_engine import cores
+from scoped_retrieval.pipeline.cores import cores
 
 __all__ = ["FIELDS", "RESULTS", "Row", "append", "environment", "latest", "peak_mib"]
 
@@ -80,7 +80,7 @@ def environment(command: str) -> dict[str, Any]:
 
 
 def peak_mib() -> int:
-    """The greatest resident memory of this process so far, and of its children if they had more."""
+    """The greatest resident memory of a process so far: of this one, or of one of its children."""
     known = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return round(max(known) / 1024)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from agreement import Ranked
-from bench_records import cores
 from bench_world import Scope, World
+from scoped_retrieval.pipeline.cores import cores
 
 __all__ = ["Faiss", "LanceVectors", "lance_table"]
 

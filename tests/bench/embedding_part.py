@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import synthetic
-from bench_records import Row, cores
+from bench_records import Row
 from options import Options
 from rounds import Contestant, against_peers, interleaved
+from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.encoder import encoder_available, load_encoder
 
 TEXTS = 64

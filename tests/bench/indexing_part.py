@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import synthetic
-from bench_records import Row, cores
+from bench_records import Row
 from bench_world import BUILT, INDEXED_COLUMNS, World, open_world
 from options import Options
 from rounds import Contestant, Timing, interleaved
+from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text, posting_lists, postings_of
 from scoped_retrieval.pipeline.retriever import Retriever

@@ -21,7 +21,8 @@ from lexical_part import our_contestant
 from lexical_peers import Bm25s
 from options import Options
 from rounds import interleaved
-from scoped_retrieval.pipeline.process_engine import ProcessEngine, cores
+from scoped_retrieval.pipeline.cores import cores
+from scoped_retrieval.pipeline.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.shards import Engine
 

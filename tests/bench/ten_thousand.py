@@ -1,7 +1,7 @@
 """10,000 distinct requests over 100,000 chunks in 100 projects at 1,000 instants, lexical and symbol lanes, one run.
 
 Run: `python tests/bench/ten_thousand.py [--chunks N] [--projects N] [--requests N]`. Prints one JSON record with
-throughput on all cores and in one process, bytes per request and peak resident memory of this process and of a worker; `--record` appends it to `data/results/bench.jsonl`. `--governed`
+throughput on all cores and in one process, bytes per request and peak resident memory of this process; `--record` appends it to `data/results/bench.jsonl`. `--governed`
 asks the same by another credential that may act for the principal, under grants with zones, an expiry and denials, each
 request with bounds of its own: what governance costs is the difference.
 What it does not show: other machines, disks with slow sync, semantic recall, real text.
@@ -25,9 +25,10 @@ from typing import Any
 
 import synthetic
 import yaml
+from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.process_engine import cores, local_engine
+from scoped_retrieval.pipeline.process_engine import local_engine
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
@@ -97,7 +98,6 @@ def measure(work: Path, chunks: int, projects: int, count: int, governed: bool) 
         "writing_us_per_request": round(1e6 * writing.seconds / min(count, ALONE)),
         "bytes_per_request": round(size / count),
         "peak_resident_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "peak_worker_mib": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
         "cores": cores(),
         "python": platform.python_version(),
         "commit": subprocess.run(

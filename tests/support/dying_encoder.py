@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,17 @@ class LostEncoder(WordsByTheirStart):
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()
+
+
+class UnreadableEncoder(WordsByTheirStart):
+    """Another process cannot make it from what it is sent."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return _unreadable, ("weights",)
+
+
+def _unreadable(name: str) -> None:
+    raise LookupError(name)
 
 
 class DyingEncoder(WordsByTheirStart):

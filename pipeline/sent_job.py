@@ -1,7 +1,7 @@
-"""A job on its way to another process, and what that process does with it.
+"""A job as it is sent to another process, and what that process does with it.
 
-Gives: `Travelling`, a `ShardJob` without what a process opens for itself; `run_shard`, what a worker does, whoever sent
-the job; `raised_as`, how the sender tells what a worker raised.
+Gives: `SentJob`, a `ShardJob` without what a process opens for itself; `run_shard` and `run_packed`, what a worker does,
+whoever sent the job; `raised_as`, how the sender tells what a worker raised.
 
 What one would otherwise get wrong: a worker of another version, or without the encoder, would answer and nobody would see
 that it answered otherwise. It opens the job only if its code and its encoder are those that the run began with.
@@ -9,6 +9,7 @@ that it answered otherwise. It opens the job only if its code and its encoder ar
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,13 +26,13 @@ from .driver import Line, QueryVectors
 from .runs import RunStore, StagedRun
 from .shards import ShardJob
 
-__all__ = ["Travelling", "in_memory", "raised_as", "run_shard"]
+__all__ = ["SentJob", "in_memory", "raised_as", "run_packed", "run_shard"]
 
 _HERE = "run it in this process"
 
 
 @dataclass(frozen=True)
-class Travelling:
+class SentJob:
     """A job without what a process opens for itself: corpus and runs by path, token counters by the requests' names."""
 
     token: str
@@ -47,10 +48,10 @@ class Travelling:
     cross_encoder: Any
     line: Line
     auditor: str | None
-    many: bool
+    compiled: bool
 
     @classmethod
-    def of(cls, job: ShardJob) -> Travelling:
+    def of(cls, job: ShardJob) -> SentJob:
         """The job made ready.
 
         Raises:
@@ -79,7 +80,7 @@ class Travelling:
                 counters=type(job.line.counters)(),
             ),
             auditor=job.auditor,
-            many=job.many,
+            compiled=job.compiled,
         )
 
     def opened(self) -> ShardJob:
@@ -105,7 +106,7 @@ class Travelling:
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),
         )
-        return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor, self.many)
+        return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor, self.compiled)
 
 
 def in_memory(job: ShardJob) -> str | None:
@@ -123,25 +124,32 @@ def _corpus(place: str, generation: str) -> Corpus:
     return Corpus.open(place, generation)
 
 
-def run_shard(travelling: Travelling, shard: int, created_at: datetime) -> int:
+def run_shard(sent: SentJob, shard: int, created_at: datetime) -> int:
     """What a worker does: with one thread, because there is a worker per core."""
-    if travelling.token not in _opened:
+    if sent.token not in _opened:
         _opened.clear()
         pa.set_cpu_count(1)
-        _opened[travelling.token] = travelling.opened()
-    _opened[travelling.token].run(shard, created_at)
+        _opened[sent.token] = sent.opened()
+    _opened[sent.token].run(shard, created_at)
     return shard
 
 
+def run_packed(packed: bytes, token: str, shard: int, created_at: datetime) -> int:
+    """The same with a job that is unpacked once, here: where a model does not load, the worker says so and lives."""
+    if token not in _unpacked:
+        _unpacked.clear()
+        _unpacked[token] = pickle.loads(packed)
+    return run_shard(_unpacked[token], shard, created_at)
+
+
 _opened: dict[str, ShardJob] = {}
+_unpacked: dict[str, SentJob] = {}
 """The job of this worker: one at a time."""
 
 
 def raised_as(error: BaseException, shard: int, run_id: str) -> ScopedRetrievalError:
-    """What a worker raised, as what this package says of it: its own errors as they are."""
+    """What a worker raised that is no error of this package, as one of them."""
     hint = f"`run --resume {run_id}` does the rest"
-    if isinstance(error, ScopedRetrievalError):
-        return error
     if isinstance(error, OSError):
         why = error.strerror or type(error).__name__
         return StoreError(f"Expected to store shard {shard}, got {why} - at {run_id}", hint=hint)
