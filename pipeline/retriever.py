@@ -45,7 +45,7 @@ from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, started_by
 from .session import Asked, Session
-from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
+from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
 from .tokenizers import registered
 
 SHARD_REQUESTS = 256
@@ -238,7 +238,7 @@ class Retriever:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
-        with staged.lock():
+        with staged.lock(), resumable(staged.run_id):
             shards = staged.pending()
             many = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
