@@ -29,6 +29,7 @@ from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
 from .ollama import PREFIX as OLLAMA
 from .places import Place
+from .progress import Say, Tenths, quiet
 from .redaction import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
@@ -175,7 +176,7 @@ def index_into(
     *,
     now: datetime | None = None,
     progress: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = quiet,
     grant: bool = True,
 ) -> IndexReport:
     """Read everything the request names, then publish it once.
@@ -220,17 +221,12 @@ def index_into(
 
 
 def _index(
-    settings: Settings,
-    request: IndexRequest,
-    now: datetime,
-    report: IndexReport,
-    known: Rereadings | None,
-    progress: bool,
-    say: Callable[[str], None],
-) -> PublishReport:
+    settings: Settings, request: IndexRequest, now: datetime, report: IndexReport, known: Rereadings | None,
+    progress: bool, say: Say,
+) -> PublishReport:  # fmt: skip
     """Read, then publish."""
-    rows = _read(settings, request, now, report, known, progress)
-    encoder = _encoder(settings, request, rows, report, known)
+    rows = _read(settings, request, now, report, known, progress, say)
+    encoder = _encoder(settings, request, rows, report, known, say)
     corpus = _open(settings["corpus"])
     say(f"writing {sum(report.rows.values()):,} rows")
     with _Embedding(progress, say) as embedding:
@@ -269,19 +265,15 @@ def _grant(settings: Settings, report: IndexReport) -> None:
 
 
 def _read(
-    settings: Settings,
-    request: IndexRequest,
-    now: datetime,
-    report: IndexReport,
-    known: Rereadings | None,
-    progress: bool,
-) -> pa.Table:
+    settings: Settings, request: IndexRequest, now: datetime, report: IndexReport, known: Rereadings | None,
+    progress: bool, say: Say,
+) -> pa.Table:  # fmt: skip
     """Every row of every source, normalised and redacted, but for what stands in the corpus already."""
     principal = settings.principal
     tables = []
     ids: dict[str, list[pa.Array]] = defaultdict(list)
     with tqdm(desc="read", unit=" rows", disable=not progress, leave=False) as bar:
-        for kind, found in _sources(request, report.project, now, report.sources, known):
+        for kind, found in _sources(request, report.project, now, report.sources, known, say):
             report.places.setdefault(kind, 0)
             for table in found:
                 rows, imported = normalise(table, project=report.project, principal=principal, now=now)
@@ -311,7 +303,7 @@ def _read(
 
 
 def _sources(
-    request: IndexRequest, project: str, now: datetime, report: SourceReport, known: Rereadings | None
+    request: IndexRequest, project: str, now: datetime, report: SourceReport, known: Rereadings | None, say: Say
 ) -> Iterator[tuple[str, Tables]]:
     """Kind of source and its tables, in a fixed order."""
     common = {"project": project, "now": now, "report": report}
@@ -324,7 +316,7 @@ def _sources(
     )
     for path in request.paths:
         if request.git:
-            yield "history", git_history.read_git_history(path, **again, **common)
+            yield "history", git_history.read_git_history(path, say=say, **again, **common)
             yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
         else:
             yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
@@ -341,7 +333,7 @@ def _no_rows(project: str, principal: str, now: datetime) -> pa.Table:
 
 
 def _encoder(
-    settings: Settings, request: IndexRequest, rows: pa.Table, report: IndexReport, known: Rereadings | None
+    settings: Settings, request: IndexRequest, rows: pa.Table, report: IndexReport, known: Rereadings | None, say: Say
 ) -> Any:
     """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
 
@@ -364,14 +356,17 @@ def _encoder(
         known.embed()
     if report.unread and not rows.num_rows:
         return None
+    if not settings["encoder"].startswith(OLLAMA):
+        say("loading the encoder")
     return load_encoder(settings["encoder"], settings["ollama_url"])
 
 
 class _Embedding:
-    """Tells how far embedding is, by a line at its start or a bar."""
+    """Tells how far embedding is, by lines or a bar."""
 
-    def __init__(self, progress: bool, say: Callable[[str], None]) -> None:
+    def __init__(self, progress: bool, say: Say) -> None:
         self._progress, self._say = progress, say
+        self._tell = Tenths(say, "embedded {:,} of {:,} texts", least=500)
         self._bar: tqdm | None = None
 
     def __call__(self, done: int, total: int) -> None:
@@ -380,6 +375,7 @@ class _Embedding:
             self.__exit__()
             self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
         self._bar.update(done - self._bar.n)
+        self._tell(done, total)
 
     def __enter__(self) -> _Embedding:
         return self

@@ -10,7 +10,7 @@ a receipt means done, and what a crash left without one is run again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +25,7 @@ from ..nodes.errors import AccessError, EngineError, StoreError
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
 from .driver import Line, run_line
+from .progress import Say, Tenths
 from .runs import StagedRun
 from .tokenizers import load_counters
 
@@ -97,13 +98,16 @@ def with_counters(line: Line, requests: pa.Table) -> Line:
     return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
 
 
-def with_progress(done: Iterable[int], total: int, shown: bool) -> Iterable[int]:
-    """The shards as they are done, with a bar on standard error where one is shown."""
-    if not shown:
-        return done
-    from tqdm.auto import tqdm
+def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Iterator[int]:
+    """The shards as they are done, with a bar on standard error where one is shown, and a line at each tenth."""
+    if shown:
+        from tqdm.auto import tqdm
 
-    return tqdm(done, total=total, unit="shard", file=sys.stderr)
+        done = tqdm(done, total=total, unit="shard", file=sys.stderr)
+    tell = Tenths(say, "answered {:,} of {:,} shards")
+    for count, shard in enumerate(done, start=1):
+        yield shard
+        tell(count, total)
 
 
 @contextmanager

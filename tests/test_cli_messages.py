@@ -105,7 +105,10 @@ def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
         patch.setattr(shards, "run_line", interrupted)
         code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
-    resume = re.fullmatch(r"error: Interrupted\n\nHint: `run --resume (run-\S+)` finishes the rest.\n", err)
+    resume = re.fullmatch(
+        r"answering 1 request in 1 shard\nerror: Interrupted\n\nHint: `run --resume (run-\S+)` finishes the rest.\n",
+        err,
+    )
     assert resume
     assert run("run", "--resume", resume[1], capsys=capsys)[0] == 0
 

@@ -62,6 +62,7 @@ def run(
     """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
     from ..handoff import trees_around
+    from ..progress import quiet
     from ..request_files import read_requests
     from ..runs import RunStore
     from ..service import engine_of, open_retriever
@@ -83,11 +84,13 @@ def run(
     try:
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
+        bars = shows_progress(settings["progress"])
         # Ray reports the death of a worker on standard output, which is the result's.
         with opened as retriever, redirect_stdout(sys.stderr), named_by_flags(RUN_FLAGS, settings):
             summary = retriever.run(
                 rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
-                resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings),
+                resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
+                engine=engine_of(settings),
             )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
