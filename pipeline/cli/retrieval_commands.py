@@ -27,6 +27,8 @@ __all__ = ["register"]
 
 Texts = list[str] | None
 FORMATS = ("block", "bundle")
+READABLE = "`doctor` names the projects that you may ask in"
+"""What to do about a refusal: the same whether there is such a project or not."""
 FAILURES_SHOWN = 10
 """Failed requests that `run` names; the rest are counted."""
 
@@ -103,6 +105,8 @@ def run(
     failed = [row for row in stored.to_pylist() if row["error"]]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
+    if denied := result["statuses"].get("denied"):
+        note(f"denied: {denied}; {READABLE}")
     for row in failed[:FAILURES_SHOWN]:
         note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
@@ -236,6 +240,7 @@ def ask(
             subject = f" {condition['subject']}" if condition["subject"] else ""
             advised = condition["condition"] in ("lane_off", "request_failed")
             said = _advised(condition["message"]) if advised else condition["message"]
+            said += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
             note(f"{condition['action']}: {condition['condition']}{subject}: {said}")
     return exit_code_of({found.status: 1})
 
