@@ -130,7 +130,7 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_re
     assert done.returncode == EngineError.exit_code, done.stderr
     said, _, hint = done.stderr.partition("\n\n")
     (run_id,) = RunStore(story.folder / "runs").unfinished()
-    assert said.startswith("error: Expected a Ray cluster, got ") and said.endswith(f" - at {address}")
+    assert "\nerror: Expected a Ray cluster, got " in said and said.endswith(f" - at {address}")
     assert hint.endswith(f"; `run --resume {run_id}` does the rest\n")
 
 
