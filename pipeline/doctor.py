@@ -80,7 +80,24 @@ def _model(settings: Settings) -> Iterator[Check]:
     from .encoder import encoder_available
 
     available, why = encoder_available()
+    if available and (without := _without_vectors(settings)):
+        yield Check("semantic lane", "warn", without, "index again without --no-semantic.")
+        return
     yield Check("semantic lane", "ok" if available else "warn", settings["encoder"] if available else "off", why)
+
+
+def _without_vectors(settings: Settings) -> str:
+    """How many rows of the corpus no vector was made of, to who audits all of it; empty where that is none, or not known."""
+    from .service import corpus_facts
+
+    try:
+        found = corpus_facts(settings) if settings["corpus"].exists() else {}
+    except ScopedRetrievalError:
+        return ""  # said of the corpus
+    rows, encoded = found.get("rows", 0), found.get("encoded_rows", 0)
+    if encoded == rows:
+        return ""
+    return f"{rows - encoded} of {rows} rows have no vector" if encoded else f"off: none of {rows} rows has a vector"
 
 
 def _stores(settings: Settings) -> Iterator[Check]:

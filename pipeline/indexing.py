@@ -30,6 +30,7 @@ from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
 from .ollama import PREFIX as OLLAMA
 from .places import Place
+from .progress import Say, Tenths, quiet
 from .redaction import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
@@ -93,7 +94,7 @@ def index_into(
     *,
     now: datetime | None = None,
     progress: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = quiet,
     grant: bool = True,
 ) -> IndexReport:
     """Read everything the request names, then publish it once.
@@ -148,7 +149,7 @@ class _Import:
     known: Rereadings | None
     """What the corpus knows of the sources from the last time; None where everything is read."""
     progress: bool
-    say: Callable[[str], None]
+    say: Say
     report: IndexReport = field(init=False)
 
     def __post_init__(self) -> None:
@@ -228,7 +229,7 @@ class _Import:
         )
         for path in request.paths:
             if request.git:
-                yield "history", git_history.read_git_history(path, **again, **common)
+                yield "history", git_history.read_git_history(path, say=self.say, **again, **common)
                 yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
             else:
                 yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
@@ -261,6 +262,8 @@ class _Import:
             self.known.embed()
         if report.unread and not rows.num_rows:
             return None
+        if not settings["encoder"].startswith(OLLAMA):
+            self.say("loading the encoder")
         return load_encoder(settings["encoder"], settings["ollama_url"])
 
 
@@ -286,10 +289,11 @@ def _grant(settings: Settings, report: IndexReport) -> None:
 
 
 class _Embedding:
-    """Tells how far embedding is, by a line at its start or a bar."""
+    """Tells how far embedding is, by lines or a bar."""
 
-    def __init__(self, progress: bool, say: Callable[[str], None]) -> None:
+    def __init__(self, progress: bool, say: Say) -> None:
         self._progress, self._say = progress, say
+        self._tell = Tenths(say, "embedded {:,} of {:,} texts", least=500)
         self._bar: tqdm | None = None
 
     def __call__(self, done: int, total: int) -> None:
@@ -298,6 +302,7 @@ class _Embedding:
             self.__exit__()
             self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
         self._bar.update(done - self._bar.n)
+        self._tell(done, total)
 
     def __enter__(self) -> _Embedding:
         return self

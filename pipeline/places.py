@@ -219,8 +219,8 @@ def is_url(text: object) -> bool:
     return isinstance(text, str) and "://" in text
 
 
-def place_of(given: str | Place) -> Place:
-    """The place that a path or URL names; `file:///folder` is a folder of this machine.
+def place_of(given: str | Place, at: str = "place") -> Place:
+    """The place that a path or URL names; `file:///folder` is a folder of this machine. `at` says where it was given.
 
     Raises:
         InputError: there is no such protocol, or its package is not installed; the hint says which. Or the URL has one
@@ -233,16 +233,16 @@ def place_of(given: str | Place) -> Place:
         place = Path(given)
         if (first := place.parts[0] if place.parts else "").endswith(":") and len(first) > 2:
             hint = "give a URL as text: a Path makes one slash of two."
-            raise InputError.expected("a folder, or a URL", str(given), "place", hint=hint)
+            raise InputError.expected("a folder, or a URL", str(given), at, hint=hint)
         return place
     protocol, _, rest = str(given).partition("://")
     if protocol in _LOCAL:
         return Path(rest)
     if not rest.strip("/"):
-        raise InputError.expected(f"a URL such as {protocol}://bucket/folder", str(given), "place")
+        raise InputError.expected(f"a URL such as {protocol}://bucket/folder", str(given), at)
     if _expanded(rest):
         hint = "a store would take it for every name that matches; choose another name."
-        raise InputError.expected("a URL without any of *?[", str(given), "place", hint=hint)
+        raise InputError.expected("a URL without any of *?[", str(given), at, hint=hint)
     hint = f"install scoped-retrieval[{_EXTRAS.get(protocol, 'remote')}], and fsspec's package for {protocol}"
     hint = f"install scoped-retrieval[{_EXTRAS[protocol]}]" if protocol in _EXTRAS else hint
     try:

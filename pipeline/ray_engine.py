@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import socket
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +32,10 @@ RETRIES = 3
 """Times that a shard is begun again after its worker died or its disk failed."""
 IN_FLIGHT = 2
 """Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
+ANSWERS_WITHIN = 5.0
+"""Seconds in which a cluster that is named by host and port takes a connection."""
 _HINT = "install scoped-retrieval[ray]"
+_HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d{1,5})")
 
 
 def ray_available() -> tuple[bool, str]:
@@ -106,9 +111,10 @@ def _connected(address: str | None) -> Iterator[Any]:
         yield ray
         return
     try:
+        _reached(address)
         own: dict[str, Any] = {} if address else {"include_dashboard": False}
         ray.init(address=address or "local", log_to_driver=False, logging_level="error", **own)
-    except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
+    except (OverflowError, OSError, RuntimeError, ValueError) as error:
         raise EngineError(
             f"Expected a Ray cluster, got {type(error).__name__} - at {address or 'this machine'}",
             hint="`ray status --address ...` says whether it answers; without an address, one is started here",
@@ -117,6 +123,16 @@ def _connected(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _reached(address: str | None) -> None:
+    """A cluster named by host and port takes a connection; Ray itself would ask for a quarter of an hour.
+
+    Raises:
+        OSError: nobody does.
+    """
+    if found := _HOST_AND_PORT.fullmatch(address or ""):
+        socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN).close()
 
 
 @lru_cache(maxsize=1)

@@ -39,13 +39,14 @@ from .grouping import Grouped
 from .lanes import lanes_off
 from .places import ObjectPlace, Place
 from .policies import Policies, load_policies
+from .progress import Say, quiet
 from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, started_by
 from .session import Asked, Session
-from .shards import Engine, ShardJob, in_this_process, shards_of, with_counters, with_progress
+from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
 from .tokenizers import registered
 
 SHARD_REQUESTS = 256
@@ -219,12 +220,13 @@ class Retriever:
         project: str | None = None,
         resume: str | None = None,
         progress: bool = False,
+        say: Say = quiet,
         engine: Engine = in_this_process,
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one.
 
         A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
-        shards are run; the result is the same.
+        shards are run; the result is the same. With `progress`, a bar is shown; `say` is given lines instead.
 
         A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
 
@@ -238,12 +240,13 @@ class Retriever:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
-        with staged.lock():
+        with staged.lock(), resumable(staged.run_id):
             shards = staged.pending()
+            say(staged.told(shards))
             pays = staged.requests.num_rows >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
-                for _ in with_progress(done, len(shards), progress):
+                for _ in with_progress(done, len(shards), progress, say):
                     pass
             run = staged.finish()
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)

@@ -233,7 +233,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         return None
     match setting.kind:
         case "place" if isinstance(given, (str, Path, ObjectPlace)) and str(given):
-            place = place_of(given)
+            place = place_of(given, at)
             return base / place.expanduser() if isinstance(place, Path) else place
         case "path" if isinstance(given, (str, Path)) and str(given):
             if is_url(given):

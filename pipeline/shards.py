@@ -1,7 +1,7 @@
 """The shards of a run: how requests are cut into them, and what running one means, on this machine or another.
 
 Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and leaves its parts and receipt; the engines'
-common form and the one that works in this process; `with_progress`.
+common form and the one that works in this process; `with_progress`; `resumable`, for errors.
 
 What one would otherwise get wrong: a shard's receipt is the last thing written of it. Whoever runs it, as often as it takes,
 a receipt means done, and what a crash left without one is run again.
@@ -10,7 +10,8 @@ a receipt means done, and what a crash left without one is run again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -20,13 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes import compiled
+from ..nodes.errors import AccessError, EngineError, StoreError
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
 from .driver import Line, run_line
+from .progress import Say, Tenths
 from .runs import StagedRun
 from .tokenizers import load_counters
 
-__all__ = ["Engine", "ShardJob", "in_this_process", "shards_of", "with_counters", "with_progress"]
+__all__ = ["Engine", "ShardJob", "in_this_process", "resumable", "shards_of", "with_counters", "with_progress"]
 
 _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
 
@@ -95,10 +98,37 @@ def with_counters(line: Line, requests: pa.Table) -> Line:
     return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
 
 
-def with_progress(done: Iterable[int], total: int, shown: bool) -> Iterable[int]:
-    """The shards as they are done, with a bar on standard error where one is shown."""
-    if not shown:
-        return done
-    from tqdm.auto import tqdm
+def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Iterator[int]:
+    """The shards as they are done, with a bar on standard error where one is shown, and a line at each tenth."""
+    if shown:
+        from tqdm.auto import tqdm
 
-    return tqdm(done, total=total, unit="shard", file=sys.stderr)
+        done = tqdm(done, total=total, unit="shard", file=sys.stderr)
+    tell = Tenths(say, "answered {:,} of {:,} shards")
+    for count, shard in enumerate(done, start=1):
+        yield shard
+        tell(count, total)
+
+
+@contextmanager
+def resumable(run_id: str) -> Generator[None]:
+    """What ends a run inside says how to finish it, where it says nothing else to do."""
+    try:
+        yield
+    except (EngineError, OSError) as error:
+        told = _told(error, f"`run --resume {run_id}` does the rest", run_id)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _told(error: EngineError | OSError, todo: str, run_id: str) -> EngineError | OSError:
+    if isinstance(error, EngineError):
+        said = f"{error.hint}; " if error.hint else ""
+        return error if todo in error.hint else EngineError(error.message, hint=said + todo)
+    if isinstance(error, AccessError) or (isinstance(error, StoreError) and error.hint):
+        return error
+    if isinstance(error, StoreError):
+        return type(error)(error.message, hint=todo)
+    why, where = error.strerror or type(error).__name__, error.filename or run_id
+    return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)

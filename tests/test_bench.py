@@ -169,6 +169,14 @@ def test_a_part_that_fails_keeps_its_rows_and_is_not_finished(tmp_path: Path, mo
     assert not bench_run.finished(into)
 
 
+def test_a_package_that_is_missing_is_named_with_what_brings_it(tmp_path: Path) -> None:
+    log = tmp_path / "lexical.log"
+    log.write_text("Traceback (most recent call last):\n  File\nModuleNotFoundError: No module named 'bm25s'\n")
+    assert bench_run.why(log) == "no package bm25s is installed here: use `make bench`"
+    log.write_text("RuntimeError: a peer is not what was expected\n")
+    assert bench_run.why(log) == f"its output stands in {log}"
+
+
 def test_every_part_names_a_function_that_exists() -> None:
     for part in PARTS.values():
         source = (ROOT / "tests" / "bench" / f"{part.module}.py").read_text(encoding="utf-8")

@@ -105,7 +105,10 @@ def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
         patch.setattr(shards, "run_line", interrupted)
         code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
-    resume = re.fullmatch(r"error: Interrupted\n\nHint: `run --resume (run-\S+)` finishes the rest.\n", err)
+    resume = re.fullmatch(
+        r"answering 1 request in 1 shard\nerror: Interrupted\n\nHint: `run --resume (run-\S+)` finishes the rest.\n",
+        err,
+    )
     assert resume
     assert run("run", "--resume", resume[1], capsys=capsys)[0] == 0
 
@@ -144,9 +147,61 @@ def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, caps
     assert "Expected a stored snapshot to look at, got none (Expected to write a file, got No space left" in err
 
 
+TOKEN = "01jq1gs6g0l7ka5pt4"
+
+
+@pytest.mark.parametrize(
+    "id_", [f"run-{TOKEN}", f"retr-snap-{TOKEN}-0001", "retr-snap-1", f"snap-{TOKEN}-0001", TOKEN, "run-01j"]
+)
+def test_an_id_that_is_none_is_not_asked_as_a_question(shop, capsys, id_):
+    code, out, err = run("xray", id_, "--project", "shop", capsys=capsys)
+    assert (code in (2, 3, 7), out, err.startswith("error: Expected ")) == (True, "", True)
+    assert not (shop / ".scoped-retrieval/runs").exists()
+
+
+def test_an_xray_of_a_question_says_that_it_was_asked(shop, capsys):
+    code, _, err = run("xray", "nope", "--project", "shop", capsys=capsys)
+    assert (code, err.startswith("snapshot: retr-snap-"), err.endswith("of what was asked just now\n")) == (
+        0,
+        True,
+        True,
+    )
+
+
+def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop, capsys, monkeypatch):
+    assert run("index", "shop", "--project", "pay", "--no-semantic", capsys=capsys)[0] == 0
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
+    pointer = "`doctor` names the projects that you may ask in"
+
+    def told(*args: str) -> tuple[int, str]:
+        code, out, err = run(*args, capsys=capsys)
+        return code, re.sub(r"(retr-snap|run)-[0-9a-v]{18}", "", out + err)
+
+    for command in (("ask", "default role"), ("run", "r.jsonl")):
+        foreign, unknown = (told(*command, "--project", project) for project in ("pay", "nope"))
+        assert foreign == unknown
+        assert (foreign[0], pointer in foreign[1]) == (3, True)
+
+
+def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline import encoder
+
+    def lane() -> dict[str, str]:
+        checks = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
+        return next(check for check in checks if check["name"] == "semantic lane")
+
+    monkeypatch.setattr(encoder, "encoder_available", lambda: (True, ""))
+    assert (lane()["status"], lane()["found"]) == ("warn", "off: none of 3 rows has a vector")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert lane()["status"] == "ok"
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
+        (["ask", "q", "--corpus", "s3://b*/c"], 2, "got 's3://b*/c' - at --corpus"),
+        (["eval", "/nowhere/xx"], 7, "got nothing - at /nowhere/xx/corpus.parquet"),
         (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
         (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
         (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "--as-of"),
@@ -259,3 +314,9 @@ def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
     assert "\nsnapshot: retr-snap-" in mixed
     apart = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert (apart.stdout.endswith("\n"), apart.stderr.startswith("snapshot: ")) == (False, True)
+
+
+def test_the_package_of_the_commands_can_be_run(shop):
+    command = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "corpus", "info", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["projects"] == ["shop"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,32 @@ def test_rows_that_stand_in_several_places_are_counted_once(tmp_path: Path):
     assert lines_of(report)[:2] == ["history: 2 rows in 3 places", "uncommitted: 0 rows"]
 
 
+@pytest.mark.parametrize(
+    ("git", "changed", "same"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+    ids=["committed history", "uncommitted files", "work tree"],
+)
+def test_only_what_is_committed_has_one_generation_whenever_it_is_imported(
+    tmp_path: Path, git: bool, changed: bool, same: bool
+):
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    (repository / "a.md").write_text("# A\n\nText.\n")
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    if changed:
+        (repository / "a.md").write_text("# A\n\nOther text.\n")
+
+    def generation(corpus: str, hour: int) -> str:
+        flags = {"corpus": str(tmp_path / corpus), "project": "shop", "principal": "ana"}
+        settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+        request = IndexRequest(paths=(repository,), git=git, semantic=False)
+        return index_into(settings, request, now=datetime(2100, 1, 1, hour, tzinfo=UTC), grant=False).generation
+
+    assert generation("first", 1) == generation("again", 1)
+    assert (generation("later", 2) == generation("first", 1)) is same
+
+
 def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": f"token {secret}"}))
@@ -131,4 +158,9 @@ def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path
     settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
     said: list[str] = []
     index_into(settings, IndexRequest(evidence=(tmp_path / "rows.jsonl",)), say=said.append)
-    assert said == ["reading for shop", "writing 3 rows", "embedding 3 texts; --no-semantic leaves it out"]
+    assert said == [
+        "reading for shop",
+        "loading the encoder",
+        "writing 3 rows",
+        "embedding 3 texts; --no-semantic leaves it out",
+    ]

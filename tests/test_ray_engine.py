@@ -119,17 +119,19 @@ def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, m
     assert stopped
 
 
-def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_resumed(story: Story):
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_resumed(story: Story, address: str):
     (story.folder / "asked.jsonl").write_text(json.dumps(ASKED | {"question": "amber"}))
-    where = "--corpus corpus --grants grants.yaml --runs runs --lanes lexical --engine ray --ray-address nowhere"
+    where = f"--corpus corpus --grants grants.yaml --runs runs --lanes lexical --engine ray --ray-address {address}"
     main = "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", main, "run", "asked.jsonl", *where.split()]
     environment = os.environ | {"SCOPED_RETRIEVAL_PRINCIPAL": "ana"}
     done = subprocess.run(command, cwd=story.folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == EngineError.exit_code, done.stderr
-    assert "Expected a Ray cluster, got" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert RunStore(story.folder / "runs").unfinished()
+    said, _, hint = done.stderr.partition("\n\n")
+    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    assert "\nerror: Expected a Ray cluster, got " in said and said.endswith(f" - at {address}")
+    assert hint.endswith(f"; `run --resume {run_id}` does the rest\n")
 
 
 def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkeypatch: pytest.MonkeyPatch):

@@ -52,3 +52,11 @@ def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys):
         (said,) = [line for line in err.splitlines() if "Expected no error, got " in line]
         assert (code, said.endswith(todo)) == (4, True)
     assert run("doctor", capsys=capsys)[0] == 7
+
+
+def test_a_run_says_how_far_it_is_where_there_is_no_terminal(shop, capsys, monkeypatch):
+    flags = ("--lanes", "lexical", "--shard-requests", "1", "--workers", "1")
+    lines = asked(*flags, rows=[ROW] * 3, capsys=capsys)[2].splitlines()
+    assert lines == ["answering 3 requests in 3 shards", "answered 1 of 3 shards", "answered 2 of 3 shards"]
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
+    assert asked(*flags, rows=[ROW] * 3, capsys=capsys)[2] == ""

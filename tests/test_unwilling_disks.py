@@ -51,10 +51,25 @@ def test_a_run_that_a_full_disk_stopped_is_resumed_when_there_is_room(tmp_path: 
 
     story = Story(tmp_path, *ROWS)
     whole = asked(story, "whole")
-    with pytest.raises(StoreError, match="Expected to write a file, got File too large"):
+    with pytest.raises(StoreError, match="Expected to write a file, got File too large") as caught:
         asked(story, "cut", requests=ASKED, engine=until_full)
     (run_id,) = RunStore(tmp_path / "cut").unfinished()
+    assert f"- at {tmp_path / 'cut' / run_id / 'tables'}" in caught.value.message
+    assert caught.value.hint == f"`run --resume {run_id}` does the rest"
     assert asked(story, "cut", resume=run_id) == whole
+
+
+def test_a_run_whose_folder_takes_nothing_says_where_and_how_to_go_on(tmp_path: Path):
+    def without_tables(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
+        for name in ("snapshots", "requests"):  # a file where a folder must be
+            (job.staged.folder / "tables" / name).write_text("")
+        yield from in_this_process(job, shards, clock)
+
+    story = Story(tmp_path, *ROWS)
+    with pytest.raises(StoreError, match=rf"Expected to finish the run, got .* - at {tmp_path}/cut/run-") as caught:
+        asked(story, "cut", requests=ASKED, engine=without_tables)
+    (run_id,) = RunStore(tmp_path / "cut").unfinished()
+    assert caught.value.hint == f"`run --resume {run_id}` does the rest"
 
 
 def test_a_publication_that_a_full_disk_stopped_leaves_the_corpus_as_it_was(tmp_path: Path):

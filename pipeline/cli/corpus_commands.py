@@ -60,6 +60,7 @@ def index(
     before = _current(settings["corpus"])
     try:
         from ..indexing import IndexRequest, index_into
+        from ..progress import quiet
 
         request = IndexRequest(
             paths=tuple(paths or ()),
@@ -78,7 +79,7 @@ def index(
             semantic=not no_semantic,
         )
         bars = shows_progress(settings["progress"])
-        report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else _quiet)
+        report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
     except KeyboardInterrupt:
         from ..corpus.pieces import has_pieces
 
@@ -130,10 +131,6 @@ def gc(
 def _counted(found: dict[str, int]) -> str:
     """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
     return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
-
-
-def _quiet(line: str) -> None:
-    """Says nothing."""
 
 
 def _current(corpus: Place) -> str | None:

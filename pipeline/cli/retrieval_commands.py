@@ -27,6 +27,8 @@ __all__ = ["register"]
 
 Texts = list[str] | None
 FORMATS = ("block", "bundle")
+READABLE = "`doctor` names the projects that you may ask in"
+"""What to do about a refusal: the same whether there is such a project or not."""
 FAILURES_SHOWN = 10
 """Failed requests that `run` names; the rest are counted."""
 
@@ -62,6 +64,7 @@ def run(
     """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
     from ..handoff import trees_around
+    from ..progress import quiet
     from ..request_files import read_requests
     from ..runs import RunStore
     from ..service import engine_of, open_retriever
@@ -83,11 +86,13 @@ def run(
     try:
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
+        bars = shows_progress(settings["progress"])
         # Ray reports the death of a worker on standard output, which is the result's.
         with opened as retriever, redirect_stdout(sys.stderr), named_by_flags(RUN_FLAGS, settings):
             summary = retriever.run(
                 rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
-                resume=resume, progress=shows_progress(settings["progress"]), engine=engine_of(settings),
+                resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
+                engine=engine_of(settings),
             )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
@@ -100,6 +105,8 @@ def run(
     failed = [row for row in stored.to_pylist() if row["error"]]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
+    if denied := result["statuses"].get("denied"):
+        note(f"denied: {denied}; {READABLE}")
     for row in failed[:FAILURES_SHOWN]:
         note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
@@ -233,6 +240,7 @@ def ask(
             subject = f" {condition['subject']}" if condition["subject"] else ""
             advised = condition["condition"] in ("lane_off", "request_failed")
             said = _advised(condition["message"]) if advised else condition["message"]
+            said += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
             note(f"{condition['action']}: {condition['condition']}{subject}: {said}")
     return exit_code_of({found.status: 1})
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,6 +22,8 @@ from .output import EXIT, emit, emit_block, note, note_left_out, to_json, write_
 __all__ = ["register"]
 
 SNAPSHOT_PREFIX = "retr-snap-"
+_LIKE_AN_ID = re.compile(r"run-[0-9a-v]*[0-9][0-9a-v]*|retr-?snap\S*|(?:\S*-)?0[0-9a-v]{17}(?:-[0-9]*)?")
+"""What somebody meant for an id: the id of a run, or one that was mistyped."""
 QUESTION_SHOWN = 60
 """Characters of a question in the table of snapshots; `--json` and the x-ray have all of it."""
 
@@ -187,7 +190,12 @@ def verify(
 
 
 def xray(
-    subject: Annotated[str, typer.Argument(metavar="SNAPSHOT-OR-QUERY", help="A snapshot id, or a question to ask.")],
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="SNAPSHOT-OR-QUERY", help="A snapshot id; anything else is asked, as a question, first."
+        ),
+    ],
     runs: RunsFlag = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
@@ -206,6 +214,11 @@ def xray(
 
     if not subject.strip():
         raise InputError.expected("a snapshot id or a question", subject, "SNAPSHOT-OR-QUERY")
+    if not subject.startswith(SNAPSHOT_PREFIX) and _LIKE_AN_ID.fullmatch(subject.strip()):
+        hint = "`snapshots` lists those that you may read; a question has more words than one."
+        raise InputError.expected(
+            "a snapshot id such as retr-snap-<token>-0007", subject, "SNAPSHOT-OR-QUERY", hint=hint
+        )
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
     if not subject.startswith(SNAPSHOT_PREFIX):
         fields = {
@@ -221,6 +234,7 @@ def xray(
             reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
             raise StoreError(f"Expected a stored snapshot to look at, got none ({reason}) - at {settings['runs']}")
         subject = found.snapshot_id
+        note(f"snapshot: {subject} ({found.status}), of what was asked just now")
     run = open_run(settings, subject)
     audit = audience_of(settings, run, subject) == "audit"
     rows = snapshot_rows(run, subject)

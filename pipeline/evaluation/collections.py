@@ -197,7 +197,7 @@ def open_collection(folder: Path) -> Collection:
         raise InputError.expected(
             "a corpus of documents (doc_id, text), conversations (user, timestamp, text) or code (commit, path, blob_sha)",
             ", ".join(sorted(columns)),
-            f"{folder.name}/corpus.parquet",
+            f"{folder / 'corpus'}.parquet",
         )
     qrels = _read_part(folder, "qrels", None)
     qrels = qrels[qrels["relevance"] > 0]
@@ -215,7 +215,7 @@ def _schema(folder: Path, part: str) -> list[str]:
     except (OSError, pa.ArrowInvalid) as error:
         missing = isinstance(error, FileNotFoundError)
         raise StoreError(
-            f"Expected a Parquet file, got {'nothing' if missing else 'a damaged one'} - at {folder.name}/{part}.parquet",
+            f"Expected a Parquet file, got {'nothing' if missing else 'a damaged one'} - at {folder / part}.parquet",
             hint="a collection is a folder with corpus.parquet, queries.parquet and qrels.parquet",
         ) from error
 

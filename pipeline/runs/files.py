@@ -30,7 +30,7 @@ def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
     except ScopedRetrievalError:
         raise
     except OSError as error:
-        raise StoreError(f"Expected to write a file, got {error.strerror or error} - at {path.name}") from error
+        raise StoreError(f"Expected to write a file, got {error.strerror or error} - at {path}") from error
     return hashlib.sha256(data).hexdigest()
 
 

@@ -260,6 +260,14 @@ class StagedRun:
             self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
+    def told(self, shards: list[int]) -> str:
+        """How much is to be answered: `answering 300 requests in 2 shards`."""
+        if not shards:
+            return "every request is answered"
+        mine = pc.sum(pc.is_in(self._requests["shard"], pa.array(shards, pa.int32()))).as_py() or 0
+        requests = mine + (self.failures.num_rows if self.plan["shards"] in shards else 0)
+        return f"answering {_counted(requests, 'request')} in {_counted(len(shards), 'shard')}"
+
     def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
         """Store a finished shard: its parts, then its receipt.
 
@@ -320,3 +328,7 @@ class StagedRun:
             top = name.split("/")[0]
             if Path(name).name.startswith(TEMPORARY) or (top in ("tables", "texts") and name not in wanted):
                 (self.folder / name).unlink()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -21,6 +21,7 @@ from os import PathLike
 import pyarrow as pa
 
 from ...nodes.errors import InputError
+from ..progress import Say, quiet
 from .files import ReadOptions, RowBuilder, microseconds
 from .git_commands import Git
 from .path_history import commit_table, read_changes
@@ -40,6 +41,7 @@ def read_git_history(
     report: SourceReport,
     options: ReadOptions | None = None,
     rereadings: Rereadings | None = None,
+    say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
 
@@ -48,7 +50,7 @@ def read_git_history(
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory follows the length of the list of changes and one path's text, not the text of the history.
 
-    With `rereadings`, commits that were read before are not read again: only paths that later commits changed have rows.
+    `say` is given lines about how far it is. With `rereadings`, commits that were read before are not read again: only paths that later commits changed have rows.
 
     Raises:
         InputError: there is no repository or no such branch, or `now` is naive.
@@ -65,6 +67,9 @@ def read_git_history(
     line = git.commits(head)
     known = rereadings.source(source_id, "history", branch, asdict(options)) if rereadings is not None else None
     done = known.commits_read(line) if known is not None else 0
+    if line[done:]:
+        commits = "1 commit" if len(line) - done == 1 else f"{len(line) - done:,} commits"
+        say(f"reading {commits} of {source_id.removeprefix('git:')}")
     changes, states = git.changes(line[done:]), {}
     if known is not None and done:
         changes = list(changes)
@@ -72,7 +77,7 @@ def read_git_history(
         past = git.changes(line[:done], again) if again else ()
         changes = chain(past, changes)
     with git.blobs() as blobs:
-        yield from read_changes(changes, blobs, rows, options, report, states, known)
+        yield from read_changes(changes, blobs, rows, options, report, states, known, say)
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
 

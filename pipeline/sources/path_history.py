@@ -17,6 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ...nodes.schema import TIMESTAMP
+from ..progress import Say, Tenths, quiet
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated
@@ -27,6 +28,8 @@ from .rereading import Known
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
+LEAST_TOLD = 500
+"""Changes between two lines of progress, at least: some seconds."""
 _CACHED_BYTES = 64_000_000
 
 
@@ -46,6 +49,7 @@ def read_changes(
     report: SourceReport,
     states: Mapping[str, PathState] = MappingProxyType({}),
     known: Known | None = None,
+    say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Tables of `RowBuilder.schema`, by path, then by when the placements ended.
 
@@ -56,12 +60,16 @@ def read_changes(
         report: counts placements read, and what was left out with its reason.
         states: where paths begin that were read up to the first of the changes.
         known: is told what was read of each path.
+        say: is given a line at each tenth of many changes.
     """
     by_path: dict[bytes, list[Change]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
     reader = _Reader(blobs, options)
+    tell, total, done = Tenths(say, "read {:,} of {:,} changes", least=LEAST_TOLD), sum(map(len, by_path.values())), 0
     for raw in sorted(by_path):
+        tell(done, total)
+        done += len(by_path[raw])
         own = SourceReport()
         try:
             path = raw.decode("utf-8")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -51,7 +52,7 @@ def main() -> int:
     print_table(records, console)
     console.print(f"{time.perf_counter() - started:.0f} s in all")
     for name in failed:
-        console.print(f"[red]failed[/red]: {name}; its output stands in {options.work / f'{name}.log'}")
+        console.print(f"[red]failed[/red]: {name}; {why(options.work / f'{name}.log')}", highlight=False)
     if asked.record:
         append(records)
         console.print(f"{len(records)} rows recorded in {RESULTS.relative_to(ROOT)}; now `make bench-page`")
@@ -61,11 +62,18 @@ def main() -> int:
 def read_arguments(given: Sequence[str] | None = None) -> tuple[Options, argparse.Namespace]:
     """The options of the parts, and what the runner alone needs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--chunks", type=int, default=Options.chunks, help="rows of the corpus; default: %(default)s")
     parser.add_argument(
-        "--parts", nargs="+", choices=list(PARTS), default=DEFAULT, metavar="PART", help=", ".join(PARTS)
+        "--parts",
+        nargs="+",
+        choices=list(PARTS),
+        default=DEFAULT,
+        metavar="PART",
+        help=f"any of {', '.join(PARTS)}; default: {' '.join(DEFAULT)}",
     )
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--rounds", type=int, default=Options.rounds, help="times that each is timed; default: %(default)s"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the queries: to see that everything works")
     parser.add_argument("--record", action="store_true", help=f"append to {RESULTS.relative_to(ROOT)}")
     parser.add_argument("--fresh", action="store_true", help="measure again what was measured at this commit")
@@ -102,6 +110,14 @@ def run_part(part: Part, options: Options, into: Path, command: str) -> bool:
         except subprocess.TimeoutExpired:
             log.write(f"\nExpected an end within {limit:.0f} s\n")
             return True
+
+
+def why(log: Path) -> str:
+    """Why a part failed, as far as a line can say it: the package that it lacks, or where its output stands."""
+    missing = re.findall(
+        r"^ModuleNotFoundError: No module named '([^']+)'$", log.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return f"no package {missing[-1]} is installed here: use `make bench`" if missing else f"its output stands in {log}"
 
 
 def measure(part: Part, options: Options, into: Path, command: str) -> int:

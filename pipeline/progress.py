@@ -1,0 +1,33 @@
+"""How far something long is, in lines, where no bar is shown: a line per tenth, and none for what is soon done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["Say", "Tenths", "quiet"]
+
+Say = Callable[[str], None]
+"""Takes a line of progress."""
+
+
+def quiet(line: str) -> None:
+    """Says nothing."""
+
+
+class Tenths:
+    """Says how much of a total is done, at each tenth of it but the last, and never sooner than `least` after the line before.
+
+    `line` has places for both numbers: `read {:,} of {:,} changes`.
+    """
+
+    def __init__(self, say: Say, line: str, *, least: int = 1) -> None:
+        self._say, self._line, self._least = say, line, least
+        self._told = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        step = max(self._least, -(-total // 10))
+        if done == 0:
+            self._told = 0
+        elif done // step > self._told and done < total:
+            self._told = done // step
+            self._say(self._line.format(done, total))

@@ -1,0 +1,47 @@
+"""Lines about how far something is: at each tenth at most, and none for what is soon done."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.pipeline.progress import Tenths
+from scoped_retrieval.pipeline.sources import path_history
+from scoped_retrieval.pipeline.sources.git_history import read_git_history
+from scoped_retrieval.pipeline.sources.report import SourceReport
+
+
+@pytest.mark.parametrize(
+    ("total", "least", "told"),
+    [
+        (1, 1, []),
+        (3, 1, [1, 2]),
+        (10, 1, [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        (25, 1, [3, 6, 9, 12, 15, 18, 21, 24]),
+        (25, 10, [10, 20]),
+        (25, 50, []),
+    ],
+)
+def test_a_line_stands_at_each_tenth_and_not_at_the_end(total: int, least: int, told: list[int]):
+    said: list[str] = []
+    tell = Tenths(said.append, "{:,} of {:,}", least=least)
+    for done in range(total + 1):
+        tell(done, total)
+    assert said == [f"{done} of {total}" for done in told]
+
+
+def test_a_long_history_is_told_by_commits_and_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(path_history, "LEAST_TOLD", 1)
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    for name in "abcd":
+        (repository / f"{name}.md").write_text(f"# {name}\n\nText.\n")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    said: list[str] = []
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    list(read_git_history(repository, project="shop", now=now, report=SourceReport(), say=said.append))
+    assert said == ["reading 1 commit of shop", *(f"read {n} of 4 changes" for n in (1, 2, 3))]
