@@ -243,7 +243,7 @@ class Retriever:
         with staged.lock(), resumable(staged.run_id):
             shards = staged.pending()
             say(staged.told(shards))
-            pays = staged.requests.num_rows >= COMPILED_FROM
+            pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress, say):
