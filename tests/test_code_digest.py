@@ -25,7 +25,8 @@ def copied(tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("module", [
     "nodes/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/byte_runs", "pipeline/driver", "pipeline/lanes",
     "pipeline/requests", "pipeline/request_fields", "pipeline/tokenizers", "pipeline/commits", "pipeline/redaction_rules",
-    "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/contracts/presets",
+    "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/row_forms",
+    "pipeline/contracts/presets",
 ])  # fmt: skip
 def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Path], module: str):
     before = digest_of(copied, STEPS)
@@ -36,7 +37,7 @@ def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Pat
 
 
 @pytest.mark.parametrize("module", [
-    "nodes/answer_checks", "nodes/answer_values", "nodes/row_forms", "pipeline/doctor", "pipeline/runs/verify",
+    "nodes/answer_checks", "nodes/answer_values", "nodes/answer_facts", "pipeline/doctor", "pipeline/runs/verify",
     "pipeline/cli/app", "pipeline/durable", "pipeline/corpus/store",
 ])  # fmt: skip
 def test_a_change_of_anything_else_is_the_same_code(copied: dict[str, Path], module: str):
