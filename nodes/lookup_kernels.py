@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import types  # pyright: ignore[reportMissingImports]
 
-from .selection_kernels import filled, given, loop
+from .selection_kernels import filled, first_from, given, loop
 
 _I8, _I4, _U8, _U1, _B = types.int64, types.int32, types.uint64, types.uint8, types.boolean
 
@@ -27,13 +27,7 @@ def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -
         while at + step < end and stored[at + step] < wanted:
             at += step
             step *= 2
-        high = min(at + step, end)
-        while at < high:
-            middle = (at + high) // 2
-            if stored[middle] < wanted:
-                at = middle + 1
-            else:
-                high = middle
+        at = first_from(stored, wanted, at, min(at + step, end))
         other = at
         size = starts[key + 1] - starts[key]
         while other < end and stored[other] == wanted:

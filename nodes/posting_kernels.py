@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
 from .lookup_kernels import alike, count, find, gather
-from .selection_kernels import BINS, before, choose, filled, front, given, index, loop, sort
+from .selection_kernels import BINS, before, choose, filled, first_from, front, given, index, loop, sort
 
 __all__ = [
     "alike", "best_held", "best_shown", "contributions", "count", "find", "frequencies", "gather", "read_keys",
@@ -92,14 +92,8 @@ def _ones(word) -> np.int64:
 @njit(inline="always")
 def _part_of(own, low, high, row, part) -> np.int64:
     """What a row has in a sorted list from `low` to `high`, 0 where it is not in it."""
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if row[middle] < own:
-            low = middle + 1
-        else:
-            high = middle
-    return part[low] if low < end and row[low] == own else np.int64(0)
+    at = first_from(row, own, low, high)
+    return part[at] if at < high and row[at] == own else np.int64(0)
 
 
 @loop(given(_I8), given(_I4), _I8, _I8, _I8, filled(_I8), gives=_I8)

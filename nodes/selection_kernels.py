@@ -40,6 +40,18 @@ def before(score, rank, other, than) -> bool:
     return score > other or (score == other and rank < than)
 
 
+@njit(inline="always")
+def first_from(values, wanted, low, high):
+    """Where in ascending values from `low` to `high` the first is that is not less than the wanted one; `high` if none."""
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @loop(filled(_I8), filled(_I8), filled(_I8), _I8, _I8)
 def choose(score, rank, cell, size, k) -> None:
     """Moves the `k` best of `size` cells to the front, by score descending, then rank."""
