@@ -1,7 +1,6 @@
 """The driver: the step modules as one Hamilton graph, built once, and `run_line`, the only way to run it.
 
-Reads resolved requests, a corpus, policies and grants. Gives the line's tables. Hamilton checks neither inputs nor
-outputs; `run_line` gives every input, and a hook checks every output.
+Reads resolved requests, a corpus, policies and grants. Gives the line's tables.
 
 What one would otherwise get wrong: a request that breaks the line must not take its shard along. The shard is halved
 until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot.
@@ -24,7 +23,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hamilton import driver as hamilton_driver
 from numpy.typing import NDArray
 
 from ..nodes.bm25 import Bm25
@@ -34,8 +32,8 @@ from ..nodes.list_columns import holds
 from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
 from .cross_encoder import CROSS_ENCODER, PairScores, score_table
-from .hooks import TableCheck, declared_table, failed_node
 from .lanes import Silent, known_and_lost, lane_states
+from .planned_driver import PlannedDriver, declared_table, failed_node
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -175,9 +173,9 @@ def step_modules() -> tuple[ModuleType, ...]:
 
 
 @lru_cache(maxsize=1)
-def build_driver() -> hamilton_driver.Driver:
+def build_driver() -> PlannedDriver:
     """The driver of the line. One is enough: it may run in several threads."""
-    return hamilton_driver.Builder().with_modules(*step_modules()).with_adapters(TableCheck()).build()
+    return PlannedDriver({}, *step_modules())
 
 
 @lru_cache(maxsize=1)
@@ -247,8 +245,6 @@ def _run(
     try:
         return [_execute(requests, captures, line, broken)]
     except Exception as error:  # whatever a node raises, the other requests of the shard go on
-        if _interrupted(error):
-            raise KeyboardInterrupt from error
         if requests.num_rows > 1:
             half = requests.num_rows // 2
             return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
@@ -258,15 +254,6 @@ def _run(
             return _run(requests, captures, line, {**broken, lane: _reason(error)})
         failure = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)]})
         return [_failed(requests, failure, captures, line)]
-
-
-def _interrupted(error: BaseException | None) -> bool:
-    """Somebody pressed Ctrl-C: Hamilton's own clean-up can turn the interrupt into an error of its own."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]) -> dict[str, pa.Table]:

@@ -1,0 +1,103 @@
+"""Hamilton's driver with plans: which nodes run, and in which order, is worked out once for each set of outputs.
+
+Reads Hamilton's graph. Gives the outputs, each checked against the table that its node declares.
+
+What one would otherwise get wrong: Hamilton walks the graph at every `execute`, which costs 10,000 calls for a line of 45
+nodes. A batch does not notice; to one interactive request it is an eighth of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, get_args
+
+from hamilton import driver as hamilton_driver
+from hamilton.node import DependencyType, Node
+
+from ..nodes.errors import InputError
+from ..nodes.schema import Table
+
+NODE_NOTE = "node: "
+
+
+class Call(NamedTuple):
+    """A node as it is called: with the tables of these names; afterwards nobody needs those of `spent`."""
+
+    name: str
+    function: Callable[..., Any]
+    needs: tuple[str, ...]
+    table: Table | None
+    spent: tuple[str, ...]
+
+
+class PlannedDriver(hamilton_driver.Driver):
+    """A driver of plain functions in this process. It keeps plans and no values, so that threads may share it."""
+
+    def execute(  # type: ignore[override]
+        self,
+        final_vars: Iterable[str],
+        overrides: Mapping[str, Any] | None = None,
+        display_graph: bool = False,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The named outputs; an override stands for its node. A node that raises leaves its name on the exception.
+
+        Raises:
+            InputError: an input that some node needs is missing.
+            SchemaError: an output is not the table that its node declares.
+        """
+        wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
+        for call in self._plan(wanted, frozenset(known)):
+            try:
+                made = call.function(**{name: known[name] for name in call.needs})
+                known[call.name] = made if call.table is None else call.table.check(made)
+            except Exception as error:
+                error.add_note(f"{NODE_NOTE}{call.name}")
+                raise
+            for name in call.spent:
+                del known[name]
+        return {name: known[name] for name in wanted}
+
+    @lru_cache(maxsize=64)  # noqa: B019 - one driver lives as long as its process
+    def _plan(self, wanted: tuple[str, ...], known: frozenset[str]) -> tuple[Call, ...]:
+        """The calls that give `wanted` where `known` is given, each after those whose tables it needs."""
+        nodes = list(self._ordered(wanted, known))
+        needed_later = set(wanted) | known
+        calls: list[Call] = []
+        for node in reversed(nodes):
+            needs = tuple(name for name in node.input_types if name in known or not self.graph.nodes[name].user_defined)
+            spent = tuple(name for name in needs if name not in needed_later)
+            needed_later.update(spent)
+            calls.append(Call(node.name, node.callable, needs, declared_table(node.type), spent))
+        return tuple(reversed(calls))
+
+    def _ordered(self, wanted: Iterable[str], known: frozenset[str]) -> Iterator[Node]:
+        """The nodes to run, depth first, in the order in which signatures name them."""
+        done: set[str] = set(known)
+
+        def before(name: str, optional: bool) -> Iterator[Node]:
+            if name in done:
+                return
+            done.add(name)
+            node = self.graph.nodes[name]
+            if node.user_defined and not optional:
+                raise InputError.expected(f"a value of {name}", "none", "inputs")
+            for need, (_, kind) in node.input_types.items():
+                yield from before(need, kind is DependencyType.OPTIONAL)
+            if not node.user_defined:
+                yield node
+
+        for name in wanted:
+            yield from before(name, optional=False)
+
+
+def declared_table(annotation: Any) -> Table | None:
+    """The table that an annotation names, if it names one."""
+    return next((item for item in get_args(annotation) if isinstance(item, Table)), None)
+
+
+def failed_node(error: BaseException) -> str | None:
+    """The node that raised an error, if the error came from a node."""
+    notes = getattr(error, "__notes__", ())
+    return next((note.removeprefix(NODE_NOTE) for note in notes if note.startswith(NODE_NOTE)), None)
