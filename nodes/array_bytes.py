@@ -6,7 +6,6 @@ variable values. `digests` builds the forms of tables from them, `row_forms` tho
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -20,13 +19,41 @@ from .keys import flat
 Bytes = NDArray[np.uint8]
 Int = NDArray[np.int64]
 
-_ZERO = np.zeros(1, np.int64)
+_NOTHING = np.empty(0, np.uint8)
+_NUMBERS = {
+    type_.id: np.dtype(form)
+    for form, types in {
+        "u1": [pa.uint8()], "<u2": [pa.uint16()], "<u4": [pa.uint32()], "<u8": [pa.uint64()],
+        "i1": [pa.int8()], "<i2": [pa.int16()], "<i4": [pa.int32()],
+        "<i8": [pa.int64(), pa.timestamp("us"), pa.duration("us"), pa.date64()],
+        "<f2": [pa.float16()], "<f4": [pa.float32()], "<f8": [pa.float64()],
+    }.items()
+    for type_ in types
+}  # fmt: skip
+"""How numbers and times lie in memory, by the id of their type."""
+
+_OFFSETS = {pa.string().id: np.int32, pa.binary().id: np.int32, pa.large_string().id: np.int64, pa.large_binary().id: np.int64}
+"""The offsets of strings and binary values, by the id of their type."""
+
+_LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(), 1).id}
+_DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
+    type_.id for type_ in (pa.dictionary(pa.int8(), pa.null()), pa.struct([]), pa.bool_(), pa.null())
+)
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without a dictionary."""
     array = flat(array)
-    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+    return array.cast(array.type.value_type) if array.type.id == _DICTIONARY else array
+
+
+def plain_columns(table: pa.Table) -> dict[str, pa.Array]:
+    """The columns of a table by name, each as one array without a dictionary."""
+    batches = table.to_batches()
+    if len(batches) != 1:
+        return {name: plain(table[name]) for name in table.column_names}
+    columns = zip(table.column_names, batches[0].columns, strict=True)
+    return {name: plain(array) if array.type.id == _DICTIONARY else array for name, array in columns}
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -46,34 +73,24 @@ def type_name(type_: pa.DataType) -> str:
 
 def is_list(type_: pa.DataType) -> bool:
     """Lists of any size."""
-    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+    return type_.id in _LISTS
 
 
-@lru_cache(maxsize=256)
 def layout_of(type_: pa.DataType) -> Literal["struct", "list", "variable", "null", "fixed"]:
     """How values of a type lie in memory: strings and binary values are variable, numbers and times fixed."""
-    if pa.types.is_struct(type_):
-        return "struct"
-    if is_list(type_):
-        return "list"
-    if any(
-        test(type_)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    ):
+    kind = type_.id
+    if kind in _OFFSETS:
         return "variable"
-    return "null" if pa.types.is_null(type_) else "fixed"
+    if kind in _LISTS:
+        return "list"
+    if kind == _STRUCT:
+        return "struct"
+    return "null" if kind == _NULL else "fixed"
 
 
 def valid(array: pa.Array) -> Bytes:
     """uint8 per row: 1 where there is a value."""
     return np.asarray(array.is_valid(), dtype=np.uint8) if array.null_count else np.ones(len(array), np.uint8)
-
-
-def lengths(counts: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Lengths as four bytes each."""
-    if counts.max(initial=0) >= 1 << 32:
-        raise SchemaError("Expected values of less than 4 GiB, got a longer one - at digest")
-    return counts.astype("<u4")
 
 
 def as_bytes(values: NDArray[np.generic]) -> Bytes:
@@ -83,36 +100,43 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
     """How many items each list has, 0 for null, and all items in one array."""
+    if array.null_count == len(array):
+        return np.zeros(len(array), np.int64), pa.nulls(0, array.type.value_type)
     counts = np.asarray(filled(pc.list_value_length(array), 0)).astype(np.int64)
     if pa.types.is_fixed_size_list(array.type):
         array = array.cast(pa.large_list(array.type.value_type))
-    return counts, flat(pc.list_flatten(array))
+    found = flat(pc.list_flatten(array))
+    if len(found) >= 1 << 32:
+        raise SchemaError("Expected lists of less than 2**32 items, got longer ones - at digest")
+    return counts, found
 
 
 def fixed(array: pa.Array) -> NDArray[np.generic]:
     """Values of a fixed-width column with zeros under nulls: numbers by bit pattern, times as integers."""
-    type_ = array.type
-    if pa.types.is_boolean(type_):
+    if array.type.id == _BOOLEAN:
         return np.asarray(filled(array, False)).astype(np.uint8)
-    if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) or pa.types.is_date64(type_):
-        array = array.cast(pa.int64())
-    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-        raise SchemaError(f"Expected a type with a canonical form, got {type_} - at digest")
-    values = np.asarray(filled(array, 0))
-    return values.astype(values.dtype.newbyteorder("<"), copy=False)
+    form = _NUMBERS.get(array.type.id)
+    if form is None:
+        raise SchemaError(f"Expected a type with a canonical form, got {array.type} - at digest")
+    rows, missing = len(array), array.null_count
+    if missing == rows:
+        return np.zeros(rows, form)
+    values = np.frombuffer(array.buffers()[1], form, rows, array.offset * form.itemsize)
+    return np.where(np.asarray(array.is_valid()), values, form.type(0)) if missing else values
 
 
 def binary(array: pa.Array) -> tuple[Int, Bytes]:
     """Offsets and bytes of a string or binary column, read from its buffers; nothing hides under nulls."""
-    type_ = array.type
-    array = filled(array, b"" if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) else "")
-    if not len(array):
-        return _ZERO, np.empty(0, np.uint8)
+    rows, missing = len(array), array.null_count
+    if missing == rows:
+        return np.zeros(rows + 1, np.int64), _NOTHING
+    width = _OFFSETS[array.type.id]
+    if missing:
+        array = filled(array, "")
     _, offset_buffer, data = array.buffers()
-    width = np.int64 if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_) else np.int32
-    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    buffer = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return offsets - offsets[0], buffer[int(offsets[0]) : int(offsets[-1])]
+    offsets = np.frombuffer(offset_buffer, width, rows + 1, array.offset * width().itemsize).astype(np.int64)
+    start, end = int(offsets[0]), int(offsets[-1])
+    return offsets - start, np.frombuffer(data, np.uint8, end - start, start) if end > start else _NOTHING
 
 
 def filled(array: pa.Array, value: object) -> pa.Array:

@@ -31,8 +31,8 @@ from .array_bytes import (
     is_list,
     items,
     layout_of,
-    lengths,
     plain,
+    plain_columns,
     type_name,
     valid,
 )
@@ -49,8 +49,8 @@ and lists of gates are longer and repeat: each distinct one is hashed once."""
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
-_Columns = Mapping[str, tuple[pa.Array, bool]]
-"""Arrays by name, and whether each may be null."""
+_Column = tuple[pa.Array, bool]
+"""An array, and whether it may hold nulls."""
 
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -101,8 +101,8 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     Raises:
         SchemaError: a column is missing, has nulls that it may not have, or a type without a form.
     """
-    name, columns = _digest_columns(table, declared)
-    hasher = hashlib.sha256(_heading(name, columns))
+    heading, columns = _digest_columns(table, declared)
+    hasher = hashlib.sha256(heading)
     for _, data in _parts(columns, np.array([0, table.num_rows])):
         hasher.update(data.data)
     return hasher.hexdigest()
@@ -113,24 +113,24 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
-    name, columns = _digest_columns(table, declared)
-    heading = hashlib.sha256(_heading(name, columns))
+    heading, columns = _digest_columns(table, declared)
+    hasher = hashlib.sha256(heading)
     if not table.num_rows:
-        heading.update(bytes(8))
-        return [heading.digest()] * len(request_ids)
+        hasher.update(bytes(8))
+        return [hasher.digest()] * len(request_ids)
     position = positions(table["request_id"], request_ids)
-    if np.any(position < 0) or np.any(np.diff(position) < 0):
+    if position[0] < 0 or (position[1:] < position[:-1]).any():
         order = np.argsort(position, kind="stable")
         order = order[position[order] >= 0]
         rows, position = pa.array(order), position[order]
-        columns = {column: (array.take(rows), nullable) for column, (array, nullable) in columns.items()}
-    bounds = np.searchsorted(position, np.arange(len(request_ids) + 1))
+        columns = [(array.take(rows), nullable) for array, nullable in columns]
+    bounds = position.searchsorted(np.arange(len(request_ids) + 1))
     parts = [(ends.tolist(), data.data) for ends, data in _parts(columns, bounds) if data.size]
     digests = []
     for number in range(len(request_ids)):
-        hasher = heading.copy()
-        hasher.update(b"".join([data[ends[number] : ends[number + 1]] for ends, data in parts]))
-        digests.append(hasher.digest())
+        own = hasher.copy()
+        own.update(b"".join([data[ends[number] : ends[number + 1]] for ends, data in parts]))
+        digests.append(own.digest())
     return digests
 
 
@@ -173,42 +173,54 @@ def named_digest(values: dict[str, str]) -> str:
     return table_digest(pa.table({"name": sorted(values), "value": [values[name] for name in sorted(values)]}))
 
 
-def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[str, _Columns]:
+def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, list[_Column]]:
+    """The heading, and the columns that count, in stored form."""
+    arrays = plain_columns(table)
     if declared is None:
-        return "", {name: (plain(table[name]), True) for name in table.column_names}
-    covered = [name for name, column in declared.columns.items() if column.digest]
-    given = set(table.column_names)
-    if missing := [name for name in covered if name not in given]:
-        raise SchemaError(f"Expected column {missing[0]}, got none - at {declared.name}")
-    found = {}
-    for name in covered:
-        column, array = declared.columns[name], plain(table[name])
-        if column.free_text and not is_stored(array.type):
+        return _heading("", [(name, array.type, True) for name, array in arrays.items()]), [
+            (array, True) for array in arrays.values()
+        ]
+    covered = _covered(declared)
+    columns = []
+    for name, nullable, free_text in covered:
+        array = arrays.get(name)
+        if array is None:
+            raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
+        if free_text and not is_stored(array.type):
             array = hashed(array)
-        if array.null_count and not column.nullable:
+        if not nullable and array.null_count:
             raise SchemaError(f"Expected a value in every row, got nulls - at {declared.name}.{name}")
-        found[name] = array, column.nullable
-    return declared.name, found
-
-
-def _heading(name: str, columns: _Columns) -> bytes:
-    return _heading_of(name, tuple((column, array.type, nullable) for column, (array, nullable) in columns.items()))
+        columns.append((array, nullable))
+    if table.schema.equals(declared.schema):
+        return _declared_heading(declared), columns
+    forms = [(name, array.type, nullable) for (name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
+    return _heading(declared.name, forms), columns
 
 
 @lru_cache(maxsize=256)
-def _heading_of(name: str, columns: tuple[tuple[str, pa.DataType, bool], ...]) -> bytes:
+def _covered(declared: Table) -> tuple[tuple[str, bool, bool], ...]:
+    """The columns that count: name, whether there may be nulls, whether it is free text."""
+    return tuple((name, c.nullable, c.free_text) for name, c in declared.columns.items() if c.digest)
+
+
+@lru_cache(maxsize=256)
+def _declared_heading(declared: Table) -> bytes:
+    return _heading(declared.name, [(n, declared.columns[n].type, nullable) for n, nullable, _ in _covered(declared)])
+
+
+def _heading(name: str, columns: Sequence[tuple[str, pa.DataType, bool]]) -> bytes:
     lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for column, type_, nullable in columns]
     text = "\n".join([FORM, name, str(len(lines)), *lines])
     return len(text).to_bytes(4, "little") + text.encode()
 
 
-def _parts(columns: _Columns, bounds: Int) -> Iterator[tuple[Int, Bytes]]:
+def _parts(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
     """The form below the heading, part by part: bytes, and where those of each range of rows begin and end."""
-    yield np.arange(len(bounds)) * 8, as_bytes(np.diff(bounds))
-    yield from _rows(columns.values(), bounds)
+    yield np.arange(len(bounds)) * 8, as_bytes(bounds[1:] - bounds[:-1])
+    yield from _rows(columns, bounds)
 
 
-def _rows(columns: Iterable[tuple[pa.Array, bool]], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
+def _rows(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
     """The form of some columns of equal length: one part of fixed width, then the variable values."""
     numbers: list[NDArray[np.generic]] = []
     variable: list[tuple[Int, Bytes]] = []
@@ -223,32 +235,43 @@ def _rows(columns: Iterable[tuple[pa.Array, bool]], bounds: Int) -> Iterator[tup
             pending.extend((child, True) for child in array.flatten()[::-1])
         elif layout == "list":
             counts, child = items(array)
-            numbers.append(lengths(counts))
-            lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
+            numbers.append(counts.astype("<u4"))
+            if len(child):
+                lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
         elif layout == "variable":
             length, offsets, data = _values(array)
             numbers.append(length)
-            variable.append((offsets[bounds], data))
+            if data.size:
+                variable.append((offsets[bounds], data))
         elif layout == "fixed":
             numbers.append(fixed(array))
-    record = np.dtype([(f"c{place}", values.dtype) for place, values in enumerate(numbers)])
+    record, names = _record(tuple(values.dtype for values in numbers))
     matrix = np.empty(bounds[-1], record)
-    for place, values in enumerate(numbers):
-        matrix[f"c{place}"] = values
+    for name, values in zip(names, numbers, strict=True):
+        matrix[name] = values
     yield record.itemsize * bounds, as_bytes(matrix) if record.itemsize else np.empty(0, np.uint8)
     yield from variable
     for child, ends in lists:
         yield from _rows([(child, True)], ends)
 
 
+@lru_cache(maxsize=1024)
+def _record(forms: tuple[np.dtype[np.generic], ...]) -> tuple[np.dtype[np.void], tuple[str, ...]]:
+    """Numbers side by side, without gaps, and what they are called."""
+    record = np.dtype([(f"c{place}", form) for place, form in enumerate(forms)])
+    return record, record.names or ()
+
+
 def _values(array: pa.Array) -> tuple[NDArray[np.uint8], Int, Bytes]:
     """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
     offsets, data = binary(array)
-    length = np.minimum(offsets[1:] - offsets[:-1], LONG + 1).astype(np.uint8)
+    length = offsets[1:] - offsets[:-1]
+    if data.size <= LONG:
+        return length.astype(np.uint8), offsets, data
     long = length > LONG
     if long.any():
-        values = filled(array, b"" if "binary" in str(array.type) else "").cast(pa.large_binary())
+        values = filled(array, "").cast(pa.large_binary())
         encoded = values.filter(pa.array(long)).dictionary_encode()
         hashed = pa.array([hashlib.sha256(v).digest() for v in encoded.dictionary.to_pylist()], pa.large_binary())
         offsets, data = binary(pc.replace_with_mask(values, pa.array(long), hashed.take(encoded.indices)))
-    return length, offsets, data
+    return np.minimum(length, LONG + 1).astype(np.uint8), offsets, data

@@ -39,9 +39,9 @@ class Column:
     digest: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """One declared table; `annotation` is what a node writes in its signature."""
+    """One declared table, itself and no other; `annotation` is what a node writes in its signature."""
 
     name: str
     doc: str
