@@ -32,7 +32,12 @@ _NUMBERS = {
 }  # fmt: skip
 """How numbers and times lie in memory, by the id of their type."""
 
-_OFFSETS = {pa.string().id: np.int32, pa.binary().id: np.int32, pa.large_string().id: np.int64, pa.large_binary().id: np.int64}
+_OFFSETS = {
+    pa.string().id: np.int32,
+    pa.binary().id: np.int32,
+    pa.large_string().id: np.int64,
+    pa.large_binary().id: np.int64,
+}
 """The offsets of strings and binary values, by the id of their type."""
 
 _LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(), 1).id}

@@ -245,6 +245,8 @@ def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
     names = objects(ids)
     columns: dict[str, list[NDArray[np.object_]]] = {name: [] for name in CONDITIONS.columns}
     for mask, condition, subject, action, message in rules:
+        if not mask.any():
+            continue
         number = int(mask.sum())
         columns["request_id"].append(names[mask])
         for name, value in (("condition", condition), ("subject", subject), ("action", action), ("message", message)):
@@ -252,5 +254,7 @@ def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
         columns["audience"].append(
             np.full(number, "audit" if condition in AUDIT_CONDITIONS else "caller", dtype=object)
         )
+    if not columns["request_id"]:
+        return CONDITIONS.empty()
     table = CONDITIONS.build({name: np.concatenate(parts) for name, parts in columns.items()})
     return table.sort_by([(name, "ascending") for name in CONDITIONS.order])

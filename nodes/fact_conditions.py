@@ -18,9 +18,16 @@ Said = tuple[NDArray[np.bool_], NDArray[np.object_]]
 """Where it holds, one flag per request, and the message of each."""
 
 
+def nobody(ids: pa.Array) -> Said:
+    """It holds of no request."""
+    return np.zeros(len(ids), bool), np.full(len(ids), "", dtype=object)
+
+
 def mismatches(ids: pa.Array, fact_checks: pa.Table, trimmed: pa.Table) -> Said:
     """Requests that show a value which a record contradicts; the message names the fields."""
     wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch"))
+    if not wrong.num_rows:
+        return nobody(ids)
     shown = pair_positions((wrong["request_id"], wrong["evidence_id"]), (trimmed["request_id"], trimmed["evidence_id"]))
     wrong = wrong.filter(pa.array(shown >= 0))
     return _said(ids, wrong["request_id"], wrong["field"], "shown values differ from the structured records in ")
@@ -29,6 +36,8 @@ def mismatches(ids: pa.Array, fact_checks: pa.Table, trimmed: pa.Table) -> Said:
 def stale_records(ids: pa.Array, structured_facts: pa.Table) -> Said:
     """Requests that looked up stale records; the message names their files."""
     stale = structured_facts.filter(structured_facts["stale"])
+    if not stale.num_rows:
+        return nobody(ids)
     files = pc.replace_substring_regex(flat(stale["locator"]), pattern=r"#.*$| \([^()]*\)$", replacement="")
     return _said(ids, stale["request_id"], files, "structured records are more than 30 days old in ")
 

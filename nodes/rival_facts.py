@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .fact_conditions import Said, nobody
 from .fact_values import KINDS, canonical, values_in
 from .keys import among, gathered, objects, pair_codes, positions, take_or
 from .list_columns import collected
@@ -38,8 +39,6 @@ _BOOKKEEPING = ("last_modified", "updated_at", "last_verified")
 """When a record was written says nothing about what it is a record of."""
 _TRUTHS = {"true": "yes", "yes": "yes", "on": "yes", "false": "no", "no": "no", "off": "no"}
 Int = NDArray[np.int64]
-Said = tuple[NDArray[np.bool_], NDArray[np.object_]]
-"""Where it holds, one flag per request, and the message of each."""
 
 
 def rivals(
@@ -55,13 +54,15 @@ def rivals(
         evidence: EVIDENCE of the frame.
         contracts: CONTRACTS, for what each masks.
     """
-    keys, judged, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, verdicts, selected)))
-    verdict = positions(keys, judged)
-    speaks = among(take_or(verdicts["standing"], verdict), ("evidence", "instruction"))
-    speaks &= np.asarray(take_or(verdicts["admitted"], verdict, False)).astype(bool)
     row = candidates["row"].to_numpy()
     origin = gathered(evidence["origin_class"], row)
-    speaks &= among(origin, ("structured-sot", "memory"))
+    speaks = among(origin, ("structured-sot", "memory"))
+    if not speaks.any():
+        return nobody(ids)
+    keys, judged, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, verdicts, selected)))
+    verdict = positions(keys, judged)
+    speaks &= among(take_or(verdicts["standing"], verdict), ("evidence", "instruction"))
+    speaks &= np.asarray(take_or(verdicts["admitted"], verdict, False)).astype(bool)
     speaks &= np.asarray(pc.fill_null(gathered(evidence["authority"], row), 0)) >= HIGH_TRUST
     at = np.flatnonzero(speaks)
     memory = np.asarray(pc.equal(origin.take(pa.array(at)), "memory"))

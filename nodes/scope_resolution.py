@@ -1,7 +1,8 @@
 """Scope resolution: turns each request into a contract that says what it may see, before anything is searched.
 
-Reads requests, grants, purpose and role policies. Gives `contracts`, `contract_bounds` (the projects a contract reaches),
-`contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be gated once).
+Reads requests, grants, purpose and role policies. Gives `reach` (the grants that hold), `contract_bounds` (the projects a
+contract reaches), `contracts`, `contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be
+gated once).
 
 What one would get wrong: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
 covers it whole and none of its grants in that project denies its path; the request and its purpose then only take away.
@@ -84,9 +85,25 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
 
+def reach(requests: Requests, grants: Grants) -> Reach:
+    """The grants that hold for each request, by request id."""
+    return reach_of(_ordered(requests), grants)
+
+
+def contract_bounds(requests: Requests, reach: Reach, role_policies: RolePolicies) -> ContractBounds:
+    """What each contract reaches, by request, project and grant; denied requests reach nothing.
+
+    Its own project's grants, and those of other projects that requests of its project may use.
+    """
+    requests = _ordered(requests)
+    reason = _denied_reason(requests, reach, _role_of(requests, role_policies))
+    return bounds_of(requests, reach, np.asarray(reason.is_valid()))
+
+
 def contracts(
     requests: Requests,
-    grants: Grants,
+    reach: Reach,
+    contract_bounds: ContractBounds,
     purpose_policies: PurposePolicies,
     mode_presets: ModePresets,
     role_policies: RolePolicies,
@@ -99,17 +116,15 @@ def contracts(
     its caps, allowed and forbidden sources come on top of the others'.
     """
     requests = _ordered(requests)
-    reach, preset = reach_of(requests, grants), _of_requests(mode_presets, requests)
-    policy = _policy_of(requests, purpose_policies)
+    preset, policy = _of_requests(mode_presets, requests), _policy_of(requests, purpose_policies)
     role = _role_of(requests, role_policies)
     cap = _resolved("max_unverified_items", requests, policy)
     reason = _denied_reason(requests, reach, role)
-    denied = np.asarray(reason.is_valid())
     start, end = _window(requests)
     columns = {
         "request_id": requests["request_id"],
         "contract_id": [""] * requests.num_rows,
-        "denied": denied,
+        "denied": reason.is_valid(),
         "denied_reason": reason,
         "groups": reach.groups(),
         "allowed_sources": tidied(requests["allowed_sources"], keep_null=True),
@@ -142,25 +157,17 @@ def contracts(
     ids = flat(table["request_id"])
     parts = [
         ("contract", digests_by_request(table, CONTRACTS, ids)),
-        ("bounds", digests_by_request(bounds_of(requests, reach, denied), CONTRACT_BOUNDS, ids)),
+        ("bounds", digests_by_request(contract_bounds, CONTRACT_BOUNDS, ids)),
     ]
     contract_ids = pa.array([digest[:16] for digest in combined_digests(parts, "contract")], pa.string())
     position = CONTRACTS.schema.get_field_index("contract_id")
     return table.set_column(position, CONTRACTS.schema.field(position), contract_ids)
 
 
-def contract_bounds(requests: Requests, grants: Grants, contracts: Contracts) -> ContractBounds:
-    """What each contract reaches, by request, project and grant; denied requests reach nothing.
-
-    Its own project's grants, and those of other projects that requests of its project may use.
-    """
-    requests = _ordered(requests)
-    return bounds_of(requests, reach_of(requests, grants), np.asarray(contracts["denied"]))
-
-
 def contract_layers(
     requests: Requests,
     grants: Grants,
+    reach: Reach,
     purpose_policies: PurposePolicies,
     mode_presets: ModePresets,
     role_policies: RolePolicies,
@@ -170,7 +177,7 @@ def contract_layers(
     The layers `act_as`, `mode`, `role` and `preset` stand only where a request has them.
     """
     requests = _ordered(requests)
-    reach, policy = reach_of(requests, grants), _policy_of(requests, purpose_policies)
+    policy = _policy_of(requests, purpose_policies)
     mode, role = _of_requests(mode_presets, requests), _role_of(requests, role_policies)
     narrowed = pc.if_else(
         pa.array(reach.narrowed), "project, groups, bounds, include_states", "project, groups, bounds"
@@ -203,6 +210,9 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
     with those of its `as_of` and window, because the texts that shadow committed ones must have been recorded by then.
     """
     ids = flat(contracts["request_id"])
+    if len(ids) == 1:
+        denied = contracts["denied"][0].as_py()
+        return SCOPE_GROUPS.build({"request_id": ids, "scope_group": [-1 if denied else 0], "leader": [not denied]})
     rooted = contracts["workspace_root"].is_valid()
     table = contracts.select(list(_GROUP_COLUMNS.columns))
     for name in _INSTANT:
@@ -333,4 +343,4 @@ def _of_requests(table: pa.Table, requests: pa.Table) -> pa.Table:
 
 
 def _ordered(requests: pa.Table) -> pa.Table:
-    return requests.sort_by("request_id")
+    return requests.sort_by("request_id") if requests.num_rows > 1 else requests

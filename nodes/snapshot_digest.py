@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .digests import combined_digests, digests_by_request, table_digest
 from .keys import flat
@@ -93,13 +92,15 @@ def digests_of_requests(tables: Mapping[str, pa.Table], request_ids: pa.Array) -
     )
 
 
-def digests_known(digests: pa.Table | None, name: str) -> dict[str, bytes] | None:
-    """The digests of one table by request; None if there are none."""
-    if digests is None:
-        return None
-    own = digests.filter(pc.equal(digests["table"], name))
-    values = map(bytes.fromhex, own["digest"].to_pylist())
-    return dict(zip(own["request_id"].to_pylist(), values, strict=True)) or None
+def digests_known(digests: pa.Table | None) -> dict[str, dict[str, bytes]]:
+    """The digests of REQUEST_DIGESTS by table, then by request."""
+    found: dict[str, dict[str, bytes]] = {}
+    if digests is not None:
+        for name, request, digest in zip(
+            *(digests[c].to_pylist() for c in ("table", "request_id", "digest")), strict=True
+        ):
+            found.setdefault(name, {})[request] = bytes.fromhex(digest)
+    return found
 
 
 def snapshot_digests(
@@ -110,11 +111,11 @@ def snapshot_digests(
     `tables` maps the names of `COVERED` to tables of the line or to their stored forms; those whose digests are `known`
     may be left out. The envelope (ids of the capture, `asked_at`, frame rows) is in no digest.
     """
-    parts = []
-    for table in COVERED:
-        own = digests_known(known, table.name)
-        if own is None:
-            parts.append((table.name, digests_by_request(tables[table.name], table, request_ids)))
-        else:
-            parts.append((table.name, [own[name] for name in request_ids.to_pylist()]))
+    given, names = digests_known(known), request_ids.to_pylist()
+    parts = [
+        (table.name, [given[table.name][name] for name in names])
+        if table.name in given
+        else (table.name, digests_by_request(tables[table.name], table, request_ids))
+        for table in COVERED
+    ]
     return combined_digests(parts, table_digest(provenance, PROVENANCE))

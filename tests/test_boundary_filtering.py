@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.boundary_gates import gated_rows
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
 from scoped_retrieval.nodes.gates import GATES, NUMBER
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, scope_groups
+from scoped_retrieval.nodes.scope_resolution import scope_groups
 from scoped_retrieval.nodes.tables import (
     CANDIDATES,
     EVIDENCE,
@@ -32,6 +32,7 @@ from wall_worlds import (
     NOON,
     REQUEST,
     ROW,
+    contract_bounds_of,
     contracts_of,
     grant_lists,
     maybe_times,
@@ -68,7 +69,7 @@ def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks:
     )  # fmt: skip
     return SimpleNamespace(
         rows=rows, evidence=evidence, placements=PLACEMENTS.from_rows(placed), contracts=resolved,
-        bounds=contract_bounds(asked, held, resolved), candidates=candidates,
+        bounds=contract_bounds_of(asked, held), candidates=candidates,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of, seen
 from scoped_retrieval.nodes.grant_reach import bounds_of, reach_of
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers
+from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
 from scoped_retrieval.nodes.vocabulary import LIFECYCLES
 from wall_worlds import (
@@ -18,6 +18,7 @@ from wall_worlds import (
     NOON,
     POLICIES,
     ROLES,
+    contract_bounds_of,
     contracts_of,
     grant_changes,
     request_changes,
@@ -70,8 +71,9 @@ def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
 
 def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
     requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
+    held = grants_of({}, BOT)
     layers = CONTRACT_LAYERS.check(
-        contract_layers(requests, grants_of({}, BOT), POLICIES, mode_presets(requests, MODES), ROLES)
+        contract_layers(requests, held, reach(requests, held), POLICIES, mode_presets(requests, MODES), ROLES)
     ).to_pylist()
     told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
     plain = ["grants", "purpose", "request"]
@@ -107,7 +109,7 @@ def test_a_denied_path_is_denied_by_every_grant_of_its_project_and_no_other():
         requests_of({}, {"project": "pay"}),
         grants_of({}, {"denied_paths": ["b/", "a/"]}, {"project": "pay"}),
     )
-    bounds = contract_bounds(requests, held, contracts_of(requests, held)).to_pylist()
+    bounds = contract_bounds_of(requests, held).to_pylist()
     assert [(row["request_id"], row["denied_paths"]) for row in bounds] == [
         ("r0", ["a/", "b/"]), ("r0", ["a/", "b/"]), ("r1", []),
     ]  # fmt: skip

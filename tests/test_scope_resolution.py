@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers, contracts, scope_groups
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers, contracts, reach, scope_groups
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
@@ -51,11 +51,16 @@ def grants_of(*changes: dict) -> pa.Table:
 
 
 def contracts_of(requests: pa.Table, grants: pa.Table, policies: pa.Table = POLICIES) -> pa.Table:
-    return contracts(requests, grants, policies, mode_presets(requests, MODES), ROLES)
+    held, bounds = reach(requests, grants), bounds_of(requests, grants)
+    return contracts(requests, held, bounds, policies, mode_presets(requests, MODES), ROLES)
+
+
+def bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
+    return contract_bounds(requests, reach(requests, grants), ROLES)
 
 
 def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_layers(requests, grants, POLICIES, mode_presets(requests, MODES), ROLES)
+    return contract_layers(requests, grants, reach(requests, grants), POLICIES, mode_presets(requests, MODES), ROLES)
 
 
 def resolve(request: dict, *grants: dict) -> dict:
@@ -65,7 +70,7 @@ def resolve(request: dict, *grants: dict) -> dict:
 
 def reached(request: dict, *grants: dict) -> list[dict]:
     requests, held = requests_of(request), grants_of(*grants)
-    return CONTRACT_BOUNDS.check(contract_bounds(requests, held, contracts_of(requests, held))).to_pylist()
+    return CONTRACT_BOUNDS.check(bounds_of(requests, held)).to_pylist()
 
 
 def test_a_request_in_a_granted_project_is_not_denied():
@@ -232,7 +237,7 @@ def test_layers_say_what_each_did_with_its_version():
 
 def groups_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
     resolved = contracts_of(requests, grants)
-    return SCOPE_GROUPS.check(scope_groups(resolved, contract_bounds(requests, grants, resolved)))
+    return SCOPE_GROUPS.check(scope_groups(resolved, bounds_of(requests, grants)))
 
 
 def test_requests_share_a_group_if_their_bounds_are_equal_whatever_their_time_and_purpose():
@@ -290,8 +295,8 @@ def test_order_and_chunks_of_requests_and_grants_and_their_company_change_nothin
     turned = pa.concat_tables([grants.slice(n, 1) for n in reversed(range(len(held)))] or [grants])
     whole = contracts_of(requests, grants)
     assert contracts_of(shuffled, turned).equals(whole)
-    bounds = contract_bounds(requests, grants, whole)
-    assert contract_bounds(shuffled, turned, whole).equals(bounds)
+    bounds = bounds_of(requests, grants)
+    assert bounds_of(shuffled, turned).equals(bounds)
     assert groups_of(shuffled, turned).equals(groups_of(requests, grants))
     assert layers_of(shuffled, grants).equals(layers_of(requests, grants))
     for n in range(len(asked)):
@@ -311,7 +316,7 @@ def test_a_further_grant_never_takes_anything_away(request, held, further):
 def test_no_requests_give_empty_tables():
     requests, grants = REQUESTS.empty(), grants_of({})
     resolved = contracts_of(requests, grants)
-    bounds = contract_bounds(requests, grants, resolved)
+    bounds = bounds_of(requests, grants)
     tables = [resolved, bounds, layers_of(requests, grants), scope_groups(resolved, bounds)]
     for declared, table in zip((CONTRACTS, CONTRACT_BOUNDS, CONTRACT_LAYERS, SCOPE_GROUPS), tables, strict=True):
         assert declared.check(table).num_rows == 0

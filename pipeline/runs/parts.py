@@ -18,7 +18,6 @@ from ...nodes.digests import part_digest, stored_form, table_digest, text_sha256
 from ...nodes.errors import VerificationError
 from ...nodes.keys import flat, pair_codes
 from ...nodes.schema import Column, Table
-from ...nodes.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 
 PERSISTED = tuple(t for t in TABLES.values() if t.persist)
@@ -105,11 +104,11 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     return table
 
 
-def logical_digest(name: str, table: pa.Table, digests: pa.Table | None = None) -> str:
-    """The logical digest of a stored part; `digests` are REQUEST_DIGESTS of its requests, if they are at hand."""
+def logical_digest(name: str, table: pa.Table, known: Mapping[str, bytes] | None = None) -> str:
+    """The logical digest of a stored part; `known` are the digests of its requests, if they are at hand."""
     if name == "texts":
         return table_digest(table)
-    return part_digest(table, TABLES[name], digests_known(digests, name))
+    return part_digest(table, TABLES[name], known)
 
 
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...nodes.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 from ..durable import sync_all
 from ..places import ObjectPlace, Place
@@ -55,11 +56,11 @@ def write_stored(
     if check:
         check_conservation(stored, f"shard {shard}")
     filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}
-    parts, files = [], {}
+    parts, files, known = [], {}, digests_known(digests)
     for (name, table), data in zip(filled.items(), parquet_of_each(list(filled.values())), strict=True):
         path = f"{'texts' if name == 'texts' else f'tables/{name}'}/part-{shard:05d}.parquet"
         files[path] = data
-        sha256, digest = hashlib.sha256(data).hexdigest(), logical_digest(name, table, digests)
+        sha256, digest = hashlib.sha256(data).hexdigest(), logical_digest(name, table, known.get(name))
         parts.append({"table": name, "path": path, "rows": table.num_rows, "sha256": sha256, "digest": digest})
     if isinstance(folder, ObjectPlace):
         folder.write_all(files)

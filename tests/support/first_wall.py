@@ -10,7 +10,7 @@ import pyarrow as pa
 from scoped_retrieval.nodes import boundary_gates
 from scoped_retrieval.nodes.frames import RowIndex
 from scoped_retrieval.nodes.gates import GATES
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, scope_groups
+from scoped_retrieval.nodes.scope_resolution import scope_groups
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
     EVIDENCE,
@@ -32,6 +32,7 @@ from wall_worlds import (
     NOON,
     REQUEST,
     ROW,
+    contract_bounds_of,
     contracts_of,
     outcomes,
 )
@@ -86,7 +87,7 @@ def wall(
     asked = REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(requests)])
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
     resolved = contracts_of(asked, held, modes)
-    bounds = contract_bounds(asked, held, resolved)
+    bounds = contract_bounds_of(asked, held)
     groups = scope_groups(resolved, bounds)
     gated = GATED_ROWS.check(
         boundary_gates.gated_rows(resolved, bounds, groups, frame.evidence, frame.segments, frame.row_index)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 from scoped_retrieval.nodes.boundary_filtering import verdicts
-from scoped_retrieval.nodes.scope_resolution import contract_bounds
 from scoped_retrieval.nodes.tables import CANDIDATES, EVIDENCE, GRANTS, PLACEMENTS, REQUESTS
-from wall_worlds import DAY, GRANT, NOON, REQUEST, ROW, contracts_of
+from wall_worlds import DAY, GRANT, NOON, REQUEST, ROW, contract_bounds_of, contracts_of
 
 
 def requests_of(*changes: dict) -> pa.Table:
@@ -34,5 +33,5 @@ def seen(rows: list[dict], request: dict, grants: list[dict]) -> set[int]:
             for n in range(len(rows))
         ]
     )  # fmt: skip
-    judged = verdicts(candidates, resolved, contract_bounds(asked, held, resolved), evidence, placements)
+    judged = verdicts(candidates, resolved, contract_bounds_of(asked, held), evidence, placements)
     return {n for n, admitted in enumerate(judged["admitted"].to_pylist()) if admitted}

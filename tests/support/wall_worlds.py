@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope_resolution import contracts
+from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, reach
 from scoped_retrieval.nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from scoped_retrieval.pipeline.policies import load_policies
 
@@ -131,7 +131,14 @@ grant_lists = st.tuples(grant_changes, st.lists(grant_changes, max_size=1), st.b
 
 def contracts_of(requests: pa.Table, grants: pa.Table, modes: pa.Table = MODES) -> pa.Table:
     """CONTRACTS under the bundled purposes and these worlds' roles."""
-    return contracts(requests, grants, POLICIES, mode_presets(requests, modes), ROLES)
+    held = reach(requests, grants)
+    bounds = contract_bounds(requests, held, ROLES)
+    return contracts(requests, held, bounds, POLICIES, mode_presets(requests, modes), ROLES)
+
+
+def contract_bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
+    """CONTRACT_BOUNDS of these worlds' roles."""
+    return contract_bounds(requests, reach(requests, grants), ROLES)
 
 
 def picks(selector: str, row: dict) -> bool:
