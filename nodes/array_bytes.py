@@ -93,6 +93,21 @@ def layout_of(type_: pa.DataType) -> Literal["struct", "list", "variable", "null
     return "null" if kind == _NULL else "fixed"
 
 
+def number_forms(type_: pa.DataType) -> list[np.dtype[np.generic]]:
+    """The forms of the numbers that stand for a value of a type, structs apart: of a length, a count or the value."""
+    layout = layout_of(type_)
+    if layout == "fixed":
+        return [np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_)]
+    return {"variable": [np.dtype(np.uint8)], "list": [np.dtype("<u4")]}.get(layout, [])
+
+
+def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:
+    form = _NUMBERS.get(type_.id)
+    if form is None:
+        raise SchemaError(f"Expected a type with a canonical form, got {type_} - at digest")
+    return form
+
+
 def valid(array: pa.Array) -> Bytes:
     """uint8 per row: 1 where there is a value."""
     return np.asarray(array.is_valid(), dtype=np.uint8) if array.null_count else np.ones(len(array), np.uint8)
@@ -120,9 +135,7 @@ def fixed(array: pa.Array) -> NDArray[np.generic]:
     """Values of a fixed-width column with zeros under nulls: numbers by bit pattern, times as integers."""
     if array.type.id == _BOOLEAN:
         return np.asarray(filled(array, False)).astype(np.uint8)
-    form = _NUMBERS.get(array.type.id)
-    if form is None:
-        raise SchemaError(f"Expected a type with a canonical form, got {array.type} - at digest")
+    form = _form_of(array.type)
     rows, missing = len(array), array.null_count
     if missing == rows:
         return np.zeros(rows, form)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from .array_bytes import (
     is_list,
     items,
     layout_of,
+    number_forms,
     plain,
     plain_columns,
     type_name,
@@ -49,6 +51,7 @@ and lists of gates are longer and repeat: each distinct one is hashed once."""
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
+_BYTE, _COUNT = np.dtype(np.uint8), np.dtype("<u4")
 _Column = tuple[pa.Array, bool]
 """An array, and whether it may hold nulls."""
 
@@ -74,6 +77,8 @@ def is_stored(type_: pa.DataType) -> bool:
 def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A free-text column in stored form: SHA-256 of each text, or of each item of each list; null stays null."""
     array = plain(column)
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.list_(pa.string()) if is_list(array.type) else pa.string())
     if not is_list(array.type):
         return text_sha256(array)
     counts, texts = items(array)
@@ -222,37 +227,42 @@ def _parts(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes
 
 def _rows(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
     """The form of some columns of equal length: one part of fixed width, then the variable values."""
-    numbers: list[NDArray[np.generic]] = []
+    numbers: list[tuple[np.dtype[Any], Any]] = []
+    """The form of each number, and its values; None where all are zero."""
     variable: list[tuple[Int, Bytes]] = []
     lists: list[tuple[pa.Array, Int]] = []
     pending = list(columns)[::-1]
     while pending:
         array, nullable = pending.pop()
-        layout = layout_of(array.type)
+        layout, missing = layout_of(array.type), array.null_count
+        absent = missing == len(array)
         if nullable:
-            numbers.append(valid(array))
+            numbers.append((_BYTE, None if absent else valid(array) if missing else 1))
         if layout == "struct":
             pending.extend((child, True) for child in array.flatten()[::-1])
+        elif absent:
+            numbers.extend((form, None) for form in number_forms(array.type))
         elif layout == "list":
             counts, child = items(array)
-            numbers.append(counts.astype("<u4"))
-            if len(child):
-                lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
+            numbers.append((_COUNT, counts))
+            lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
         elif layout == "variable":
             length, offsets, data = _values(array)
-            numbers.append(length)
-            if data.size:
-                variable.append((offsets[bounds], data))
-        elif layout == "fixed":
-            numbers.append(fixed(array))
-    record, names = _record(tuple(values.dtype for values in numbers))
-    matrix = np.empty(bounds[-1], record)
-    for name, values in zip(names, numbers, strict=True):
-        matrix[name] = values
+            numbers.append((_BYTE, length))
+            variable.append((offsets[bounds], data))
+        else:
+            values = fixed(array)
+            numbers.append((values.dtype, values))
+    record, names = _record(tuple(form for form, _ in numbers))
+    matrix = np.zeros(bounds[-1], record)
+    for name, (_, values) in zip(names, numbers, strict=True):
+        if values is not None:
+            matrix[name] = values
     yield record.itemsize * bounds, as_bytes(matrix) if record.itemsize else np.empty(0, np.uint8)
     yield from variable
     for child, ends in lists:
-        yield from _rows([(child, True)], ends)
+        if len(child):
+            yield from _rows([(child, True)], ends)
 
 
 @lru_cache(maxsize=1024)
@@ -262,16 +272,16 @@ def _record(forms: tuple[np.dtype[np.generic], ...]) -> tuple[np.dtype[np.void],
     return record, record.names or ()
 
 
-def _values(array: pa.Array) -> tuple[NDArray[np.uint8], Int, Bytes]:
+def _values(array: pa.Array) -> tuple[Int, Int, Bytes]:
     """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
     offsets, data = binary(array)
     length = offsets[1:] - offsets[:-1]
     if data.size <= LONG:
-        return length.astype(np.uint8), offsets, data
+        return length, offsets, data
     long = length > LONG
     if long.any():
         values = filled(array, "").cast(pa.large_binary())
         encoded = values.filter(pa.array(long)).dictionary_encode()
         hashed = pa.array([hashlib.sha256(v).digest() for v in encoded.dictionary.to_pylist()], pa.large_binary())
         offsets, data = binary(pc.replace_with_mask(values, pa.array(long), hashed.take(encoded.indices)))
-    return np.minimum(length, LONG + 1).astype(np.uint8), offsets, data
+    return np.minimum(length, LONG + 1), offsets, data

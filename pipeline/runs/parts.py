@@ -74,7 +74,7 @@ def texts_of(
     texts, hashes = [], []
     for name, table in tables.items():
         for column, declared in TABLES[name].columns.items():
-            if declared.free_text and name in stored:
+            if declared.free_text and name in stored and table[column].null_count < table.num_rows:
                 texts.append(values_of(table[column]).cast(pa.large_string()))
                 hashes.append(values_of(stored[name][column]))
     if not texts:
