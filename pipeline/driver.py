@@ -228,6 +228,8 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
         parts += _run(requests, captures, line)
     if failures.num_rows or not parts:
         parts.append(_failed(REQUESTS.empty(), failures, captures, line))
+    if len(parts) == 1:
+        return parts[0]
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in parts[0]}
 
 

@@ -114,7 +114,7 @@ def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_the
     name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch, "begun": begun}[which]
     folder = shop / ".scoped-retrieval" / "runs" / name
     file = {"batch": folder / "manifest.json", "begun": folder / "stage" / "run.json"}.get(which)
-    file = file or next(folder.glob("live/*.arrow"))
+    file = file or next(folder.glob("live/*.arrow.lz4"))
     file.write_bytes(file.read_bytes()[:9])
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     for command in ("lineage ID", "snapshots ID", "run --resume ID"):

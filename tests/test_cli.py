@@ -253,7 +253,7 @@ def test_help_says_in_which_form_a_time_is_given(capsys):
 def test_verify_names_the_part_that_was_changed(shop, capsys):
     ask(capsys=capsys)
     assert run("verify", capsys=capsys)[0] == 0
-    file = next((shop / ".scoped-retrieval" / "runs").glob("run-*/*/*.arrow"), None) or next(
+    file = next((shop / ".scoped-retrieval" / "runs").glob("run-*/*/*.arrow.lz4"), None) or next(
         (shop / ".scoped-retrieval" / "runs").glob("run-*/tables/*/*.parquet")
     )
     data = bytearray(file.read_bytes())

@@ -55,7 +55,7 @@ def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
     ask(capsys=capsys)
     _, kept = ask(capsys=capsys)
     first, _ = sorted((shop / ".scoped-retrieval" / "runs").glob("run-*"))
-    file = next(first.glob("*/*.arrow"))
+    file = next(first.glob("*/*.arrow.lz4"))
     file.write_bytes(file.read_bytes()[:60])
     for command in ("runs", "snapshots", "context-actions"):
         code, out, err = run(command, capsys=capsys)

@@ -184,7 +184,7 @@ def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(
     assert session.number == (2 if kept else 1) == len(live_files(session.folder))
     session.write(line_tables(1, run_id=session.run_id, first=3))
     lines = [line.body["file"] for line in store.log.lines()]
-    assert lines == ["000001.arrow", "000002.arrow", "000003.arrow"][: 3 if kept else 2]
+    assert lines == ["000001.arrow.lz4", "000002.arrow.lz4", "000003.arrow.lz4"][: 3 if kept else 2]
 
 
 def test_a_line_that_was_changed_is_found_by_a_process_that_read_it_before(prefix: ObjectPlace):

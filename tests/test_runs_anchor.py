@@ -46,14 +46,14 @@ def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_pat
     store = RunStore(tmp_path)
     run, other = live(store, line_tables), live(store, line_tables)
     anchor, first = store.log.head(), store.log.lines()[0]
-    file = run.folder / "live/000001.arrow"
-    shutil.copy(other.folder / "live/000001.arrow", file)
-    assert verify(store, run.run_id, anchor=anchor).problems[0].part == "live/000001.arrow"
+    file = run.folder / "live/000001.arrow.lz4"
+    shutil.copy(other.folder / "live/000001.arrow.lz4", file)
+    assert verify(store, run.run_id, anchor=anchor).problems[0].part == "live/000001.arrow.lz4"
     body = {"file": file.name, "sha256": sha256_of(file), "lineage_sha256": first.body["lineage_sha256"]}
     store.log.append("live", run.run_id, **body)
     report = verify(store, run.run_id, anchor=anchor)
     assert [(p.kind, p.part) for p in report.problems] == [("changed", "LOG")]
-    with pytest.raises(VerificationError, match=r"Expected one line for 000001\.arrow of run-"):
+    with pytest.raises(VerificationError, match=r"Expected one line for 000001\.arrow\.lz4 of run-"):
         compact(store, run.run_id)
 
 

@@ -109,8 +109,8 @@ def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Ma
 def test_a_changed_interactive_file_is_not_compacted(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = live(store, line_tables)
-    file = run.folder / "live/000001.arrow"
-    other = live(store, line_tables).folder / "live/000001.arrow"
+    file = run.folder / "live/000001.arrow.lz4"
+    other = live(store, line_tables).folder / "live/000001.arrow.lz4"
     file.write_bytes(other.read_bytes())
     with pytest.raises(VerificationError, match="Expected the file that LOG names, got a changed one"):
         compact(store, run.run_id)
@@ -215,8 +215,8 @@ def test_a_snapshot_whose_line_was_lost_is_named_and_then_adopted(tmp_path: Path
     before = run.snapshots
     without_last_lines(store, 2)
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
-        ("extra", "live/000002.arrow"),
-        ("extra", "live/000003.arrow"),
+        ("extra", "live/000002.arrow.lz4"),
+        ("extra", "live/000003.arrow.lz4"),
     ]
     assert compact(store, run.run_id).snapshots.equals(before)
     assert verify(store, run.run_id).ok
@@ -235,11 +235,11 @@ def test_a_session_whose_every_line_was_lost_is_adopted(tmp_path: Path, line_tab
 def test_a_file_that_no_loss_of_power_explains_is_not_adopted(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = live(store, line_tables, 2)
-    shutil.copy(run.folder / "live/000002.arrow", run.folder / "live/000001a.arrow")
+    shutil.copy(run.folder / "live/000002.arrow.lz4", run.folder / "live/000001a.arrow.lz4")
     with pytest.raises(VerificationError, match="Expected the files of a session, got one out of order"):
         compact(store, run.run_id)
-    (run.folder / "live/000001a.arrow").unlink()
-    (run.folder / "live/000001.arrow").unlink()
+    (run.folder / "live/000001a.arrow.lz4").unlink()
+    (run.folder / "live/000001.arrow.lz4").unlink()
     with pytest.raises(VerificationError, match="Expected the file that LOG names, got none - at live/000001"):
         compact(store, run.run_id)
 
@@ -256,7 +256,7 @@ def test_a_snapshot_is_on_disk_with_its_name_before_it_is_given_out(
 
     monkeypatch.setattr(os, "fsync", fsync)
     run = live(store, line_tables, 1)
-    names = ("live/000001.arrow", "live", "lineage.json", ".")
+    names = ("live/000001.arrow.lz4", "live", "lineage.json", ".")
     file, folder, *others = ((run.folder / name).stat().st_ino for name in names)
     assert synced.count(file) == 1 and folder in synced[synced.index(file) :]
     assert {*others, tmp_path.stat().st_ino} <= set(synced), (

@@ -24,7 +24,7 @@ from ..durable import TEMPORARY, make_folders, remove_tree
 from ..places import ObjectPlace, Place
 from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
-from .live_files import live_files, read_live, read_settings, write_live
+from .live_files import live_file, live_files, read_live, read_settings, write_live
 from .log import Line, LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run
@@ -77,7 +77,7 @@ class LiveRun:
             make_folders(self.folder / "live", self.store.path)
             self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
             stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
-        file = f"{self.number + 1:06d}.arrow"
+        file = live_file(self.number + 1)
         path = self.folder / "live" / file
         sha256 = write_live(path, stored | {"texts": texts}, None if self.number else self._settings)
         digest = stored["snapshots"]["snapshot_digest"][0].as_py()
@@ -142,7 +142,7 @@ def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[st
     for number, file in enumerate(live_files(folder), start=1):
         if file in logged:
             continue
-        if file != f"{number:06d}.arrow" or (logged and file < max(logged)):
+        if file != live_file(number) or (logged and file < max(logged)):
             raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
         (digest,) = read_live(folder / "live" / file)["snapshots"]["snapshot_digest"].to_pylist()
         sha256 = sha256_of(folder / "live" / file)

@@ -15,7 +15,7 @@ from .files import read_json, read_parquet
 from .live_files import live_files, read_live, read_settings
 from .parts import PERSISTED, TEXTS, stored_schema, with_texts
 
-FORMAT = "scoped-retrieval/run/4"
+FORMAT = "scoped-retrieval/run/5"
 """Schema version of a run; another one is refused."""
 
 

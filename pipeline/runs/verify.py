@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from .answer_log import check_answers
 from .erasure import Erased, erased_from
 from .files import files_below, sha256_of
 from .ids import run_of, snapshot_id
-from .live_files import live_files
+from .live_files import SUFFIX, live_files
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import Run
@@ -179,7 +178,7 @@ def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
     held = dict(zip(ids, digests, strict=True))
     for line in lines:
         if line.kind == "live" and "snapshot_digest" in line.body:
-            name = snapshot_id(run.run_id, int(Path(line.body["file"]).stem))
+            name = snapshot_id(run.run_id, int(line.body["file"].removesuffix(SUFFIX)))
             if held.get(name) != line.body["snapshot_digest"]:
                 found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
 

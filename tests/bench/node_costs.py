@@ -18,11 +18,11 @@ from typing import Any
 
 import synthetic
 import ten_thousand
-from hamilton.node import Node
 from rich.console import Console
 from rich.table import Table
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.planned_driver import Call, PlannedDriver
 from scoped_retrieval.pipeline.retriever import Retriever
 
 PROJECTS = 100
@@ -68,22 +68,28 @@ def opened(work: Path) -> Iterator[Retriever]:
 def costs(ask: Callable[[], Any]) -> Counter[str]:
     """CPU seconds by node; what no node took stands under "(beside the nodes)"."""
     taken: Counter[str] = Counter()
-    plain = Node.__call__
+    plan = PlannedDriver._plan
 
-    def timed(node: Node, *given: Any, **named: Any) -> Any:
-        started = time.process_time()
-        try:
-            return plain(node, *given, **named)
-        finally:
-            taken[node.name] += time.process_time() - started
+    def timed(call: Call) -> Call:
+        def function(**tables: Any) -> Any:
+            started = time.process_time()
+            try:
+                return call.function(**tables)
+            finally:
+                taken[call.name] += time.process_time() - started
 
-    Node.__call__ = timed
+        return call._replace(function=function)
+
+    def timed_plan(driver: PlannedDriver, *names: Any) -> tuple[Call, ...]:
+        return tuple(map(timed, plan(driver, *names)))
+
+    PlannedDriver._plan = timed_plan
     try:
         started = time.process_time()
         ask()
         whole = time.process_time() - started
     finally:
-        Node.__call__ = plain
+        PlannedDriver._plan = plan
     taken["(beside the nodes)"] = whole - taken.total()
     return taken
 
