@@ -125,7 +125,7 @@ def unmarked(texts: pa.Array) -> pa.Array:
 
 def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
     """The group of every match of a pattern, and the position of its text; matches do not overlap."""
-    hit = np.flatnonzero(np.asarray(pc.match_substring_regex(texts, pattern=regex)))
+    hit = np.asarray(pc.match_substring_regex(texts, pattern=regex)).nonzero()[0]
     if not len(hit):
         return hit, pa.array([], pa.large_string())
     some = texts.take(pa.array(hit))

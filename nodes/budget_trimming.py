@@ -224,7 +224,7 @@ class _Work:
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
         """The chosen items as they will stand in their blocks, and their texts."""
-        index = np.flatnonzero(result.number)
+        index = result.number.nonzero()[0]
         index = index[np.lexsort((self.places(result.number)[index], self.owner[index]))]
         at = pa.array(index)
         line = pc.add(self.texts.line_start, pa.array(result.lines_before)).take(at)
@@ -241,7 +241,7 @@ class _Work:
 
         A model-brief has its groups, and this order inside them.
         """
-        index = np.flatnonzero(number)
+        index = number.nonzero()[0]
         group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
         order = index[np.lexsort((number[index], -self.happened[index], group, self.owner[index]))]
         place = np.zeros(len(number), dtype=np.int64)

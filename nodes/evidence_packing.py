@@ -132,7 +132,7 @@ class _Packing:
 
     def drop_repeats(self, group: Int, reason: str, among: Bool | None = None) -> None:
         """Keep the best row of each group; the others say which row stands for them."""
-        index = np.flatnonzero(self.kept if among is None else self.kept & among)
+        index = (self.kept if among is None else self.kept & among).nonzero()[0]
         _, first, inverse = np.unique(group[index], return_index=True, return_inverse=True)
         repeated = index[first[inverse]] != index
         self.into[index[repeated]] = index[first[inverse]][repeated]
@@ -145,8 +145,8 @@ class _Packing:
 
     def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
         """Of each group keep as many rows of `among` as the limit says, best first."""
-        index = np.flatnonzero(self.kept & among)
-        order = index[np.argsort(group[index], kind="stable")]
+        index = (self.kept & among).nonzero()[0]
+        order = index[group[index].argsort(kind="stable")]
         beyond = np.zeros(len(self.kept), dtype=bool)
         beyond[order] = rank_within(group[order]) >= limit[order]
         self.drop(beyond, reason)
@@ -213,7 +213,7 @@ def _runs(
     start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
     first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
     able = packing.kept & ~disputed & (start >= 0) & np.asarray(flat(rows["path"]).is_valid())
-    index = np.flatnonzero(able)
+    index = able.nonzero()[0]
     document = _numbers_of(
         owner, rows["source_id"], rows["path"], placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"],
         rows["owner_project"], rows["evidence_kind"], rows["lifecycle"], standing,
@@ -222,7 +222,7 @@ def _runs(
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
     chained = np.append(False, (document[here] == document[before]) & touching)[: len(order)]
-    chain = np.cumsum(~chained)
+    chain = (~chained).cumsum()
     best = np.full(int(chain.max(initial=0)) + 1, len(owner), dtype=np.int64)
     np.minimum.at(best, chain, order)
     lead = best[chain]
@@ -247,8 +247,8 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
 
 def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
     """How many items of its source stand before each item, where sources take turns; else 0."""
-    index = np.flatnonzero(kept & diverse)
-    order = index[np.argsort(source[index], kind="stable")]
+    index = (kept & diverse).nonzero()[0]
+    order = index[source[index].argsort(kind="stable")]
     turn = np.zeros(len(source), dtype=np.int64)
     turn[order] = rank_within(source[order])
     return turn
@@ -256,9 +256,9 @@ def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
 
 def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: Int) -> Int:
     """Places 1, 2, ... per request by `wanted`, then rank; conflict sets together at the place of their best; 0 = dropped."""
-    index = np.flatnonzero(kept)
+    index = kept.nonzero()[0]
     best = index.copy()
-    together = np.flatnonzero(disputed[index])
+    together = disputed[index].nonzero()[0]
     _, first, inverse = np.unique(conflict[index[together]], return_index=True, return_inverse=True)
     best[together] = index[together][first[inverse]]
     order = index[np.lexsort((index, best, wanted[best], owner[index]))]

@@ -78,10 +78,10 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
             text,
         )
         size = size + open_end
-    before = np.cumsum(size) - size
-    start = before - np.repeat(before[first], np.diff(np.append(np.flatnonzero(first), len(item))))
+    before = size.cumsum() - size
+    start = before - before[first].repeat(np.diff(np.append(first.nonzero()[0], len(item))))
     place = {name: gathered(placements[name], placement) for name in _PLACE}
-    opening, ending = np.flatnonzero(first), np.flatnonzero(last)
+    opening, ending = first.nonzero()[0], last.nonzero()[0]
     whole = (start + size)[ending]
     spanned = pc.subtract(place["byte_end"].take(pa.array(ending)), place["byte_start"].take(pa.array(opening)))
     exact = pc.fill_null(pc.equal(spanned, pa.array(whole)), False)
@@ -93,8 +93,8 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         member_row=row,
         first=opening,
         start=start,
-        lead_start=start[np.flatnonzero(lead)],
-        lead_end=(start + size)[np.flatnonzero(lead)],
+        lead_start=start[lead.nonzero()[0]],
+        lead_end=(start + size)[lead.nonzero()[0]],
         line_start=place["line_start"].take(pa.array(opening)),
         line_end=place["line_end"].take(pa.array(ending)),
         byte_start=pc.if_else(exact, place["byte_start"].take(pa.array(opening)), pa.scalar(None, pa.int64())),

@@ -67,7 +67,7 @@ class Units:
             (self.tokens, self.before_tokens, tokens),
             (self.chars, self.before_chars, chars),
         ):
-            end = np.searchsorted(closed, before[start] + np.maximum(limit, 0), "right")
+            end = closed.searchsorted(before[start] + np.maximum(limit, 0), "right")
             ends.append(np.clip(end, start, stop))
         return ends[0], ends[1]
 
@@ -88,7 +88,7 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     offsets, data = text_bytes(texts)
     bounds = _bounds(offsets, data)
     starts, ends = bounds[:-1], bounds[1:]
-    first = np.searchsorted(starts, offsets)
+    first = starts.searchsorted(offsets)
     closed = data[ends - 1] == _NEWLINE
     returned = closed & (ends - starts > 1) & (data[ends - 2] == _RETURN)
     breaks = closed.astype(np.int64) + returned
@@ -97,30 +97,30 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     opens[offsets] = True
     opens = opens[starts]
     opens[1:] |= closed[:-1]
-    owner = np.repeat(np.arange(len(texts)), np.diff(first))
+    owner = np.arange(len(texts)).repeat(np.diff(first))
     every = pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
     tokens, solid = unit_tokens(data, starts, opens)
     tokens, chars = tokens - breaks, ends - starts - breaks + len(MARGIN) * opens
     fast = plain(offsets, data) & np.isin(which, [number for number, name in enumerate(names) if name == BASE])
-    slow = np.flatnonzero(~fast[owner])
+    slow = (~fast[owner]).nonzero()[0]
     if len(slow):
         content = _cut(every, slow, (ends - breaks - starts)[slow])
         rendered = pc.if_else(pa.array(opens[slow]), quoted(content), requoted(content))
         tokens[slow] = counters.count(rendered, names, which[owner[slow]])
         chars[slow] = np.asarray(pc.utf8_length(rendered))
         solid[slow] = ~np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
-    running = [np.append(0, np.cumsum(counted + breaks)) for counted in (tokens, chars)]
+    running = [np.append(0, (counted + breaks).cumsum()) for counted in (tokens, chars)]
     return Units(
         first=first,
         start=starts - offsets[owner],
         end=ends - breaks - offsets[owner],
-        line=np.append(0, np.cumsum(closed)),
+        line=np.append(0, closed.cumsum()),
         tokens=np.maximum.accumulate(running[0][1:] + ~closed),
         chars=running[1][1:] + ~closed,
         before_tokens=running[0],
         before_chars=running[1],
-        solid=np.append(0, np.cumsum(solid)),
+        solid=np.append(0, solid.cumsum()),
         line_first=np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)),
         every=every,
     )
@@ -128,16 +128,16 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
 
 def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end: Int) -> tuple[Int, Int]:
     """The units of each item that a cut should keep, first and last: a log's first error line, else its leading row."""
-    owner = np.repeat(np.arange(len(logs)), np.diff(units.first))
+    owner = np.arange(len(logs)).repeat(np.diff(units.first))
     first, last = units.first[:-1].copy(), units.first[:-1].copy()
-    inside = np.flatnonzero(lead_start > 0)
+    inside = (lead_start > 0).nonzero()[0]
     if len(inside):
         # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
         width = int(units.end.max(initial=0)) + 2
         starts, shift = units.start + owner * width, inside * width
-        first[inside] = np.searchsorted(starts, lead_start[inside] + shift, "right") - 1
-        last[inside] = np.searchsorted(starts, np.maximum(lead_end[inside], 1) - 1 + shift, "right") - 1
-    chosen = np.flatnonzero(logs[owner])
+        first[inside] = starts.searchsorted(lead_start[inside] + shift, "right") - 1
+        last[inside] = starts.searchsorted(np.maximum(lead_end[inside], 1) - 1 + shift, "right") - 1
+    chosen = logs[owner].nonzero()[0]
     if len(chosen):
         wrong = np.asarray(pc.match_substring_regex(units.every.take(pa.array(chosen)), pattern=ERROR_LINE))
         hits = chosen[wrong]
@@ -148,23 +148,23 @@ def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end
 
 def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     """Every place where a unit starts or ends, ascending."""
-    line_ends = np.flatnonzero(data == _NEWLINE) + 1
+    line_ends = (data == _NEWLINE).nonzero()[0] + 1
     marked = np.zeros(len(data) + 1, dtype=bool)
     marked[offsets] = marked[line_ends] = True
-    bounds = np.flatnonzero(marked)
-    if not np.any(np.diff(bounds) > LONG_LINE):
+    bounds = marked.nonzero()[0]
+    if not (np.diff(bounds) > LONG_LINE).any():
         return bounds
-    spaces = np.flatnonzero((data[1:] == _SPACE) & (data[:-1] > _SPACE)) + 1
-    line = np.searchsorted(bounds, spaces, "right") - 1
+    spaces = ((data[1:] == _SPACE) & (data[:-1] > _SPACE)).nonzero()[0] + 1
+    line = bounds.searchsorted(spaces, "right") - 1
     spaces, line = (part[(np.diff(bounds) > LONG_LINE)[line]] for part in (spaces, line))
     stride = (spaces - bounds[line]) // _STRIDE + line * (len(data) // _STRIDE + 1)
     last = np.append(np.diff(stride) != 0, True)[: len(stride)]
     cuts = [spaces[last | np.isin(data[spaces - 1], _SENTENCE_ENDS)]]
     for stop in _IDEOGRAPHIC_STOPS:
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
-        at = np.flatnonzero((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])) + 3
+        at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3
         at = at[at < len(data)]
-        line = np.searchsorted(bounds, at, "right") - 1
+        line = bounds.searchsorted(at, "right") - 1
         # At the end of a line the break follows, and belongs to the line.
         inside = (np.diff(bounds) > LONG_LINE)[line] & (data[at] > _SPACE)
         cuts.append(at[inside])

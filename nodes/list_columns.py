@@ -19,7 +19,7 @@ def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.
     array = flat(lists)
     lengths = pc.list_value_length(array)
     lengths = (lengths.fill_null(0) if array.null_count else lengths).to_numpy()
-    return np.repeat(np.arange(len(array), dtype=np.int64), lengths), array.flatten()
+    return np.arange(len(array), dtype=np.int64).repeat(lengths), array.flatten()
 
 
 def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListArray:

@@ -81,7 +81,7 @@ def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.
     for names in pc.unique(classes.drop_null()).to_pylist():
         prefilter = "|".join(_PATTERNS[name][0] for name in names.split())
         hit = pc.and_(pc.equal(classes, names), pc.match_substring_regex(texts, pattern=prefilter))
-        at = np.flatnonzero(pc.fill_null(hit, False).to_numpy(zero_copy_only=False))
+        at = pc.fill_null(hit, False).to_numpy(zero_copy_only=False).nonzero()[0]
         encoded = texts.take(pa.array(at)).dictionary_encode()
         found = [_masked(text, names.split()) for text in encoded.dictionary.to_pylist()]
         cleaned = pa.array([text for text, _ in found], texts.type).take(encoded.indices)
@@ -92,7 +92,7 @@ def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.
             bounds += found[code][1]
     owner = np.concatenate(rows) if rows else np.empty(0, np.int64)
     pairs = np.array(bounds, dtype=np.int64).reshape(-1, 2)
-    order = np.argsort(owner, kind="stable")
+    order = owner.argsort(kind="stable")
     return texts, _lists(owner[order], pairs[order], len(texts))
 
 

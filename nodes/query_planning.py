@@ -104,11 +104,11 @@ def sub_queries(
     purpose = positions(contracts["purpose"], rule_purposes)
     purpose[denied | (effort == efforts.index("none"))] = -1
     rule_purpose = positions(plan_rules["purpose"], rule_purposes)
-    by_purpose = np.argsort(rule_purpose, kind="stable")
+    by_purpose = rule_purpose.argsort(kind="stable")
     starts = starts_of(np.bincount(rule_purpose, minlength=len(rule_purposes)))
-    planned = np.flatnonzero(purpose >= 0)
+    planned = (purpose >= 0).nonzero()[0]
     counts = np.diff(starts)[purpose[planned]]
-    request = np.repeat(planned, counts)
+    request = planned.repeat(counts)
     rule = by_purpose[expand_ranges(starts[purpose[planned]], counts)]
 
     extra, extras = _mode_lanes(contracts)
@@ -117,9 +117,9 @@ def sub_queries(
     text = _query_texts(contracts, requests, anchors, plan_rules, request, rule)
     required = _required(contracts, plan_rules, request, rule)
     worded = np.asarray(pc.greater(pc.binary_length(pc.utf8_trim_whitespace(text)), 0))
-    kept = np.flatnonzero((worded | required) & kept_lanes[plan_lanes])
+    kept = ((worded | required) & kept_lanes[plan_lanes]).nonzero()[0]
     request, rule, text, plan_lanes = request[kept], rule[kept], text.take(pa.array(kept)), plan_lanes[kept]
-    ordinal = np.arange(len(request)) - np.searchsorted(request, request) + 1
+    ordinal = np.arange(len(request)) - request.searchsorted(request) + 1
     at = pa.array(rule)
     asked = requests["lane_k"].take(pa.array(positions(contracts["request_id"], requests["request_id"])[request]))
     ruled = pc.if_else(contracts["mode"].is_valid().take(pa.array(request)), None, plan_rules["lane_k"].take(at))
@@ -154,7 +154,7 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     A text term weighs its count in the query text, a quarter of that in what the role adds. An anchor's keys weigh what
     the anchor weighs, less for the vaguer ones; where two anchors share a key the greater weight counts.
     """
-    lanes = {lane: np.flatnonzero(holds(sub_queries["lanes"], lane)) for lane in ("lexical", "symbol", "exact")}
+    lanes = {lane: holds(sub_queries["lanes"], lane).nonzero()[0] for lane in ("lexical", "symbol", "exact")}
     parts = [
         _text_terms(sub_queries["query_text"], lanes["lexical"], 1.0),
         _text_terms(sub_queries["expansion"], lanes["lexical"], EXPANSION_WEIGHT),
@@ -167,18 +167,18 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
         ("symbol", ("path",), ("path",), path_terms),
         ("exact", ("id",), ("id",), id_terms),
     ):
-        chosen = np.flatnonzero(np.isin(kind, [KINDS.index(k) for k in kinds]) & (owner >= 0))
-        chosen = chosen[np.argsort(owner[chosen], kind="stable")]
+        chosen = (np.isin(kind, [KINDS.index(k) for k in kinds]) & (owner >= 0)).nonzero()[0]
+        chosen = chosen[owner[chosen].argsort(kind="stable")]
         terms, shares = terms_of(flat(anchors["value"].take(pa.array(chosen))))
-        starts = np.searchsorted(owner[chosen], mine[lanes[lane]])
-        counts = np.searchsorted(owner[chosen], mine[lanes[lane]], side="right") - starts
-        sub = np.repeat(lanes[lane], counts)
+        starts = owner[chosen].searchsorted(mine[lanes[lane]])
+        counts = owner[chosen].searchsorted(mine[lanes[lane]], side="right") - starts
+        sub = lanes[lane].repeat(counts)
         anchor = expand_ranges(starts, counts)
         per = np.diff(terms.starts)[anchor]
         at = expand_ranges(terms.starts[anchor], per)
-        weight = anchors["weight"].to_numpy()[chosen][np.repeat(anchor, per)] * shares[at]
+        weight = anchors["weight"].to_numpy()[chosen][anchor.repeat(per)] * shares[at]
         values = terms.vocabulary.take(pa.array(terms.codes[at])).cast(_TEXT)
-        parts += [(field, np.repeat(sub, per), values, weight) for field in fields]
+        parts += [(field, sub.repeat(per), values, weight) for field in fields]
     return _terms_table(sub_queries, parts)
 
 
@@ -189,7 +189,7 @@ def _text_terms(texts: pa.ChunkedArray, subs: Int, weight: float) -> tuple[str, 
     tokens = Ragged.of(query_tokens(encoded.dictionary))
     counts = np.diff(tokens.starts)
     code = encoded.indices.take(pa.array(subs)).to_numpy()
-    of = np.repeat(subs, counts[code])
+    of = subs.repeat(counts[code])
     term = tokens.codes[expand_ranges(tokens.starts[:-1][code], counts[code])]
     return "text", of, tokens.vocabulary.take(pa.array(term)).cast(_TEXT), np.full(len(of), weight)
 
@@ -224,10 +224,10 @@ def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.
     """The anchors that stand in some texts; every pattern runs once over all of them."""
     starts = starts_of(np.array([len(text) for _, _, text in columns]))
     found = anchors_in(pa.concat_arrays([text for _, _, text in columns]))
-    column = np.searchsorted(starts, found.text, side="right") - 1
+    column = starts.searchsorted(found.text, side="right") - 1
     parts = []
     for number, (name, owner, _) in enumerate(columns):
-        own = np.flatnonzero(column == number)
+        own = (column == number).nonzero()[0]
         at = owner[found.text[own] - starts[number]]
         parts.append((at, found.kind[own], found.value.take(pa.array(own)), name))
     return parts
@@ -268,7 +268,7 @@ def _query_texts(
     is_kind = {kind: np.asarray(pc.equal(flat(anchors["kind"]), kind)) for kind in KINDS}
 
     def named(mask: NDArray[np.bool_]) -> pa.Array:
-        chosen = np.flatnonzero(mask & (owner >= 0))
+        chosen = (mask & (owner >= 0)).nonzero()[0]
         lists = pa.LargeListArray.from_arrays(
             pa.array(starts_of(np.bincount(owner[chosen], minlength=contracts.num_rows))),
             flat(anchors["value"]).take(pa.array(chosen)),
@@ -319,7 +319,7 @@ def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, ND
     ordered = pc.sort_indices(
         sub_queries, sort_keys=[("request_id", "ascending"), ("sub_query_id", "ascending")]
     ).to_numpy()
-    sub_place = np.argsort(ordered)
+    sub_place = ordered.argsort()
     order = np.lexsort((place, field, sub_place[sub]))
     first = first_of_runs(sub[order], field[order], place[order])
     text = fields.index("text")

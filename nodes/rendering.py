@@ -136,7 +136,7 @@ def clean(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     an HTML entity is kept from being one. Whatever is no forgery stays as it is written.
     """
     array = flat(texts).cast(pa.large_string())
-    if np.any(_DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]]):
+    if _DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]].any():
         array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
         array = pc.replace_substring_regex(array, pattern=_ENTITY, replacement=r"& \1")
         normal = pc.utf8_normalize(array, form="NFKC")
@@ -276,7 +276,7 @@ def _segments(
     body = _join(item.fence, pc.if_else(pa.array(item.fenced), _join(quoted(texts), "\n"), ""))
     opening = _join(heading, item.head)
     rows = len(owner)
-    bounds = np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
+    bounds = np.append(0, np.bincount(owner, minlength=count).cumsum())
     feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), pa.scalar("", pa.large_string()))
     flat = pa.concat_arrays([opening, body, item.tail, feet])
     # Parts in printing order: opening, body, tail of each item, and the footnotes at the end of every block.
@@ -290,9 +290,9 @@ def _segments(
     cut = np.stack([np.zeros(rows, bool), item.fenced, item.fenced], axis=1).ravel()
     cut = np.insert(cut, ends, False)
     cut[starts_at[:-1]] = True
-    bounds = np.append(np.flatnonzero(cut), len(cut))
+    bounds = np.append(cut.nonzero()[0], len(cut))
     runs = pa.LargeListArray.from_arrays(pa.array(bounds), flat.take(pa.array(printed)))
-    return pc.binary_join(runs, pa.scalar("", pa.large_string())), np.searchsorted(bounds, starts_at)
+    return pc.binary_join(runs, pa.scalar("", pa.large_string())), bounds.searchsorted(starts_at)
 
 
 def _seal(body: str) -> tuple[str, str]:

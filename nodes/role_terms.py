@@ -106,7 +106,7 @@ def _by_role(role: pa.Array, role_policies: pa.Table) -> Iterator[tuple[dict[str
     """Each overlay that applies to some candidate, and the positions of those."""
     asked = objects(role)
     for policy in role_policies.filter(pc.is_in(role_policies["role"], pc.unique(role))).to_pylist():
-        yield policy, np.flatnonzero(asked == policy["role"])
+        yield policy, (asked == policy["role"]).nonzero()[0]
 
 
 def _said(evidence: pa.Table, rows: Int) -> pa.Array:

@@ -56,9 +56,9 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
         contract_bounds: CONTRACT_BOUNDS.
     """
     owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
-    starts = np.searchsorted(owner, np.arange(contracts.num_rows + 1))
+    starts = owner.searchsorted(np.arange(contracts.num_rows + 1))
     counts = np.diff(starts)[order]
-    candidate = np.repeat(np.arange(len(order)), counts)
+    candidate = np.arange(len(order)).repeat(counts)
     bound = expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
     removed = [(gate, mask[candidate]) for gate, mask in _by_contract(rows, order, contracts)]
     removed += _by_bound(rows.select(_BOUNDED).take(pa.array(candidate)), bound, contract_bounds)
@@ -76,9 +76,9 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
     recorded only later the first.
     """
     held = placements["row"].to_numpy()
-    starts = np.searchsorted(held, row)
-    counts = np.searchsorted(held, row, side="right") - starts
-    candidate = np.repeat(np.arange(len(row)), counts)
+    starts = held.searchsorted(row)
+    counts = held.searchsorted(row, side="right") - starts
+    candidate = np.arange(len(row)).repeat(counts)
     placed = placements.select(["recorded_time", "superseded_at", "deleted_at"]).take(
         pa.array(expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
     )
@@ -219,16 +219,16 @@ def _asked_once(order: Ints, patterns: Column, value: Ints, matches: Callable[[s
     listing, selector = flattened(patterns)
     if not len(selector) or not len(order):
         return picked
-    starts = np.searchsorted(listing, np.arange(len(patterns) + 1))
+    starts = listing.searchsorted(np.arange(len(patterns) + 1))
     counts = np.diff(starts)[order]
-    row = np.repeat(np.arange(len(order)), counts)
+    row = np.arange(len(order)).repeat(counts)
     wanted = flat(selector).dictionary_encode()
     asked = _codes(wanted)[expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))]
     width = int(value.max()) + 1
     questions, which = np.unique(asked * width + value[row], return_inverse=True)
     pattern, number = np.divmod(questions, width)
     answers = np.ones(len(questions), dtype=bool)
-    bounds = np.searchsorted(pattern, np.arange(len(wanted.dictionary) + 1)).tolist()
+    bounds = pattern.searchsorted(np.arange(len(wanted.dictionary) + 1)).tolist()
     for at, words in enumerate(wanted.dictionary.to_pylist()):
         mine = slice(bounds[at], bounds[at + 1])
         for part in words.split(AND):

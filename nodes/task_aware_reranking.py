@@ -178,9 +178,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
         if name != "diversity"
     }
     base = sum(contributions.values(), np.zeros(score_terms.num_rows))
-    evidence_order = np.argsort(
-        np.asarray(pc.rank(flat(score_terms["evidence_id"]), tiebreaker="dense")), kind="stable"
-    )
+    evidence_order = np.asarray(pc.rank(flat(score_terms["evidence_id"]), tiebreaker="dense")).argsort(kind="stable")
     id_rank = np.empty(len(base), dtype=np.int64)
     id_rank[evidence_order] = np.arange(len(base))
     kind = np.asarray(flat(score_terms["evidence_kind"]).dictionary_encode().indices)

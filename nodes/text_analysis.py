@@ -121,7 +121,7 @@ def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterable[pa.LargeStringArray]:
         offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[array.offset : array.offset + len(array) + 1]
         start = 0
         while start < len(array):
-            end = max(int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1, start + 1)
+            end = max(int(offsets.searchsorted(offsets[start] + _CHUNK_BYTES, side="right")) - 1, start + 1)
             yield array.slice(start, end - start)
             start = end
 
@@ -134,18 +134,18 @@ def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, N
     seams = offsets[(offsets > 0) & (offsets < len(data))]
     word = _WORD_BYTE[data]
     for joiner in joiners:
-        at = np.flatnonzero(data[1:-1] == joiner) + 1
+        at = (data[1:-1] == joiner).nonzero()[0] + 1
         between = _WORD_BYTE[data[at - 1]] & _WORD_BYTE[data[at + 1]]
         word[at[between & ~np.isin(at, seams) & ~np.isin(at + 1, seams)]] = True
     fenced = np.concatenate(([False], word, [False]))
-    bounds = np.flatnonzero(fenced[1:] != fenced[:-1])
+    bounds = (fenced[1:] != fenced[:-1]).nonzero()[0]
     split = seams[word[seams - 1] & word[seams]]  # one text ends in a word and the next begins with one
     if len(split):
         bounds = np.sort(np.concatenate([bounds, split, split]), kind="stable")
     begin, end = bounds[::2], bounds[1::2]
     run_offsets = pa.py_buffer(starts_of(end - begin).astype(np.int32))
     runs = pa.StringArray.from_buffers(len(begin), run_offsets, pa.py_buffer(data[word]))
-    return runs, np.diff(np.searchsorted(begin, offsets))
+    return runs, np.diff(begin.searchsorted(offsets))
 
 
 # --- distinct runs to words ------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
     """`_compound_terms` of words that `ascii_words` can take apart, all at once."""
     parts, counts, lowered = parts_of(words)
-    of_word = np.repeat(np.arange(len(words)), counts)
+    of_word = np.arange(len(words)).repeat(counts)
     split = counts > 1
     alone = ~split[of_word]
     split[of_word[alone]] = (pc.binary_length(parts).to_numpy() != pc.binary_length(words).to_numpy()[of_word])[alone]

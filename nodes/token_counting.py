@@ -132,7 +132,7 @@ class Counters:
             return self.get(names[0]).count(texts)
         tokens = np.zeros(len(texts), dtype=np.int64)
         for number, name in enumerate(names):
-            chosen = np.flatnonzero(which == number)
+            chosen = (which == number).nonzero()[0]
             if len(chosen):
                 tokens[chosen] = self.get(name).count(texts.take(pa.array(chosen)))
         return tokens
