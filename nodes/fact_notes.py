@@ -23,7 +23,9 @@ _WORDS = 60
 
 def fact_notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:
     """The note of each item, a row of `packs`; null where no record contradicts it."""
-    wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch"))
+    wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch")) if fact_checks.num_rows else fact_checks
+    if not wrong.num_rows:
+        return pa.nulls(items.num_rows, pa.large_string())
     item = pair_positions((wrong["request_id"], wrong["evidence_id"]), (items["request_id"], items["evidence_id"]))
     order = item.argsort(kind="stable")
     order = order[item[order] >= 0]

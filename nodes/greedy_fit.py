@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .item_texts import ItemTexts
-from .keys import first_of_runs
+from .keys import constants, first_of_runs, flat, run_lengths
 from .line_units import Units, focus_units, units_of
-from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
+from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces, literal
 from .token_counting import Counters
 
 BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
@@ -41,6 +41,7 @@ _UNREAD = np.iinfo(np.int64).min
 _RANKS_FIRST = 16
 """Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
 still have room."""
+_FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 Int = NDArray[np.int64]
@@ -61,7 +62,7 @@ class Budgets:
     @classmethod
     def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
         """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
-        encoded = contracts["tokenizer"].combine_chunks().dictionary_encode()
+        encoded = flat(contracts["tokenizer"]).dictionary_encode()
         limits = {name: contracts[name].to_numpy().astype(np.int64) for name in BUDGET_LIMITS}
         limits["max_chunk_tokens"] = np.where(
             shapes == "model-brief", np.minimum(limits["max_chunk_tokens"], BRIEF_TOKENS), limits["max_chunk_tokens"]
@@ -119,22 +120,30 @@ class Costs:
 
     @classmethod
     def of(
-        cls, item: Pieces, heading: pa.Array, kinds: pa.Array, counters: Counters, names: Sequence[str], which: Int
+        cls,
+        item: Pieces,
+        heading: pa.Array | None,
+        kinds: pa.Array,
+        counters: Counters,
+        names: Sequence[str],
+        which: Int,
     ) -> Costs:
-        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`."""
-        nonce = pa.scalar("a" * NONCE_LENGTH, pa.large_string())
-        marks = pc.if_else(pa.array(item.fenced), nonce, pa.scalar("", pa.large_string()))
-        around = pc.binary_join_element_wise(
-            item.head, marks, item.fence, marks, item.tail, item.foot, pa.scalar("", pa.large_string())
-        )
+        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`.
+
+        `heading` is None where nothing has a heading.
+        """
+        marks = pc.if_else(pa.array(item.fenced), literal("a" * NONCE_LENGTH), literal(""))
+        around = pc.binary_join_element_wise(item.head, marks, item.fence, marks, item.tail, item.foot, literal(""))
+        # Most requests print no headings, and texts of no bytes cost nothing.
+        headed = heading is not None
         return cls(
             tokens=counters.count(around, names, which),
             chars=_numbers(pc.utf8_length(around)),
             group=_numbers(kinds.dictionary_encode().indices),
-            heading_tokens=counters.count(heading, names, which),
-            heading_chars=_numbers(pc.utf8_length(heading)),
+            heading_tokens=counters.count(heading, names, which) if headed else np.zeros(len(which), dtype=np.int64),
+            heading_chars=_numbers(pc.utf8_length(heading)) if headed else np.zeros(len(which), dtype=np.int64),
             fenced=item.fenced,
-            log=np.asarray(pc.is_in(kinds, value_set=pa.array(_LOG_KINDS, kinds.type))),
+            log=np.asarray(pc.is_in(kinds, value_set=constants(_LOG_KINDS, kinds.type))),
         )
 
     def take(self, index: Int) -> Costs:
@@ -143,6 +152,8 @@ class Costs:
 
     def most(self, first: Int) -> Costs:
         """The greatest cost of each item that may be printed in several ways; those of item `i` begin at `first[i]`."""
+        if len(first) == len(self.tokens):
+            return self
         found = vars(self.take(first))
         for name in ("tokens", "chars"):
             found |= {name: np.maximum.reduceat(getattr(self, name), first) if len(first) else found[name]}
@@ -154,11 +165,9 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
     first = items.cumsum() - items
-    frame = pa.array([HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING], pa.large_string())
+    frame = constants((_FRAME,), pa.large_string())
     frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
-    done = _Progress(
-        frame_tokens[budgets.which], _numbers(pc.utf8_length(frame))[0], int(costs.group.max(initial=0)) + 1, len(owner)
-    )
+    done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, len(owner))
     headed = bool(costs.heading_chars.any())
     low, ranks, most = 0, _RANKS_FIRST, int(items.max(initial=0))
     while low < most:
@@ -245,9 +254,7 @@ def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(
     return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
 
 
-def _run(
-    done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool
-) -> Int:
+def _run(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool) -> Int:
     """Choose the items of each request that fit whole one after another, from its first on; gives what is left of `left`.
 
     What they use adds up, so a running sum tells of all of them at once what `_round` would find one by one. `headed` is
@@ -265,7 +272,7 @@ def _run(
     text_tokens, text_chars = trial.whole_tokens[left], trial.whole_chars[left]
     tokens, chars = beside_tokens + text_tokens, beside_chars + text_chars
     starts = first_of_runs(asking)
-    lengths = np.concatenate((starts[1:], [len(item)])) - starts
+    lengths = run_lengths(starts, len(item))
     place = np.arange(len(item)) - starts.repeat(lengths)
     room_tokens = (budgets.max_tokens - done.tokens)[asking] - _before(tokens, starts, lengths)
     room_chars = (budgets.max_chars - done.chars)[asking] - _before(chars, starts, lengths)

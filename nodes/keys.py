@@ -121,6 +121,8 @@ def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) 
 
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
     """`positions` of (request, evidence) pairs."""
+    if not len(wanted[0]) or not len(among[0]):
+        return np.full(len(wanted[0]), -1)
     return positions(*pair_codes(wanted, among))
 
 
@@ -230,11 +232,11 @@ def truth(mask: Column) -> NDArray[np.bool_]:
 
 def among(column: Column, wanted: Collection[str]) -> NDArray[np.bool_]:
     """Where a string column holds one of some values; false where it is null."""
-    return np.asarray(pc.is_in(flat(column), value_set=words(tuple(sorted(wanted)))))
+    return np.asarray(pc.is_in(flat(column), value_set=constants(tuple(sorted(wanted)))))
 
 
 @lru_cache(maxsize=1024)
-def words(values: tuple[str | None, ...], type_: pa.DataType | None = None) -> pa.Array:
+def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) -> pa.Array:
     """Literal texts as an array, `string` unless said otherwise: made once for each list that code names."""
     return pa.array(values, type_ or pa.string())
 

@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 
 from .byte_runs import plain, unit_tokens
 from .item_texts import slices, text_bytes
+from .keys import last_of_runs
+from .ragged import starts_of
 from .rendering import MARGIN, quoted, requoted
 from .token_counting import BASE, Counters
 
 LONG_LINE = 512
 _STRIDE = 256
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
-_SENTENCE_ENDS = np.frombuffer(b".!?;", np.uint8)
+_SENTENCE_END = np.zeros(256, dtype=bool)
+_SENTENCE_END[list(b".!?;")] = True
 _IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
 
 ERROR_LINE = r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗"
@@ -68,7 +71,7 @@ class Units:
             (self.chars, self.before_chars, chars),
         ):
             end = closed.searchsorted(before[start] + np.maximum(limit, 0), "right")
-            ends.append(np.clip(end, start, stop))
+            ends.append(np.minimum(np.maximum(end, start), stop))
         return ends[0], ends[1]
 
     def cost(self, start: Int, end: Int) -> tuple[Int, Int]:
@@ -97,12 +100,12 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     opens[offsets] = True
     opens = opens[starts]
     opens[1:] |= closed[:-1]
-    owner = np.arange(len(texts)).repeat(np.diff(first))
+    owner = np.arange(len(texts)).repeat(first[1:] - first[:-1])
     every = pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
     tokens, solid = unit_tokens(data, starts, opens)
     tokens, chars = tokens - breaks, ends - starts - breaks + len(MARGIN) * opens
-    fast = plain(offsets, data) & np.isin(which, [number for number, name in enumerate(names) if name == BASE])
+    fast = plain(offsets, data) & np.array([name == BASE for name in names], dtype=bool)[which]
     slow = (~fast[owner]).nonzero()[0]
     if len(slow):
         content = _cut(every, slow, (ends - breaks - starts)[slow])
@@ -110,17 +113,17 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
         tokens[slow] = counters.count(rendered, names, which[owner[slow]])
         chars[slow] = np.asarray(pc.utf8_length(rendered))
         solid[slow] = ~np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
-    running = [np.append(0, (counted + breaks).cumsum()) for counted in (tokens, chars)]
+    running = [starts_of(counted + breaks) for counted in (tokens, chars)]
     return Units(
         first=first,
         start=starts - offsets[owner],
         end=ends - breaks - offsets[owner],
-        line=np.append(0, closed.cumsum()),
+        line=starts_of(closed),
         tokens=np.maximum.accumulate(running[0][1:] + ~closed),
         chars=running[1][1:] + ~closed,
         before_tokens=running[0],
         before_chars=running[1],
-        solid=np.append(0, solid.cumsum()),
+        solid=starts_of(solid),
         line_first=np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)),
         every=every,
     )
@@ -128,8 +131,10 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
 
 def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end: Int) -> tuple[Int, Int]:
     """The units of each item that a cut should keep, first and last: a log's first error line, else its leading row."""
-    owner = np.arange(len(logs)).repeat(np.diff(units.first))
     first, last = units.first[:-1].copy(), units.first[:-1].copy()
+    if not logs.any() and not lead_start.any():
+        return first, last
+    owner = np.arange(len(logs)).repeat(units.first[1:] - units.first[:-1])
     inside = (lead_start > 0).nonzero()[0]
     if len(inside):
         # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
@@ -152,23 +157,23 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     marked = np.zeros(len(data) + 1, dtype=bool)
     marked[offsets] = marked[line_ends] = True
     bounds = marked.nonzero()[0]
-    if not (np.diff(bounds) > LONG_LINE).any():
+    long = bounds[1:] - bounds[:-1] > LONG_LINE
+    if not long.any():
         return bounds
     spaces = ((data[1:] == _SPACE) & (data[:-1] > _SPACE)).nonzero()[0] + 1
     line = bounds.searchsorted(spaces, "right") - 1
-    spaces, line = (part[(np.diff(bounds) > LONG_LINE)[line]] for part in (spaces, line))
+    spaces, line = (part[long[line]] for part in (spaces, line))
     stride = (spaces - bounds[line]) // _STRIDE + line * (len(data) // _STRIDE + 1)
-    last = np.append(np.diff(stride) != 0, True)[: len(stride)]
-    cuts = [spaces[last | np.isin(data[spaces - 1], _SENTENCE_ENDS)]]
-    for stop in _IDEOGRAPHIC_STOPS:
+    marked[spaces[last_of_runs(stride)]] = True
+    marked[spaces[_SENTENCE_END[data[spaces - 1]]]] = True
+    for stop in _IDEOGRAPHIC_STOPS if data.max() > 127 else ():
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
         at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3
         at = at[at < len(data)]
         line = bounds.searchsorted(at, "right") - 1
         # At the end of a line the break follows, and belongs to the line.
-        inside = (np.diff(bounds) > LONG_LINE)[line] & (data[at] > _SPACE)
-        cuts.append(at[inside])
-    return np.unique(np.concatenate([bounds, *cuts]))
+        marked[at[long[line] & (data[at] > _SPACE)]] = True
+    return marked.nonzero()[0]
 
 
 def _cut(texts: pa.Array, index: Int, length: Int) -> pa.Array:

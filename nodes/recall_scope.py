@@ -326,9 +326,12 @@ def codes_of(columns: list[pa.ChunkedArray | pa.Array]) -> Int:
     for column in columns:
         encoded = flat(column).dictionary_encode()
         width = len(encoded.dictionary) + 1
+        if width == 1 or (width == 2 and not encoded.null_count):
+            continue
         if int(code.max(initial=0)) > np.iinfo(np.int64).max // width - 1:
             code = np.unique(code, return_inverse=True)[1].reshape(-1)
-        code = code * width + numbers(encoded.indices.fill_null(width - 1))
+        place = encoded.indices.fill_null(width - 1) if encoded.null_count else encoded.indices
+        code = code * width + numbers(place)
     return code
 
 

@@ -87,8 +87,12 @@ def analyze(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> pa.ListArray:
 def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
     """The terms of each question: stopwords dropped unless there is nothing else, compounds whole and in parts."""
     terms = analyze(texts, "prose/1")
-    spoken = analyze(texts, "code/1")
-    pick = np.where(np.diff(terms.offsets.to_numpy()) > 0, 0, len(terms)) + np.arange(len(terms))
+    none = np.asarray(terms.value_lengths()) == 0
+    if not none.any():
+        return terms
+    spoken = analyze(texts.filter(pa.array(none)), "code/1")
+    pick = np.arange(len(terms))
+    pick[none] = len(terms) + np.arange(len(spoken))
     return pa.concat_arrays([terms, spoken]).take(pa.array(pick))
 
 
@@ -117,7 +121,8 @@ _CHUNK_BYTES = 1 << 24
 def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterable[pa.LargeStringArray]:
     """Contiguous arrays without nulls, of about `_CHUNK_BYTES` each (a longer single text stays whole)."""
     for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
-        array = pc.fill_null(chunk.cast(pa.large_string()), "")
+        array = chunk.cast(pa.large_string())
+        array = pc.fill_null(array, "") if array.null_count else array
         offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[array.offset : array.offset + len(array) + 1]
         start = 0
         while start < len(array):
@@ -133,10 +138,14 @@ def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, N
     offsets = offsets - offsets[0]
     seams = offsets[(offsets > 0) & (offsets < len(data))]
     word = _WORD_BYTE[data]
-    for joiner in joiners:
-        at = (data[1:-1] == joiner).nonzero()[0] + 1
-        between = _WORD_BYTE[data[at - 1]] & _WORD_BYTE[data[at + 1]]
-        word[at[between & ~np.isin(at, seams) & ~np.isin(at + 1, seams)]] = True
+    if joiners:
+        joins = np.zeros(256, dtype=bool)
+        joins[list(joiners)] = True
+        between = joins[data[1:-1]] & word[:-2] & word[2:]
+        at_seam = np.zeros(len(data) + 1, dtype=bool)
+        at_seam[seams] = True
+        at = between.nonzero()[0] + 1
+        word[at[~(at_seam[at] | at_seam[at + 1])]] = True
     fenced = np.concatenate(([False], word, [False]))
     bounds = (fenced[1:] != fenced[:-1]).nonzero()[0]
     split = seams[word[seams - 1] & word[seams]]  # one text ends in a word and the next begins with one
@@ -145,7 +154,8 @@ def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, N
     begin, end = bounds[::2], bounds[1::2]
     run_offsets = pa.py_buffer(starts_of(end - begin).astype(np.int32))
     runs = pa.StringArray.from_buffers(len(begin), run_offsets, pa.py_buffer(data[word]))
-    return runs, np.diff(begin.searchsorted(offsets))
+    first = begin.searchsorted(offsets)
+    return runs, first[1:] - first[:-1]
 
 
 # --- distinct runs to words ------------------------------------------------------------------------------------------
@@ -156,7 +166,10 @@ _UNSPACED_MARK = "\x01"  # cannot occur in a run: control characters end one
 
 def _spaced(runs: pa.Array) -> pa.Array:
     """Each run as its words between spaces: NFKC, invisible characters gone, scripts without spaces set apart."""
-    foreign = pc.invert(pc.string_is_ascii(runs))
+    ascii_ = pc.string_is_ascii(runs)
+    if ascii_.true_count == len(runs):
+        return runs
+    foreign = pc.invert(ascii_)
     text = pc.utf8_normalize(runs.filter(foreign), form="NFKC")
     text = pc.replace_substring(text, pattern="\u2019", replacement="'")
     text = pc.replace_substring_regex(text, pattern=r"\p{Cf}+", replacement="")
