@@ -51,6 +51,8 @@ Int = NDArray[np.int64]
 def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The classes of each row as one string, null where nothing is masked."""
     array = masks.combine_chunks() if isinstance(masks, pa.ChunkedArray) else masks
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
     joined = pc.binary_join(array, " ")
     return pc.if_else(
         pc.fill_null(pc.greater(pc.binary_length(joined), 0), False), joined, pa.scalar(None, pa.string())
