@@ -68,6 +68,8 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
+    if not len(owner) or not anchors.num_rows:
+        return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
     weight = quantise(anchors["weight"].to_numpy())
     hits = list(_hits(owner, rows, anchors, anchor_owner))
     candidate, anchor, quality = (
@@ -87,7 +89,7 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     share = np.minimum(reached / np.maximum(total[owner], 2.0**-30), 1.0)
     kind = np.asarray(pc.index_in(flat(anchors["kind"]), value_set=pa.array(_KINDS)).fill_null(len(_KINDS)))
     order = np.lexsort((anchor, kind[anchor], -gain, candidate))
-    lead = order[(np.diff(candidate[order], prepend=-1) != 0).nonzero()[0]]
+    lead = order[first_of_runs(candidate[order])]
     best = np.zeros(len(owner))
     best[candidate[lead]] = np.minimum(gain[lead], 1.0) * STRONGEST_SHARE
     strongest = np.full(len(owner), -1, dtype=np.int64)
@@ -101,8 +103,6 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
 
 def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
     """(candidate, anchor, quality) triples; a pair may come more than once."""
-    if not len(owner) or not anchors.num_rows:
-        return
     kind = flat(anchors["kind"]).to_numpy(zero_copy_only=False)
     value = flat(anchors["value"]).cast(pa.large_string())
     # A test is known by its own name: the last part of `tests/app.py::Suite::test_x[param]`.

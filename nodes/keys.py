@@ -241,6 +241,14 @@ def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) 
     return pa.array(values, type_ or pa.string())
 
 
+def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str, rows: int) -> pa.Array:
+    """Per row the word of the first rule that holds, else `otherwise`."""
+    place = np.full(rows, len(rules))
+    for number in range(len(rules) - 1, -1, -1):
+        place[rules[number][0]] = number
+    return constants((*(word for _, word in rules), otherwise)).take(pa.array(place))
+
+
 def objects(column: Column) -> NDArray[np.object_]:
     """A string column as Python objects, None where null: for element-wise choices."""
     return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=object)
