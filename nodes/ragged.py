@@ -54,7 +54,7 @@ class Ragged:
     @property
     def rows(self) -> NDArray[np.int64]:
         """The row of each code."""
-        return np.arange(len(self.starts) - 1).repeat(np.diff(self.starts))
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def then(self, lists: Ragged) -> Ragged:
         """Every string replaced by row `code` of `lists`, in place and order."""
@@ -72,7 +72,7 @@ class Ragged:
         """Every string replaced: `fast` takes all those of the vocabulary that are plain at once, `slow` each other one."""
         if len(plain) < FEW:
             return self.expand(slow)
-        at = plain.nonzero()[0], (~plain).nonzero()[0]
+        at = np.flatnonzero(plain), np.flatnonzero(~plain)
         place = np.empty(len(self.vocabulary), dtype=np.int64)
         place[np.concatenate(at)] = np.arange(len(place))
         some = fast(self.vocabulary.take(pa.array(at[0])))

@@ -121,12 +121,11 @@ _CHUNK_BYTES = 1 << 24
 def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterable[pa.LargeStringArray]:
     """Contiguous arrays without nulls, of about `_CHUNK_BYTES` each (a longer single text stays whole)."""
     for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
-        array = chunk.cast(pa.large_string())
-        array = pc.fill_null(array, "") if array.null_count else array
+        array = pc.fill_null(chunk.cast(pa.large_string()), "")
         offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[array.offset : array.offset + len(array) + 1]
         start = 0
         while start < len(array):
-            end = max(int(offsets.searchsorted(offsets[start] + _CHUNK_BYTES, side="right")) - 1, start + 1)
+            end = max(int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1, start + 1)
             yield array.slice(start, end - start)
             start = end
 
@@ -138,24 +137,19 @@ def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, N
     offsets = offsets - offsets[0]
     seams = offsets[(offsets > 0) & (offsets < len(data))]
     word = _WORD_BYTE[data]
-    if joiners:
-        joins = np.zeros(256, dtype=bool)
-        joins[list(joiners)] = True
-        between = joins[data[1:-1]] & word[:-2] & word[2:]
-        at_seam = np.zeros(len(data) + 1, dtype=bool)
-        at_seam[seams] = True
-        at = between.nonzero()[0] + 1
-        word[at[~(at_seam[at] | at_seam[at + 1])]] = True
+    for joiner in joiners:
+        at = np.flatnonzero(data[1:-1] == joiner) + 1
+        between = _WORD_BYTE[data[at - 1]] & _WORD_BYTE[data[at + 1]]
+        word[at[between & ~np.isin(at, seams) & ~np.isin(at + 1, seams)]] = True
     fenced = np.concatenate(([False], word, [False]))
-    bounds = (fenced[1:] != fenced[:-1]).nonzero()[0]
+    bounds = np.flatnonzero(fenced[1:] != fenced[:-1])
     split = seams[word[seams - 1] & word[seams]]  # one text ends in a word and the next begins with one
     if len(split):
         bounds = np.sort(np.concatenate([bounds, split, split]), kind="stable")
     begin, end = bounds[::2], bounds[1::2]
     run_offsets = pa.py_buffer(starts_of(end - begin).astype(np.int32))
     runs = pa.StringArray.from_buffers(len(begin), run_offsets, pa.py_buffer(data[word]))
-    first = begin.searchsorted(offsets)
-    return runs, first[1:] - first[:-1]
+    return runs, np.diff(np.searchsorted(begin, offsets))
 
 
 # --- distinct runs to words ------------------------------------------------------------------------------------------
@@ -193,7 +187,7 @@ _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
     """`_compound_terms` of words that `ascii_words` can take apart, all at once."""
     parts, counts, lowered = parts_of(words)
-    of_word = np.arange(len(words)).repeat(counts)
+    of_word = np.repeat(np.arange(len(words)), counts)
     split = counts > 1
     alone = ~split[of_word]
     split[of_word[alone]] = (pc.binary_length(parts).to_numpy() != pc.binary_length(words).to_numpy()[of_word])[alone]
