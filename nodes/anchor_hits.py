@@ -68,6 +68,8 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
+    if not len(owner) or not anchors.num_rows:
+        return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
     weight = quantise(anchors["weight"].to_numpy())
     hits = list(_hits(owner, rows, anchors, anchor_owner))
     candidate, anchor, quality = (
@@ -87,7 +89,7 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     share = np.minimum(reached / np.maximum(total[owner], 2.0**-30), 1.0)
     kind = np.asarray(pc.index_in(flat(anchors["kind"]), value_set=pa.array(_KINDS)).fill_null(len(_KINDS)))
     order = np.lexsort((anchor, kind[anchor], -gain, candidate))
-    lead = order[np.flatnonzero(np.diff(candidate[order], prepend=-1) != 0)]
+    lead = order[first_of_runs(candidate[order])]
     best = np.zeros(len(owner))
     best[candidate[lead]] = np.minimum(gain[lead], 1.0) * STRONGEST_SHARE
     strongest = np.full(len(owner), -1, dtype=np.int64)
@@ -101,8 +103,6 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
 
 def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
     """(candidate, anchor, quality) triples; a pair may come more than once."""
-    if not len(owner) or not anchors.num_rows:
-        return
     kind = flat(anchors["kind"]).to_numpy(zero_copy_only=False)
     value = flat(anchors["value"]).cast(pa.large_string())
     # A test is known by its own name: the last part of `tests/app.py::Suite::test_x[param]`.
@@ -146,18 +146,18 @@ def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple
 
 def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArray[np.bool_]) -> tuple[Int, Int]:
     """Pairs of positions with equal request and equal text; the right side only where `among`."""
-    chosen = np.flatnonzero(among)
+    chosen = among.nonzero()[0]
     values = values.take(pa.array(chosen))
     distinct = values.unique()
     code = np.asarray(pc.index_in(names, value_set=distinct).fill_null(-1)).astype(np.int64)
-    here = np.flatnonzero(code >= 0)
+    here = (code >= 0).nonzero()[0]
     width = len(distinct)
     wanted = right[chosen] * width + np.asarray(pc.index_in(values, value_set=distinct)).astype(np.int64)
-    order = np.argsort(wanted, kind="stable")
+    order = wanted.argsort(kind="stable")
     keys = left[here] * width + code[here]
-    start = np.searchsorted(wanted[order], keys, "left")
-    count = np.searchsorted(wanted[order], keys, "right") - start
-    return np.repeat(here, count), chosen[order[expand_ranges(start, count)]]
+    start = wanted[order].searchsorted(keys, "left")
+    count = wanted[order].searchsorted(keys, "right") - start
+    return here.repeat(count), chosen[order[expand_ranges(start, count)]]
 
 
 def _paths(
@@ -186,11 +186,11 @@ def _mentions(
     """Candidates whose text contains an anchor as written; one search per distinct anchor value."""
     distinct = values.dictionary_encode()
     code = np.asarray(distinct.indices).astype(np.int64)
-    order = np.argsort(code, kind="stable")
-    bounds = np.searchsorted(code[order], np.arange(len(distinct.dictionary) + 1))
+    order = code.argsort(kind="stable")
+    bounds = code[order].searchsorted(np.arange(len(distinct.dictionary) + 1))
     quality = np.select([kind == "path", kind == "identifier"], [PATH_MENTIONED, NAME_MENTIONED], 1.0)
-    first = np.searchsorted(owner, anchor_owner, "left")
-    count = np.searchsorted(owner, anchor_owner, "right") - first
+    first = owner.searchsorted(anchor_owner, "left")
+    count = owner.searchsorted(anchor_owner, "right") - first
     # Texts of one request lie side by side, with a NUL after each that no anchor has: a search is one scan of bytes.
     joined = pc.binary_join_element_wise(texts, *(pa.scalar(part, pa.large_string()) for part in ("\0", "")))
     offsets, data = text_bytes(joined)
@@ -204,23 +204,23 @@ def _mentions(
                 _containing(every[offsets[low] : offsets[high]], value.encode(), offsets[low : high + 1] - offsets[low])
                 + low
             )
-            anchor = anchors[np.searchsorted(first[anchors], row, "right") - 1]
+            anchor = anchors[first[anchors].searchsorted(row, "right") - 1]
             yield row, anchor, quality[anchor]
 
 
 def _containing(stretch: memoryview, value: bytes, offsets: Int) -> Int:
     """The texts that contain `value`, by number; text `i` is `stretch[offsets[i]:offsets[i + 1]]`."""
     between = np.fromiter(map(len, bytes(stretch).split(value)), dtype=np.int64)
-    at = np.cumsum(between[:-1] + len(value)) - len(value)
-    return np.unique(np.searchsorted(offsets, at, "right") - 1)
+    at = (between[:-1] + len(value)).cumsum() - len(value)
+    return np.unique(offsets.searchsorted(at, "right") - 1)
 
 
 def _stretches(first: Int, count: Int, anchors: Int) -> Iterator[tuple[int, int, Int]]:
     """Neighboring requests as one stretch of candidates [low, high), with their anchors in order of request."""
-    some = np.flatnonzero(count > 0)
-    some = some[np.argsort(first[some], kind="stable")]
+    some = (count > 0).nonzero()[0]
+    some = some[first[some].argsort(kind="stable")]
     first, count, anchors = first[some], count[some], anchors[some]
-    breaks = np.flatnonzero(first[1:] != (first + count)[:-1]) + 1
+    breaks = (first[1:] != (first + count)[:-1]).nonzero()[0] + 1
     for part in np.split(np.arange(len(first)), breaks) if len(first) else ():
         yield int(first[part[0]]), int(first[part[-1]] + count[part[-1]]), anchors[part]
 

@@ -50,4 +50,4 @@ def id_terms(values: pa.Array) -> Keys:
 
 
 def _places(keys: Ragged) -> NDArray[np.int64]:
-    return np.arange(len(keys.codes)) - np.repeat(keys.starts[:-1], np.diff(keys.starts))
+    return np.arange(len(keys.codes)) - keys.starts[:-1].repeat(np.diff(keys.starts))

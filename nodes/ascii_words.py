@@ -41,7 +41,7 @@ def parts_of(words: pa.Array) -> tuple[pa.StringArray, NDArray[np.int64], pa.Str
     first = np.zeros(len(data) + 1, dtype=bool)
     first[offsets[:-1]] = True
     first[1:-1] |= kind[1:] != kind[:-1]
-    begin = np.flatnonzero(first[:-1])
+    begin = first[:-1].nonzero()[0]
     size = np.diff(begin, append=len(data))
     of = kind[begin]
     new_word = np.zeros(len(data) + 1, dtype=bool)
@@ -51,18 +51,18 @@ def parts_of(words: pa.Array) -> tuple[pa.StringArray, NDArray[np.int64], pa.Str
     joins = np.zeros(len(begin), dtype=bool)
     joins[1:] = (of[1:] == _LOWER) & (of[:-1] == _UPPER) & ~new_word[begin[1:]]
     starts[joins] = False
-    lower = np.flatnonzero(joins)
+    lower = joins.nonzero()[0]
     many = size[lower - 1] >= 2
     plural = many & (size[lower] == 1) & (data[begin[lower]] == ord("s"))
     at = np.zeros(len(data) + 1, dtype=bool)
     at[begin[starts]] = True
     at[begin[lower[many & ~plural]] - 1] = True  # the last capital begins the part that follows
 
-    breaks = np.flatnonzero(at[:-1] | new_word[:-1] | ((kind == _SEPARATOR) & first[:-1]))
+    breaks = (at[:-1] | new_word[:-1] | ((kind == _SEPARATOR) & first[:-1])).nonzero()[0]
     ends = np.append(breaks[1:], len(data))
     is_part = at[breaks]
     sizes = (ends - breaks)[is_part]
-    counts = np.diff(np.searchsorted(breaks[is_part], offsets))
+    counts = np.diff(breaks[is_part].searchsorted(offsets))
     lowered = _LOWERED[data]
     return _strings(lowered[kind != _SEPARATOR], sizes), counts, _strings(lowered, np.diff(offsets))
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import SchemaError
 from .gates import GATES, NUMBER
-from .keys import flat, gathered
+from .keys import constants, flat, gathered_columns
 from .second_wall import Mask, place_stops, time_stops
 from .selectors import glob_mask
 from .tables import (
@@ -34,8 +34,12 @@ _JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "
            "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing",
            "excluded_roles")  # fmt: skip
 _FIRST_VISIBILITY = NUMBER["visibility"]
-_HISTORY_GATES = (NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"])
+_OF_HISTORY = np.zeros(len(GATES) + 1, dtype=bool)
+_OF_HISTORY[[NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"]]] = True
+"""The gates by number of which a text that they stop is history."""
 
+_NAMES, _REASONS = (tuple(getattr(gate, name) for gate in GATES) for name in ("name", "reason_code"))
+_PREFIXES = (" ".join(_NAMES), *(" ".join(_NAMES[:count]) for count in range(len(_NAMES))))
 _HISTORICAL = ("deprecated", "expired")
 _ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "instruction_sources"]
 """What is read of each candidate's contract, its place apart."""
@@ -58,8 +62,8 @@ def verdicts(
     A candidate that both passes and was recalled for the record only, or neither, is a disagreement of the walls.
     """
     order = pc.index_in(flat(candidates["request_id"]), flat(contracts["request_id"])).to_numpy()
-    rows = pa.table({name: gathered(evidence[name], candidates["row"]) for name in _JUDGED})
-    asked = contracts.select(_ASKED).take(pa.array(order))
+    rows = pa.table(gathered_columns(evidence, _JUDGED, candidates["row"]))
+    asked = pa.table(gathered_columns(contracts, _ASKED, order))
     place = place_stops(rows, order, contracts, contract_bounds)
     moment, ended = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
     removed_by = np.where(place > 0, place, moment)
@@ -73,10 +77,10 @@ def verdicts(
             "source_access": (place == 0) | (place >= _FIRST_VISIBILITY),
             "model_visibility": _model_visibility(rows, place),
             "admitted_by": _gates_passed(removed_by),
-            "decided_by": _by_gate([gate.name for gate in GATES], removed_by),
-            "reason_code": _by_gate([gate.reason_code for gate in GATES], removed_by),
+            "decided_by": _by_gate(_NAMES, removed_by),
+            "reason_code": _by_gate(_REASONS, removed_by),
             "would_reject_by": _would_reject_by(rows, admitted),
-            "standing": _standing(rows, asked, np.isin(moment, _HISTORY_GATES) | ended),
+            "standing": _standing(rows, asked, _OF_HISTORY[moment] | ended),
             "validity": _validity(rows, asked),
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
@@ -99,19 +103,17 @@ def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates
 
 def _gates_passed(removed_by: NDArray[np.int64]) -> pa.Array:
     """Names of the gates before the one that removed each row; all of them where none did."""
-    names = [gate.name for gate in GATES]
-    prefixes = [" ".join(names), *(" ".join(names[:count]) for count in range(len(names)))]
-    return pa.array(prefixes, pa.string()).take(pa.array(removed_by))
+    return constants(_PREFIXES).take(pa.array(removed_by))
 
 
-def _by_gate(words: list[str], removed_by: NDArray[np.int64]) -> pa.Array:
-    return pa.array([None, *words], pa.string()).take(pa.array(removed_by))
+def _by_gate(words: tuple[str, ...], removed_by: NDArray[np.int64]) -> pa.Array:
+    return constants((None, *words)).take(pa.array(removed_by))
 
 
 def _model_visibility(rows: pa.Table, place: NDArray[np.int64]) -> pa.Array:
     """The declared visibility, once the system may read the row; runtime-only where a later visibility gate stops it."""
     declared = pc.if_else(
-        pc.is_in(rows["declared_visibility"], pa.array(_VISIBLE)), rows["declared_visibility"], "denied"
+        pc.is_in(rows["declared_visibility"], constants(_VISIBLE)), rows["declared_visibility"], "denied"
     )
     later = pc.if_else(pa.array(place > _FIRST_VISIBILITY), "runtime-only", flat(declared))
     return pc.if_else(pa.array((place > 0) & (place < _FIRST_VISIBILITY)), "denied", later)
@@ -137,14 +139,15 @@ def _standing(rows: pa.Table, asked: pa.Table, over: Mask) -> pa.Array:
     unverified = ~_among(rows["lifecycle"], ("verified", "revoked", *_HISTORICAL))
     untrusted = _among(rows["evidence_kind"], _UNTRUSTED_KINDS) | _among(rows["origin_class"], _UNTRUSTED_ORIGINS)
     instructing = (
-        _in_instruction_sources(rows["path"], asked["instruction_sources"])
-        & _among(declared, ("evidence", "instruction"))
+        _among(declared, ("evidence", "instruction"))
         & _among(rows["origin_class"], _RULE_ORIGINS)
         & np.asarray(pc.equal(rows["owner_project"], asked["project"]))
     )
+    if instructing.any():
+        instructing &= _in_instruction_sources(rows["path"], asked["instruction_sources"])
     speaking = pc.if_else(pc.equal(declared, "instruction").fill_null(False), "evidence", declared)
-    speaking = pc.if_else(pc.is_in(speaking, pa.array(_SPEAKING)), speaking, "untrusted")
-    words = pa.array(["history", "hint", "untrusted", "instruction"]).take(
+    speaking = pc.if_else(pc.is_in(speaking, constants(_SPEAKING)), speaking, "untrusted")
+    words = constants(("history", "hint", "untrusted", "instruction")).take(
         pa.array(np.argmax(np.stack([historical, unverified, untrusted, instructing]), axis=0))
     )
     return pc.if_else(pa.array(historical | unverified | untrusted | instructing), words, flat(speaking))
@@ -168,4 +171,4 @@ def _validity(rows: pa.Table, asked: pa.Table) -> pa.Array:
 
 
 def _among(words: pa.ChunkedArray, listed: tuple[str, ...]) -> Mask:
-    return np.asarray(pc.is_in(words, pa.array(listed)))
+    return np.asarray(pc.is_in(words, constants(listed)))

@@ -24,10 +24,23 @@ from .frames import micros
 from .greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
-from .keys import flags_at, flat, gathered, objects, pair_codes, pair_positions, positions, rank_within, take_or
+from .keys import (
+    constants,
+    flags_at,
+    flat,
+    gathered,
+    gathered_columns,
+    last_of_runs,
+    objects,
+    pair_codes,
+    pair_positions,
+    positions,
+    rank_within,
+    take_or,
+)
 from .masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .recall_scope import codes_of
-from .rendering import GROUPS, TRIMMING_POLICY, labels
+from .rendering import GROUPS, TRIMMING_POLICY, labels, literal
 from .schema import SPAN
 from .tables import (
     FITS,
@@ -67,9 +80,9 @@ def fits(
     happened = _happened(kept, owner, contracts, evidence, placements)
     work = _Work(kept, owner, shapes, styles, texts, _reasons(kept, ranked), notes, happened, evidence, mask)
     budgets = Budgets.of(contracts, shapes)
-    kinds = gathered(evidence["evidence_kind"], kept["row"])
-    brief = pa.array(shapes[owner] == "model-brief")
-    heading = pc.if_else(brief, group_lines(kinds), pa.scalar("", pa.large_string()))
+    kinds = work.kind
+    brief = work.shape == "model-brief"
+    heading = pc.if_else(pa.array(brief), group_lines(kinds), literal("")) if brief.any() else None
     shown = fenced(work.shape)
     # Any member may be the first shown, and then names the section: each is measured, and the longest is reserved.
     # Most requests print the same rows the same way: each way is measured once.
@@ -81,7 +94,7 @@ def fits(
     at = pa.array(member[one])
     costs = Costs.of(
         printed(items.take(one), evidence),
-        heading.take(at),
+        heading.take(at) if heading is not None else None,
         kinds.take(at),
         counters,
         budgets.names,
@@ -91,7 +104,6 @@ def fits(
     result = _counted_whole(fit(owner, texts, costs, budgets, counters), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)
-    known = texts.byte_start.is_valid()
     return FITS.build(
         {
             "request_id": kept["request_id"],
@@ -99,7 +111,7 @@ def fits(
             "position": kept["position"],
             "number": result.number.astype(np.int32),
             "place": work.places(result.number).astype(np.int32),
-            "visible_text": pc.if_else(chosen, visible, pa.scalar(None, pa.large_string())),
+            "visible_text": pc.if_else(chosen, visible, None),
             "kept_start": result.start,
             "kept_end": result.end,
             "size": texts.size,
@@ -112,17 +124,13 @@ def fits(
                 )
             ),
             "byte_start": pc.add(texts.byte_start, pa.array(result.start)),
-            "byte_end": pc.if_else(
-                known,
-                pc.add(texts.byte_start, pa.array(np.where(shown, result.end, texts.size))),
-                pa.scalar(None, pa.int64()),
-            ),
+            "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, result.end, texts.size))),
             "merged_rows": _shown_rows(texts, _shown(texts, result, shown), kept.num_rows),
             "form": work.forms(result),
             "conflict_note": work.conflict_notes(result.number),
             "fact_note": notes,
             "masked": clipped(covered, result.start, result.end),
-            "bound_by": pa.array(list(BUDGET_LIMITS)).take(pa.array(result.bound, mask=result.bound < 0)),
+            "bound_by": constants(BUDGET_LIMITS).take(pa.array(result.bound, mask=result.bound < 0)),
         }
     )
 
@@ -205,11 +213,13 @@ class _Work:
         self.shape, self.style = shapes[owner], styles[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
-        kind = gathered(evidence["evidence_kind"], kept["row"])
-        self.group = np.asarray(pc.index_in(kind, value_set=pa.array(list(GROUPS)))).astype(np.int64)
-        sets = gathered(evidence["conflict_set"], kept["row"])
+        stored = gathered_columns(evidence, ("evidence_kind", "conflict_set"), kept["row"])
+        self.kind, sets = stored.values()
+        self.group = np.asarray(pc.index_in(self.kind, value_set=constants(tuple(GROUPS)))).astype(np.int64)
         self.disputed = np.asarray(sets.is_valid())
-        self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
+        self.dispute = np.zeros(len(owner), dtype=np.int64)
+        if sets.null_count < len(sets):
+            self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
 
     def worst_case(self) -> Items:
         """Every member of every item as the first shown, with the longest label, line number and notes that it may get."""
@@ -224,7 +234,7 @@ class _Work:
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
         """The chosen items as they will stand in their blocks, and their texts."""
-        index = np.flatnonzero(result.number)
+        index = result.number.nonzero()[0]
         index = index[np.lexsort((self.places(result.number)[index], self.owner[index]))]
         at = pa.array(index)
         line = pc.add(self.texts.line_start, pa.array(result.lines_before)).take(at)
@@ -241,7 +251,7 @@ class _Work:
 
         A model-brief has its groups, and this order inside them.
         """
-        index = np.flatnonzero(number)
+        index = number.nonzero()[0]
         group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
         order = index[np.lexsort((number[index], -self.happened[index], group, self.owner[index]))]
         place = np.zeros(len(number), dtype=np.int64)
@@ -318,9 +328,12 @@ def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
 
 def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, evidence: pa.Table, placements: pa.Table) -> Int:
     """When each item happened, microseconds; 0 for those of contracts whose blocks are not in order of time."""
+    wanted = flags_at(contracts["newest_first"], owner)
+    if not wanted.any():
+        return np.zeros(len(owner), dtype=np.int64)
     event = gathered(evidence["event_time"], kept["row"])
     time = micros(pc.coalesce(event, gathered(placements["recorded_time"], kept["placement"])), 0)
-    return np.where(flags_at(contracts["newest_first"], owner), time, 0)
+    return np.where(wanted, time, 0)
 
 
 def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:
@@ -330,9 +343,9 @@ def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:
 
 def _shown(texts: ItemTexts, result: Fit, fenced: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The members of which something is shown; all those of an item that is cited whole."""
-    after = np.append(texts.start[1:], 0)[: len(texts.start)]
-    last = np.append(np.diff(texts.item) != 0, True)[: len(texts.item)]
-    after = np.where(last, texts.size[texts.item], after)
+    after, last = np.empty_like(texts.start), last_of_runs(texts.item)
+    after[:-1] = texts.start[1:]
+    after[last] = texts.size[texts.item[last]]
     return ~fenced[texts.item] | ((texts.start < result.end[texts.item]) & (after > result.start[texts.item]))
 
 
@@ -348,7 +361,7 @@ def _first_shown(texts: ItemTexts, here: NDArray[np.bool_]) -> Int:
 def _shown_rows(texts: ItemTexts, here: NDArray[np.bool_], count: int) -> pa.ListArray:
     """The ids of the members shown, by item."""
     offsets = np.zeros(count + 1, dtype=np.int32)
-    np.cumsum(np.bincount(texts.item[here], minlength=count), out=offsets[1:])
+    np.bincount(texts.item[here], minlength=count).cumsum(out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), texts.member_id.filter(pa.array(here)))
 
 
@@ -357,7 +370,7 @@ def _ranges(*pairs: tuple[Int, Int]) -> pa.ListArray:
     start, end = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
     some = end > start
     offsets = np.zeros(len(start) + 1, dtype=np.int32)
-    np.cumsum(some.sum(axis=1), out=offsets[1:])
+    some.sum(axis=1).cumsum(out=offsets[1:])
     spans = pa.StructArray.from_arrays([pa.array(start[some]), pa.array(end[some])], fields=list(SPAN))
     return pa.ListArray.from_arrays(pa.array(offsets), spans)
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .keys import run_lengths
+
 Int = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
@@ -37,12 +39,13 @@ _NONE = 7
 def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
     """Which texts are ASCII with no line break but `\\n` and `\\r\\n`."""
     odd = _ODD[data]
-    returns = np.flatnonzero(data == 13)
-    following = np.append(data[1:], 0)[returns]
-    following[np.isin(returns + 1, offsets)] = 0  # the next text's first character is none of this one's
-    odd[returns[following != 10]] = True
+    returns = (data == 13).nonzero()[0]
+    if len(returns):
+        within = ~np.isin(returns + 1, offsets)  # the next text's first character is none of this one's
+        within[within] = data[returns[within] + 1] == 10
+        odd[returns[~within]] = True
     texts = np.ones(len(offsets) - 1, dtype=bool)
-    texts[np.searchsorted(offsets, np.flatnonzero(odd), "right") - 1] = False
+    texts[offsets.searchsorted(odd.nonzero()[0], "right") - 1] = False
     return texts
 
 
@@ -59,13 +62,14 @@ def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int
     np.not_equal(kind[1:], kind[:-1], out=begins[1:])
     begins |= kind == _BREAK
     begins[starts] = True
-    run = np.flatnonzero(begins)
-    length = np.diff(run, append=len(data))
+    run = begins.nonzero()[0]
+    length = run_lengths(run, len(data))
     kind = kind[run]
     unit_start = np.zeros(len(data), dtype=bool)
     unit_start[starts] = True
-    of_unit = np.flatnonzero(unit_start[run])
-    after = np.append(kind[1:], _NONE)
+    of_unit = unit_start[run].nonzero()[0]
+    after = np.empty_like(kind)
+    after[:-1], after[-1] = kind[1:], _NONE
     after[of_unit[1:] - 1] = _NONE
     joined = _JOINED[after]
     longest = _LONGEST[kind]
@@ -86,7 +90,7 @@ def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int
 
 def text_tokens(offsets: Int, data: Bytes) -> Int:
     """Tokens of each ASCII text; text `i` is `data[offsets[i]:offsets[i + 1]]`."""
-    some = np.flatnonzero(np.diff(offsets))
+    some = (offsets[1:] - offsets[:-1]).nonzero()[0]
     tokens = np.zeros(len(offsets) - 1, dtype=np.int64)
     tokens[some] = unit_tokens(data, offsets[some], np.zeros(len(some), dtype=bool))[0]
     return tokens

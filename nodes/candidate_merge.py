@@ -119,5 +119,5 @@ def policies_of(contracts: pa.Table) -> Int:
 def column_codes(evidence: pa.Table, name: str, rows: Int) -> Int:
     """A code of a string column per row, by alphabetical order of its values."""
     encoded = gathered(evidence[name], rows).dictionary_encode()
-    place = np.argsort(np.argsort(encoded.dictionary.to_numpy(zero_copy_only=False).astype(str)))
+    place = encoded.dictionary.to_numpy(zero_copy_only=False).astype(str).argsort().argsort()
     return place[numbers(encoded.indices)] if len(place) else np.empty(0, dtype=np.int64)

@@ -206,10 +206,10 @@ def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, In
 
 def _seeds(tables: RecallTables, known: Found, rank: Int) -> tuple[Found, Int]:
     """The visible rows of expanding sub-queries by fusion, each with the one that ranks it best, and their place."""
-    shown = np.flatnonzero(~known.withheld & tables.uses("expansion")[known.sub])
+    shown = (~known.withheld & tables.uses("expansion")[known.sub]).nonzero()[0]
     sub = known.sub[shown]
     fusion = Fusion.of(tables.sub_request[sub], known.row[shown], rank[shown])
-    grouped = np.repeat(np.arange(len(fusion.row)), np.diff(fusion.starts))
+    grouped = np.arange(len(fusion.row)).repeat(np.diff(fusion.starts))
     best = fusion.order[np.lexsort((sub[fusion.order], rank[shown][fusion.order], grouped))]
     order = np.lexsort((tables.row_index.id_rank[fusion.row], -fusion.score, fusion.request))
     seeds = Found.of(sub[best[fusion.starts[:-1]]][order], fusion.row[order], fusion.score[order])

@@ -18,7 +18,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .item_texts import resolvable, text_bytes
-from .keys import flags_at, flat, gathered, objects, pair_codes, positions, rank_within, take_or
+from .keys import (
+    constants,
+    distinct_numbers,
+    distinct_rows,
+    first_that_holds,
+    flags_at,
+    flat,
+    gathered,
+    gathered_columns,
+    pair_codes,
+    positions,
+    rank_within,
+    take_or,
+    truth,
+)
 from .role_terms import LAST, reading_order
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
 
@@ -59,26 +73,24 @@ def packs(
         "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
         "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type",
     )  # fmt: skip
-    rows = pa.table({name: gathered(evidence[name], row) for name in columns})
-    placed = {name: gathered(placements[name], placement) for name in _PLACE}
+    rows = gathered_columns(evidence, columns, row)
+    placed = gathered_columns(placements, _PLACE, placement)
     conflict = _numbers_of(owner, rows["conflict_set"])
-    disputed = np.asarray(flat(rows["conflict_set"]).is_valid())
-    unverified = np.asarray(pc.equal(pc.fill_null(flat(rows["lifecycle"]), "candidate"), "candidate"))
+    disputed = np.asarray(rows["conflict_set"].is_valid())
+    unverified = np.asarray(pc.equal(pc.fill_null(rows["lifecycle"], "candidate"), "candidate"))
     stale = np.asarray(_among(rows["lifecycle"], ("deprecated", "expired")))
     standing = _standing(verdicts, verdict, unverified, stale)
 
     packing = _Packing(owner)
     required = flags_at(contracts["require_citation"], owner)
-    cited = resolvable(
-        placed["line_start"], placed["byte_start"], placed["version"], flat(rows["path"]), flat(rows["text_sha256"])
-    )
+    cited = resolvable(placed["line_start"], placed["byte_start"], placed["version"], rows["path"], rows["text_sha256"])
     packing.drop(required & ~np.asarray(cited), "citation_unresolved")
     packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
     packing.drop_repeats(_alike(owner, row, evidence["text"]), "near_duplicate", among=~disputed)
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
     packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
-    source = _numbers_of(owner, pc.coalesce(flat(rows["path"]), flat(rows["source_id"])), rows["source_id"])
+    source = _numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
     packing.drop_beyond(source, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
     turn = _turns(source, packing.kept, flags_at(contracts["source_diversity"], owner))
@@ -127,13 +139,17 @@ class _Packing:
     def drop(self, which: Bool, reason: str) -> None:
         """Drop rows that are still kept."""
         which = which & self.kept
+        if not which.any():
+            return
         self.kept[which] = False
         self.reason[which] = reason
 
     def drop_repeats(self, group: Int, reason: str, among: Bool | None = None) -> None:
         """Keep the best row of each group; the others say which row stands for them."""
-        index = np.flatnonzero(self.kept if among is None else self.kept & among)
-        _, first, inverse = np.unique(group[index], return_index=True, return_inverse=True)
+        index = (self.kept if among is None else self.kept & among).nonzero()[0]
+        first, inverse = distinct_rows(group[index])
+        if len(first) == len(index):
+            return
         repeated = index[first[inverse]] != index
         self.into[index[repeated]] = index[first[inverse]][repeated]
         self.kept[index[repeated]] = False
@@ -145,8 +161,8 @@ class _Packing:
 
     def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
         """Of each group keep as many rows of `among` as the limit says, best first."""
-        index = np.flatnonzero(self.kept & among)
-        order = index[np.argsort(group[index], kind="stable")]
+        index = (self.kept & among).nonzero()[0]
+        order = index[group[index].argsort(kind="stable")]
         beyond = np.zeros(len(self.kept), dtype=bool)
         beyond[order] = rank_within(group[order]) >= limit[order]
         self.drop(beyond, reason)
@@ -156,9 +172,11 @@ def _numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
     """A number per distinct (request, values); nulls count as one more value."""
     number = owner
     for column in columns:
-        code = np.asarray(flat(column).dictionary_encode(null_encoding="encode").indices).astype(np.int64)
-        _, number = np.unique(number * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
-    return number.astype(np.int64)
+        encoded = flat(column).dictionary_encode(null_encoding="encode")
+        width = len(encoded.dictionary)
+        if width > 1:
+            _, number = distinct_numbers(number * width + np.asarray(encoded.indices).astype(np.int64))
+    return distinct_numbers(number)[1]
 
 
 def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
@@ -166,7 +184,7 @@ def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
 
 
 def _among(column: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> pa.Array:
-    return pc.is_in(flat(column), value_set=pa.array(values))
+    return pc.is_in(flat(column), value_set=constants(values))
 
 
 def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
@@ -178,6 +196,8 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
     distinct = gathered(texts, rows)
     group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
     shared = np.bincount(group, minlength=1)[group] > 1
+    if not shared.any():
+        return np.arange(len(row))
     needed = np.unique(inverse[shared])
     plain = pc.utf8_lower(distinct.take(pa.array(needed)))
     words = pc.replace_substring_regex(plain, pattern=r"[^\p{L}\p{M}\p{N}]+", replacement=" ")
@@ -193,14 +213,15 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
 def _checksums(texts: pa.Array) -> Int:
     """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
     offsets, data = text_bytes(texts)
-    total = np.append(np.uint32(0), np.cumsum(_WEIGHT[data], dtype=np.uint32))
+    total = np.zeros(len(data) + 1, dtype=np.uint32)
+    _WEIGHT[data].cumsum(dtype=np.uint32, out=total[1:])
     return (total[offsets[1:]] - total[offsets[:-1]]).astype(np.int64)
 
 
 def _runs(
     packing: _Packing,
     owner: Int,
-    rows: pa.Table,
+    rows: dict[str, pa.Array],
     placed: dict[str, pa.Array],
     standing: pa.Array,
     disputed: Bool,
@@ -212,8 +233,8 @@ def _runs(
     """
     start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
     first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
-    able = packing.kept & ~disputed & (start >= 0) & np.asarray(flat(rows["path"]).is_valid())
-    index = np.flatnonzero(able)
+    able = packing.kept & ~disputed & (start >= 0) & np.asarray(rows["path"].is_valid())
+    index = able.nonzero()[0]
     document = _numbers_of(
         owner, rows["source_id"], rows["path"], placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"],
         rows["owner_project"], rows["evidence_kind"], rows["lifecycle"], standing,
@@ -221,8 +242,11 @@ def _runs(
     order = index[np.lexsort((start[index], document[index]))]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
-    chained = np.append(False, (document[here] == document[before]) & touching)[: len(order)]
-    chain = np.cumsum(~chained)
+    chained = np.zeros(len(order), dtype=bool)
+    chained[1:] = (document[here] == document[before]) & touching
+    if not chained.any():
+        return np.full(len(owner), -1, dtype=np.int64)
+    chain = (~chained).cumsum()
     best = np.full(int(chain.max(initial=0)) + 1, len(owner), dtype=np.int64)
     np.minimum.at(best, chain, order)
     lead = best[chain]
@@ -237,18 +261,22 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
     """Per row the ids of its item in document order; a dropped row lists itself."""
     every = np.arange(len(ids))
     merged = packing.reason == "merged"
+    if not merged.any():
+        return pa.ListArray.from_arrays(pa.array(np.arange(len(ids) + 1, dtype=np.int32)), ids)
     item = np.concatenate([np.where(merged, packing.into, every), every[merged]])
     row = np.concatenate([every, every[merged]])
     order = np.lexsort((row, start[row], item))
     offsets = np.zeros(len(ids) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(item, minlength=len(ids)), out=offsets[1:])
+    np.bincount(item, minlength=len(ids)).cumsum(out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(row[order])))
 
 
 def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
     """How many items of its source stand before each item, where sources take turns; else 0."""
-    index = np.flatnonzero(kept & diverse)
-    order = index[np.argsort(source[index], kind="stable")]
+    index = (kept & diverse).nonzero()[0]
+    if not len(index):
+        return np.zeros(len(source), dtype=np.int64)
+    order = index[source[index].argsort(kind="stable")]
     turn = np.zeros(len(source), dtype=np.int64)
     turn[order] = rank_within(source[order])
     return turn
@@ -256,11 +284,13 @@ def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
 
 def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: Int) -> Int:
     """Places 1, 2, ... per request by `wanted`, then rank; conflict sets together at the place of their best; 0 = dropped."""
-    index = np.flatnonzero(kept)
-    best = index.copy()
-    together = np.flatnonzero(disputed[index])
-    _, first, inverse = np.unique(conflict[index[together]], return_index=True, return_inverse=True)
-    best[together] = index[together][first[inverse]]
+    index = kept.nonzero()[0]
+    best = index
+    together = disputed[index].nonzero()[0]
+    if len(together):
+        first, inverse = distinct_rows(conflict[index[together]])
+        best = index.copy()
+        best[together] = index[together][first[inverse]]
     order = index[np.lexsort((index, best, wanted[best], owner[index]))]
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
@@ -270,26 +300,24 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: In
 def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -> pa.Array:
     """How a text may speak: what the second wall says, but an unverified row as a hint at most and a stale one as history."""
     standing = take_or(verdicts["standing"], verdict, "untrusted")
-    speaks = pc.is_in(standing, value_set=pa.array(["evidence", "instruction"]))
+    speaks = pc.is_in(standing, value_set=constants(("evidence", "instruction")))
     standing = pc.if_else(pc.and_(pa.array(unverified), speaks), "hint", standing)
     return pc.if_else(pc.and_(pa.array(stale), pc.not_equal(standing, "untrusted")), "history", standing)
 
 
 def _forms(
-    contracts: pa.Table, owner: Int, rows: pa.Table, standing: pa.Array, unverified: Bool, disputed: Bool
+    contracts: pa.Table, owner: Int, rows: dict[str, pa.Array], standing: pa.Array, unverified: Bool, disputed: Bool
 ) -> pa.Array:
     """How an item is to be shown (S0.67): a disputed row warns, an unverified one hints, a citation-pack cites the rest."""
     cited = np.asarray(pc.equal(take_or(contracts["output_shape"], owner), "citation-pack"))
-    summary = pc.or_(
-        pc.fill_null(pc.equal(flat(rows["document_type"]), "summary"), False),
-        pc.fill_null(pc.equal(flat(rows["content_type"]), "summary"), False),
-    )
-    rules = [
+    rules = (
         (disputed, "conflict-note"),
         (unverified | np.asarray(pc.equal(standing, "hint")), "hint"),
-        (objects(rows["evidence_kind"]) == "structured-fact", "fact"),
-        (np.asarray(summary), "summary"),
+        (truth(pc.equal(rows["evidence_kind"], "structured-fact")), "fact"),
+        (
+            truth(pc.equal(rows["document_type"], "summary")) | truth(pc.equal(rows["content_type"], "summary")),
+            "summary",
+        ),
         (cited, "reference"),
-    ]
-    forms = np.select([mask for mask, _ in rules], [form for _, form in rules], "full")
-    return pa.array(forms.astype(object), pa.string())
+    )
+    return first_that_holds(rules, "full", len(owner))

@@ -23,14 +23,16 @@ _WORDS = 60
 
 def fact_notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:
     """The note of each item, a row of `packs`; null where no record contradicts it."""
-    wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch"))
+    wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch")) if fact_checks.num_rows else fact_checks
+    if not wrong.num_rows:
+        return pa.nulls(items.num_rows, pa.large_string())
     item = pair_positions((wrong["request_id"], wrong["evidence_id"]), (items["request_id"], items["evidence_id"]))
-    order = np.argsort(item, kind="stable")
+    order = item.argsort(kind="stable")
     order = order[item[order] >= 0]
     order = order[rank_within(item[order]) < NOTES]
     field, value, place = (_short(wrong[name].take(pa.array(order))) for name in ("field", "canonical", "locator"))
     said = pc.binary_join_element_wise(field, _text(" is "), value, _text(" in "), place, _text(""))
-    offsets = np.searchsorted(item[order], np.arange(items.num_rows + 1))
+    offsets = item[order].searchsorted(np.arange(items.num_rows + 1))
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), said)
     noted = pc.binary_join(lists, _text("; "))
     return pc.if_else(pa.array(np.diff(offsets) > 0), noted, pa.scalar(None, pa.large_string()))

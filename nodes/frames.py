@@ -59,9 +59,9 @@ class SegmentPostings:
         """Position of each key, -1 where it has no postings. Equal hashes are told apart by their texts."""
         if not len(self.hashes) or not len(hashes):
             return np.full(len(hashes), -1, dtype=np.int64)
-        position = np.searchsorted(self.hashes, hashes)
+        position = self.hashes.searchsorted(hashes)
         found = np.full(len(hashes), -1, dtype=np.int64)
-        open_ = np.flatnonzero(position < len(self.hashes))
+        open_ = (position < len(self.hashes)).nonzero()[0]
         while len(open_):
             open_ = open_[self.hashes[position[open_]] == hashes[open_]]
             stored = self.keys.take(pa.array(position[open_]))
@@ -105,18 +105,18 @@ class PostingIndex:
         for segment in segments:
             part = self.parts[segment]
             position = part.find(texts, hashes)
-            key = np.flatnonzero(position >= 0)
+            key = (position >= 0).nonzero()[0]
             start = part.starts[position[key]]
             count = part.starts[position[key] + 1] - start
             index = expand_ranges(start, count)
             found.append((key, count, part.rows[index] + self.row_starts[segment], part.freqs[index]))
         if not found:
             return Matches(np.zeros(len(keys) + 1, dtype=np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
-        owner = np.concatenate([np.repeat(key, count) for key, count, _, _ in found])
+        owner = np.concatenate([key.repeat(count) for key, count, _, _ in found])
         rows = np.concatenate([rows for _, _, rows, _ in found])
         freqs = np.concatenate([freqs for _, _, _, freqs in found])
         if len(found) > 1:
-            order = np.argsort(owner, kind="stable")
+            order = owner.argsort(kind="stable")
             owner, rows, freqs = owner[order], rows[order], freqs[order]
         starts = np.zeros(len(keys) + 1, dtype=np.int64)
         np.cumsum(np.bincount(owner, minlength=len(keys)), out=starts[1:])
@@ -160,7 +160,7 @@ class RowIndex:
     @cached_property
     def single(self) -> bool:
         """Every row has exactly one placement."""
-        return len(self.recorded) == len(self.id_rank) and bool(np.all(np.diff(self.placement_starts) == 1))
+        return len(self.recorded) == len(self.id_rank) and bool((np.diff(self.placement_starts) == 1).all())
 
     @cached_property
     def by_id(self) -> NDArray[np.int64]:
@@ -213,11 +213,11 @@ def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
     """The order of ids by their first 60 bits; None if that does not tell them all apart."""
     heads = np.asarray(pc.utf8_slice_codeunits(ids, 0, _DIGITS)).astype(f"S{_DIGITS}")
     codes = _CODES[heads.view(np.uint8).reshape(len(heads), _DIGITS)]
-    if np.any(codes == 32):
+    if (codes == 32).any():
         return None
     numbers = (codes.astype(np.uint64) << np.arange(55, -1, -5, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
-    order = np.argsort(numbers, kind="stable")
-    return None if np.any(numbers[order[1:]] == numbers[order[:-1]]) else order
+    order = numbers.argsort(kind="stable")
+    return None if (numbers[order[1:]] == numbers[order[:-1]]).any() else order
 
 
 def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:
@@ -230,5 +230,5 @@ def expand_ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArr
     total = int(counts.sum())
     if not total:
         return np.empty(0, dtype=np.int64)
-    offsets = np.repeat(starts - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    offsets = (starts - np.concatenate(([0], counts.cumsum()[:-1]))).repeat(counts)
     return np.arange(total, dtype=np.int64) + offsets

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .item_texts import ItemTexts
+from .keys import constants, first_of_runs, flat, run_lengths
 from .line_units import Units, focus_units, units_of
-from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
+from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces, literal
 from .token_counting import Counters
 
 BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
@@ -38,8 +39,9 @@ LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
 _RANKS_FIRST = 16
-"""Ranks whose texts are measured together at first; later ones, twice as many each time, only for requests that still
-have room."""
+"""Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
+still have room."""
+_FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 Int = NDArray[np.int64]
@@ -60,7 +62,7 @@ class Budgets:
     @classmethod
     def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
         """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
-        encoded = contracts["tokenizer"].combine_chunks().dictionary_encode()
+        encoded = flat(contracts["tokenizer"]).dictionary_encode()
         limits = {name: contracts[name].to_numpy().astype(np.int64) for name in BUDGET_LIMITS}
         limits["max_chunk_tokens"] = np.where(
             shapes == "model-brief", np.minimum(limits["max_chunk_tokens"], BRIEF_TOKENS), limits["max_chunk_tokens"]
@@ -91,6 +93,14 @@ class _Progress:
         self.number, self.start, self.end, self.before, self.inside = (np.zeros(items, np.int64) for _ in range(5))
         self.bound = np.full(items, -1, dtype=np.int64)
 
+    def keep(self, item: Int, units: Units, opening: Int, start: Int, end: Int) -> None:
+        """Note the units [start, end) of each item, which begins with the unit `opening`."""
+        filled = end > start
+        i, opening, start, end = item[filled], opening[filled], start[filled], end[filled] - 1
+        self.start[i], self.end[i] = units.start[start], units.end[end]
+        self.before[i] = units.line[start] - units.line[opening]
+        self.inside[i] = units.line[end] - units.line[start]
+
     def fit(self) -> Fit:
         return Fit(self.number, self.start, self.end, self.before, self.inside, self.bound)
 
@@ -110,22 +120,30 @@ class Costs:
 
     @classmethod
     def of(
-        cls, item: Pieces, heading: pa.Array, kinds: pa.Array, counters: Counters, names: Sequence[str], which: Int
+        cls,
+        item: Pieces,
+        heading: pa.Array | None,
+        kinds: pa.Array,
+        counters: Counters,
+        names: Sequence[str],
+        which: Int,
     ) -> Costs:
-        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`."""
-        nonce = pa.scalar("a" * NONCE_LENGTH, pa.large_string())
-        marks = pc.if_else(pa.array(item.fenced), nonce, pa.scalar("", pa.large_string()))
-        around = pc.binary_join_element_wise(
-            item.head, marks, item.fence, marks, item.tail, item.foot, pa.scalar("", pa.large_string())
-        )
+        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`.
+
+        `heading` is None where nothing has a heading.
+        """
+        marks = pc.if_else(pa.array(item.fenced), literal("a" * NONCE_LENGTH), literal(""))
+        around = pc.binary_join_element_wise(item.head, marks, item.fence, marks, item.tail, item.foot, literal(""))
+        # Most requests print no headings, and texts of no bytes cost nothing.
+        headed = heading is not None
         return cls(
             tokens=counters.count(around, names, which),
             chars=_numbers(pc.utf8_length(around)),
             group=_numbers(kinds.dictionary_encode().indices),
-            heading_tokens=counters.count(heading, names, which),
-            heading_chars=_numbers(pc.utf8_length(heading)),
+            heading_tokens=counters.count(heading, names, which) if headed else np.zeros(len(which), dtype=np.int64),
+            heading_chars=_numbers(pc.utf8_length(heading)) if headed else np.zeros(len(which), dtype=np.int64),
             fenced=item.fenced,
-            log=np.asarray(pc.is_in(kinds, value_set=pa.array(_LOG_KINDS, kinds.type))),
+            log=np.asarray(pc.is_in(kinds, value_set=constants(_LOG_KINDS, kinds.type))),
         )
 
     def take(self, index: Int) -> Costs:
@@ -134,6 +152,8 @@ class Costs:
 
     def most(self, first: Int) -> Costs:
         """The greatest cost of each item that may be printed in several ways; those of item `i` begin at `first[i]`."""
+        if len(first) == len(self.tokens):
+            return self
         found = vars(self.take(first))
         for name in ("tokens", "chars"):
             found |= {name: np.maximum.reduceat(getattr(self, name), first) if len(first) else found[name]}
@@ -144,36 +164,60 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
     """What fits; items are sorted by request and place, `owner` is the request of each."""
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
-    first = np.cumsum(items) - items
-    frame = pa.array([HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING], pa.large_string())
+    first = items.cumsum() - items
+    frame = constants((_FRAME,), pa.large_string())
     frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
-    done = _Progress(
-        frame_tokens[budgets.which], _numbers(pc.utf8_length(frame))[0], int(costs.group.max(initial=0)) + 1, len(owner)
-    )
+    done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, len(owner))
+    headed = bool(costs.heading_chars.any())
     low, ranks, most = 0, _RANKS_FIRST, int(items.max(initial=0))
     while low < most:
-        live = np.flatnonzero((items > low) & (_exhausted(done, budgets) < 0))
-        stop = np.flatnonzero((items > low) & (_exhausted(done, budgets) >= 0))
-        rest = expand_ranges(first[stop] + low, items[stop] - low)
-        done.bound[rest] = np.where(done.bound[rest] < 0, _exhausted(done, budgets)[owner[rest]], done.bound[rest])
+        live = _with_room(done, first + low, np.maximum(items - low, 0), owner, costs, budgets)
         if not len(live):
             break
         among = expand_ranges(first[live] + low, np.minimum(items[live] - low, ranks))
         trial = _tried(among, owner, texts, done, costs, budgets, counters)
         left = np.arange(len(among))
         while len(left):
-            left = _round(done, owner[among[left]], left, trial, costs, budgets)
-        low, ranks = low + ranks, 2 * ranks
+            left = _run(done, owner[among[left]], left, trial, costs, budgets, headed)
+            left = _round(done, owner[among[left]], left, trial, costs, budgets) if len(left) else left
+        low, ranks = low + ranks, 4 * ranks
     return done.fit()
+
+
+def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs, budgets: Budgets) -> Int:
+    """The requests of which an item not tried yet may still fit; what is left of the others is settled unread.
+
+    Room only shrinks, so where nothing has room beside its text, nothing will. `first` and `count` say per request which
+    items are left.
+    """
+    rest = expand_ranges(first, count)
+    asking = owner[rest]
+    exhausted = _exhausted(done, budgets)
+    fresh = ~done.seen[asking, costs.group[rest]]
+    room_tokens = (budgets.max_tokens - done.tokens)[asking] - costs.tokens[rest]
+    room_chars = (budgets.max_chars - done.chars)[asking] - costs.chars[rest]
+    room = (room_tokens >= 0) & (room_chars >= 0)
+    live = (np.bincount(asking[room], minlength=len(count)) > 0) & (exhausted < 0)
+    over = ~live[asking]
+    # The limit that bound is the one with the heading reserved, as in a round.
+    room_tokens -= fresh * costs.heading_tokens[rest]
+    limit = np.where((room_tokens >= 0) & (room_chars - fresh * costs.heading_chars[rest] < 0), CHARS, TOKENS)
+    limit = np.where(exhausted[asking] >= 0, exhausted[asking], limit)
+    done.bound[rest[over]] = limit[over]
+    return live.nonzero()[0]
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """The items tried together: each one's number and text (in `units` and `focus`)."""
+    """The items tried together: each one's number, its first unit and the one after its last, what all of its text
+    costs, and its focus (see `focus_units`)."""
 
     item: Int
-    text: Int
     units: Units
+    opening: Int
+    closing: Int
+    whole_tokens: Int
+    whole_chars: Int
     focus: tuple[Int, Int]
 
 
@@ -191,10 +235,16 @@ def _tried(
     key, one, place = np.unique(key, return_index=True, return_inverse=True)
     read = key != _UNREAD
     distinct = item[one]
-    text = pc.fill_null(texts.text.take(pa.array(distinct, mask=~read)), "")
+    if read.all():
+        text = texts.text.take(pa.array(distinct))
+    else:
+        text = pc.fill_null(texts.text.take(pa.array(distinct, mask=~read)), "")
     units = units_of(text, counters, budgets.names, budgets.which[owner[distinct]])
     lead_start, lead_end = (np.where(read, edge[distinct], 0) for edge in (texts.lead_start, texts.lead_end))
-    return _Trial(item, place, units, focus_units(units, costs.log[distinct], lead_start, lead_end))
+    first, last = focus_units(units, costs.log[distinct], lead_start, lead_end)
+    opening = units.first[place]
+    closing = np.where(costs.fenced[item], units.first[place + 1], opening)
+    return _Trial(item, units, opening, closing, *units.cost(opening, closing), (first[place], last[place]))
 
 
 def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(None)) -> Int:
@@ -204,12 +254,56 @@ def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(
     return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
 
 
+def _run(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool) -> Int:
+    """Choose the items of each request that fit whole one after another, from its first on; gives what is left of `left`.
+
+    What they use adds up, so a running sum tells of all of them at once what `_round` would find one by one. `headed` is
+    true if some item has a heading.
+    """
+    item = trial.item[left]
+    group = costs.group[item]
+    beside_tokens, beside_chars = costs.tokens[item], costs.chars[item]
+    if headed:
+        fresh = np.zeros(len(item), dtype=bool)
+        fresh[np.unique(asking * done.seen.shape[1] + group, return_index=True)[1]] = True
+        fresh &= ~done.seen[asking, group]
+        beside_tokens = beside_tokens + fresh * costs.heading_tokens[item]
+        beside_chars = beside_chars + fresh * costs.heading_chars[item]
+    text_tokens, text_chars = trial.whole_tokens[left], trial.whole_chars[left]
+    tokens, chars = beside_tokens + text_tokens, beside_chars + text_chars
+    starts = first_of_runs(asking)
+    lengths = run_lengths(starts, len(item))
+    place = np.arange(len(item)) - starts.repeat(lengths)
+    room_tokens = (budgets.max_tokens - done.tokens)[asking] - _before(tokens, starts, lengths)
+    room_chars = (budgets.max_chars - done.chars)[asking] - _before(chars, starts, lengths)
+    fits = (room_tokens >= np.maximum(tokens, LEAST_TOKENS)) & (room_chars >= np.maximum(chars, LEAST_CHARS))
+    fits &= (text_tokens <= budgets.max_chunk_tokens[asking]) & (place < (budgets.max_items - done.count)[asking])
+    fits &= ~costs.fenced[item] | (trial.closing > trial.opening)[left]
+    fits &= _before(~fits, starts, lengths) == 0
+
+    i, r = item[fits], asking[fits]
+    if not len(i):
+        return left
+    done.number[i] = done.count[r] + place[fits] + 1
+    for used, cost in ((done.count, np.ones_like(tokens)), (done.tokens, tokens), (done.chars, chars)):
+        used += np.bincount(r, weights=cost[fits], minlength=len(used)).astype(np.int64)
+    done.seen[r, group[fits]] = True
+    done.keep(i, trial.units, *(edge[left[fits]] for edge in (trial.opening, trial.opening, trial.closing)))
+    return left[~fits]
+
+
+def _before(values: NDArray[np.generic], starts: Int, lengths: Int) -> Int:
+    """The sum of the values before each, in its run."""
+    sums = values.cumsum() - values
+    return sums - sums[starts].repeat(lengths)
+
+
 def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets) -> Int:
     """Choose the first item that fits of each request and settle those before it; gives what is left of `left`.
 
     Room only shrinks, so an item that does not fit now would not fit later: trying all at once equals trying in turn.
     """
-    item, at, units, focus = trial.item[left], trial.text[left], trial.units, trial.focus
+    item, units = trial.item[left], trial.units
     fresh = ~done.seen[asking, costs.group[item]]
     beside_tokens = costs.tokens[item] + fresh * costs.heading_tokens[item]
     beside_chars = costs.chars[item] + fresh * costs.heading_chars[item]
@@ -218,20 +312,20 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     cap = budgets.max_chunk_tokens[asking]
     fenced = costs.fenced[item]
 
-    opening, closing = units.first[at], np.where(fenced, units.first[at + 1], units.first[at])
+    opening, closing = trial.opening[left], trial.closing[left]
     tokens = np.minimum(room_tokens, cap)
     by_tokens, by_chars = units.fitting(opening, closing, tokens, room_chars)
     end = np.minimum(by_tokens, by_chars)
     start = opening
-    first, last = (bound[at] for bound in focus)
-    if np.any(missed := (end < closing) & (end <= last) & (first > opening)):
+    first, last = (bound[left] for bound in trial.focus)
+    if (missed := (end < closing) & (end <= last) & (first > opening)).any():
         start = np.where(missed, _context(units, first, opening, costs.log[item]), opening)
         by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
         end = np.minimum(by_tokens, by_chars)
 
     whole = (start == opening) & (end == closing)
     used_tokens, used_chars = units.cost(start, end)
-    shown = np.minimum(units.cost(opening, closing)[0], cap)
+    shown = np.minimum(trial.whole_tokens[left], cap)
     much = (LEAST_SHARE * used_tokens >= shown) | (done.count[asking] == 0)
     worth = whole | (much & (units.solid[end] > units.solid[start]))
     text = ~fenced | (closing > opening)
@@ -242,8 +336,8 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     limit = np.where(exhausted >= 0, exhausted, limit)
 
     place = np.arange(len(item))
-    hits = np.flatnonzero(chosen)
-    lead = hits[np.flatnonzero(np.diff(asking[hits], prepend=-1) != 0)]
+    hits = chosen.nonzero()[0]
+    lead = hits[first_of_runs(asking[hits])]
     reach = np.full(len(done.count), len(item))
     reach[asking[lead]] = lead
     before = place < reach[asking]
@@ -256,11 +350,7 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     done.chars[r] += (beside_chars + used_chars)[lead]
     done.seen[r, costs.group[i]] = True
     done.number[i] = done.count[r]
-    filled = lead[end[lead] > start[lead]]
-    i, s, e = item[filled], start[filled], end[filled]
-    done.start[i], done.end[i] = units.start[s], units.end[e - 1]
-    done.before[i] = units.line[s] - units.line[opening[filled]]
-    done.inside[i] = units.line[e - 1] - units.line[s]
+    done.keep(i, units, opening[lead], start[lead], end[lead])
     return left[place > reach[asking]]
 
 

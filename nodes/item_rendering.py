@@ -13,11 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flat, gathered, objects
+from .keys import constants, flat, gathered, gathered_columns, objects
 from .masking import masked
 from .rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
 
 Int = NDArray[np.int64]
+
+_STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
+"""What is printed of a stored row beside its text."""
+_GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.large_string())
+_NO_LINE = pa.scalar("", pa.large_string())
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,7 @@ class Items:
 
 def printed(items: Items, evidence: pa.Table) -> Pieces:
     """The pieces of each item."""
-    row = items.row
-    stored = {
-        name: gathered(evidence[name], row)
-        for name in ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
-    }
+    stored = gathered_columns(evidence, _STORED, items.row)
     return pieces(
         label=labels(stored["evidence_kind"], items.number),
         locator=masked(
@@ -86,21 +87,23 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
 
 def fenced(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
     """Whether an item of this shape carries text."""
-    return np.isin(shapes, [shape for shape in np.unique(shapes.astype(str)) if shows_text(shape)])
+    return np.asarray(shows_text(shapes), dtype=bool)
 
 
 def group_lines(kinds: pa.Array) -> pa.Array:
     """The heading of each kind in a model-brief, with its line break."""
-    place = pc.index_in(flat(kinds).cast(pa.string()), value_set=pa.array(list(GROUPS)))
-    return pa.array([f"{name}\n" for name in GROUPS.values()], pa.large_string()).take(place)
+    return _GROUP_LINES.take(pc.index_in(flat(kinds).cast(pa.string()), value_set=constants(tuple(GROUPS))))
 
 
 def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Array:
     """The line before each item: the heading where a model-brief turns to another kind, else nothing."""
+    brief = shapes == "model-brief"
+    if not brief.any():
+        return pa.repeat(_NO_LINE, len(owner))
     kind = objects(kinds)
     turns = np.ones(len(owner), dtype=bool)
     turns[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1])
-    return pc.if_else(pa.array(turns & (shapes == "model-brief")), group_lines(kinds), pa.scalar("", pa.large_string()))
+    return pc.if_else(pa.array(turns & brief), group_lines(kinds), _NO_LINE)
 
 
 def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:

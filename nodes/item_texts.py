@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flat, gathered, pair_positions
+from .keys import first_of_runs, flat, gathered, gathered_columns, last_of_runs, pair_positions, run_lengths
 from .list_columns import flattened
 
 Int = NDArray[np.int64]
 _PLACE = ("line_start", "line_end", "byte_start", "byte_end")
+_ENDS = ("line_end", "byte_end")
+_NOTHING, _BREAK = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))
 
 
 @dataclass(frozen=True)
@@ -67,45 +69,46 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         at = pair_positions((owner, member_id), (packs["request_id"], packs["evidence_id"]))
         row, placement = (packs[name].to_numpy()[at] for name in ("row", "placement"))
     text = gathered(evidence["text"], row)
-    last = np.append(np.diff(item) != 0, True)[: len(item)]
-    first = np.append(True, np.diff(item) != 0)[: len(item)]
     size = np.asarray(pc.binary_length(text)).astype(np.int64)
+    place = gathered_columns(placements, _PLACE, placement)
+    start = np.zeros(len(item), dtype=np.int64)
+    opening = ending = lead = item
+    whole, same = size, row
     if not alone:
-        open_end = ~np.asarray(pc.ends_with(text, "\n")) & ~last
-        text = pc.if_else(
-            pa.array(open_end),
-            pc.binary_join_element_wise(text, *(pa.scalar(t, pa.large_string()) for t in ("\n", ""))),
-            text,
+        opening, ending = first_of_runs(item), last_of_runs(item)
+        open_end = ~np.asarray(pc.ends_with(text, "\n"))
+        open_end[ending] = False
+        text = _joined(
+            pc.if_else(pa.array(open_end), pc.binary_join_element_wise(text, _BREAK, _NOTHING), text), opening
         )
         size = size + open_end
-    before = np.cumsum(size) - size
-    start = before - np.repeat(before[first], np.diff(np.append(np.flatnonzero(first), len(item))))
-    place = {name: gathered(placements[name], placement) for name in _PLACE}
-    opening, ending = np.flatnonzero(first), np.flatnonzero(last)
-    whole = (start + size)[ending]
-    spanned = pc.subtract(place["byte_end"].take(pa.array(ending)), place["byte_start"].take(pa.array(opening)))
-    exact = pc.fill_null(pc.equal(spanned, pa.array(whole)), False)
-    lead = np.asarray(pc.equal(member_id, flat(items["evidence_id"]).take(pa.array(item)))) if not alone else first
+        before = size.cumsum() - size
+        start = before - before[opening].repeat(run_lengths(opening, len(item)))
+        place = {name: column.take(pa.array(ending if name in _ENDS else opening)) for name, column in place.items()}
+        whole = (start + size)[ending]
+        lead = np.asarray(pc.equal(member_id, flat(items["evidence_id"]).take(pa.array(item)))).nonzero()[0]
+        same = np.where(opening == ending, row[opening], -1 - np.arange(len(opening)))
+    exact = pc.equal(pc.subtract(place["byte_end"], place["byte_start"]), pa.array(whole))
     return ItemTexts(
-        text=text if alone else _joined(text, opening),
+        text=text,
         item=item,
         member_id=member_id,
         member_row=row,
         first=opening,
         start=start,
-        lead_start=start[np.flatnonzero(lead)],
-        lead_end=(start + size)[np.flatnonzero(lead)],
-        line_start=place["line_start"].take(pa.array(opening)),
-        line_end=place["line_end"].take(pa.array(ending)),
-        byte_start=pc.if_else(exact, place["byte_start"].take(pa.array(opening)), pa.scalar(None, pa.int64())),
+        lead_start=start[lead],
+        lead_end=(start + size)[lead],
+        line_start=place["line_start"],
+        line_end=place["line_end"],
+        byte_start=pc.if_else(exact, place["byte_start"], None),
         size=whole,
-        same=np.where(opening == ending, row[opening], -1 - np.arange(len(opening))),
+        same=same,
     )
 
 
 def _joined(text: pa.Array, opening: Int) -> pa.Array:
-    offsets = pa.array(np.append(opening, len(text)))
-    return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), pa.scalar("", pa.large_string()))
+    offsets = pa.array(np.concatenate((opening, [len(text)])))
+    return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), _NOTHING)
 
 
 def resolvable(

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -15,13 +17,14 @@ from numpy.typing import NDArray
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
+_NOWHERE = np.empty(0, dtype=np.int64)
 FEW = 256
 """Rows up to which what saves work on many rows costs more calls than it saves: an interactive request has so few."""
 
 
 def flat(column: Column) -> pa.Array:
     """The column as one array; a single chunk comes back as it is."""
-    if isinstance(column, pa.Array):
+    if type(column) is not pa.ChunkedArray:
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
@@ -31,21 +34,55 @@ def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
 
     Arrow joins all chunks of a text column before it takes from them: a frame's whole text for a few rows of it.
     """
-    index = pa.array(rows) if isinstance(rows, np.ndarray) else flat(rows)
-    if isinstance(column, pa.Array) or column.num_chunks < 2 or index.null_count or not len(index):
+    index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
+    if type(column) is not pa.ChunkedArray or column.num_chunks < 2 or index.null_count or not len(index):
         return flat(column).take(index)
+    return _from_chunks(column, *_by_chunk(_chunk_starts(column), index))
+
+
+def gathered_columns(table: pa.Table, names: Iterable[str], rows: Column | NDArray[np.int64]) -> dict[str, pa.Array]:
+    """`gathered` of some columns at the same positions; in which chunks those lie is worked out once."""
+    index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
+    plain = index.null_count > 0 or not len(index)
+    layouts: dict[tuple[int, ...], tuple[list[tuple[int, pa.Array]], pa.Array | None]] = {}
+    found = {}
+    for name in names:
+        column = table.column(name)
+        if plain or column.num_chunks < 2:
+            found[name] = flat(column).take(index)
+            continue
+        starts = _chunk_starts(column)
+        if starts not in layouts:
+            layouts[starts] = _by_chunk(starts, index)
+        found[name] = _from_chunks(column, *layouts[starts])
+    return found
+
+
+def _chunk_starts(column: pa.ChunkedArray) -> tuple[int, ...]:
+    return tuple(accumulate(map(len, column.chunks), initial=0))
+
+
+def _by_chunk(starts: tuple[int, ...], index: pa.Array) -> tuple[list[tuple[int, pa.Array]], pa.Array | None]:
+    """The positions inside each chunk that is read, and where each value stands among them; None = in that order."""
     at = np.asarray(index).astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum([len(chunk) for chunk in column.chunks])))
-    chunk = np.searchsorted(starts, at, side="right") - 1
-    order = np.argsort(chunk, kind="stable")
-    used, first = np.unique(chunk[order], return_index=True)
-    parts = [
-        column.chunk(number).take(pa.array(at[own] - starts[number]))
-        for number, own in zip(used.tolist(), np.split(order, first[1:]), strict=True)
-    ]
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return pa.concat_arrays(parts).take(pa.array(place))
+    bounds = np.array(starts)
+    chunk = bounds.searchsorted(at, side="right") - 1
+    place = None
+    if (chunk[1:] < chunk[:-1]).any():
+        order = chunk.argsort(kind="stable")
+        at, chunk = at[order], chunk[order]
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+    at = at - bounds[chunk]
+    cuts = [*first_of_runs(chunk).tolist(), len(at)]
+    parts = [(int(chunk[low]), pa.array(at[low:high])) for low, high in pairwise(cuts)]
+    return parts, None if place is None else pa.array(place)
+
+
+def _from_chunks(column: pa.ChunkedArray, parts: list[tuple[int, pa.Array]], place: pa.Array | None) -> pa.Array:
+    taken = [column.chunk(number).take(at) for number, at in parts]
+    values = taken[0] if len(taken) == 1 else pa.concat_arrays(taken)
+    return values if place is None else values.take(place)
 
 
 def pair_keys(request_ids: Column, evidence_ids: Column) -> pa.Array:
@@ -84,6 +121,8 @@ def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) 
 
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
     """`positions` of (request, evidence) pairs."""
+    if not len(wanted[0]) or not len(among[0]):
+        return np.full(len(wanted[0]), -1)
     return positions(*pair_codes(wanted, among))
 
 
@@ -95,10 +134,12 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
     values = flat(wanted)
     if len(values) <= FEW or 4 * len(first := _run_starts(values)) > len(values):
         return _found(values, among)
-    return np.repeat(_found(values.take(pa.array(first)), among), np.diff(first, append=len(values)))
+    return _found(values.take(pa.array(first)), among).repeat(run_lengths(first, len(values)))
 
 
 def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
+    if not len(values):
+        return _NOWHERE
     found = pc.index_in(values, value_set=flat(among))
     return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
 
@@ -108,24 +149,42 @@ def _run_starts(values: pa.Array) -> NDArray[np.int64]:
     if len(values) < 2 or not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return np.arange(len(values))
     changes = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True)
-    return np.flatnonzero(np.concatenate(([True], np.asarray(changes))))
+    return np.concatenate(([True], np.asarray(changes))).nonzero()[0]
 
 
-def first_of_runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
+def first_of_runs(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
     """Where an element differs from the one before in some column."""
+    return _changes(columns).nonzero()[0]
+
+
+def _changes(columns: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
+    """Whether each element differs from the one before in some column; the first one does."""
     change = np.zeros(len(columns[0]), dtype=bool)
     change[:1] = True
     for column in columns:
         change[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(change)
+    return change
+
+
+def last_of_runs(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Where an element differs from the one behind in some column."""
+    change = _changes(columns)
+    change[:-1], change[-1:] = change[1:], True
+    return change.nonzero()[0]
 
 
 def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rank from 0 of each element inside its run of equal owners; equal owners lie side by side."""
-    if not len(owner):
-        return np.empty(0, dtype=np.int64)
-    change = np.flatnonzero(np.diff(owner, prepend=owner[:1] - 1))
-    return np.arange(len(owner)) - np.repeat(change, np.diff(change, append=len(owner)))
+    starts = first_of_runs(owner)
+    return np.arange(len(owner)) - starts.repeat(run_lengths(starts, len(owner)))
+
+
+def run_lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """How far each start is from the next; the last from `end`."""
+    lengths = np.empty(len(starts), dtype=np.int64)
+    lengths[:-1] = starts[1:]
+    lengths[-1:] = end
+    return lengths - starts
 
 
 def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -138,7 +197,7 @@ def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
         return distinct, inverse.reshape(-1)
     used = np.zeros(high - low + 1, dtype=bool)
     used[codes - low] = True
-    return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[codes - low]
+    return used.nonzero()[0] + low, (used.cumsum() - 1)[codes - low]
 
 
 def distinct_rows(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,23 +215,38 @@ def distinct_rows(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
 def take_or(column: Column, index: NDArray[np.int64], default: object = None) -> pa.Array:
     """The values at `index`; `default` (or null) where the index is -1 and where the value is null."""
     missing = index < 0
-    array = flat(column).take(pa.array(np.where(missing, 0, index), mask=missing) if missing.any() else pa.array(index))
+    array = flat(column).take(pa.array(index, mask=missing) if missing.any() else pa.array(index))
     return array.fill_null(default) if default is not None and array.null_count else array
 
 
 def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
     """A boolean column at `index`; false where the index is -1 or the value null."""
-    return np.asarray(take_or(column, index, False)).astype(bool)
+    return np.asarray(take_or(column, index, False)).astype(bool, copy=False)
 
 
 def truth(mask: Column) -> NDArray[np.bool_]:
     """A boolean column, false where it is null."""
-    return flat(mask).fill_null(False).to_numpy(zero_copy_only=False)
+    values = flat(mask)
+    return (values.fill_null(False) if values.null_count else values).to_numpy(zero_copy_only=False)
 
 
 def among(column: Column, wanted: Collection[str]) -> NDArray[np.bool_]:
     """Where a string column holds one of some values; false where it is null."""
-    return np.asarray(pc.is_in(flat(column), value_set=pa.array(sorted(wanted), pa.string())))
+    return np.asarray(pc.is_in(flat(column), value_set=constants(tuple(sorted(wanted)))))
+
+
+@lru_cache(maxsize=1024)
+def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) -> pa.Array:
+    """Literal texts as an array, `string` unless said otherwise: made once for each list that code names."""
+    return pa.array(values, type_ or pa.string())
+
+
+def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str, rows: int) -> pa.Array:
+    """Per row the word of the first rule that holds, else `otherwise`."""
+    place = np.full(rows, len(rules))
+    for number in range(len(rules) - 1, -1, -1):
+        place[rules[number][0]] = number
+    return constants((*(word for _, word in rules), otherwise)).take(pa.array(place))
 
 
 def objects(column: Column) -> NDArray[np.object_]:

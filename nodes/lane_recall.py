@@ -77,20 +77,20 @@ def recall_newest(tables: RecallTables) -> Found:
         of_list = of_list.reshape(-1)
         longest = np.zeros(lists.shape[1], dtype=np.int64)
         np.maximum.at(longest, of_list, lane_k[scope.sub])
-        by_list = np.argsort(of_list, kind="stable")
-        first = np.searchsorted(of_list[by_list], np.arange(lists.shape[1] + 1))
+        by_list = of_list.argsort(kind="stable")
+        first = of_list[by_list].searchsorted(np.arange(lists.shape[1] + 1))
         for number in range(len(passed)):
-            local = np.flatnonzero(passed[number] & ~scope.withheld)
-            for some in _split(np.flatnonzero(lists[0] == number), len(local)):
-                place, at = np.repeat(np.arange(len(some)), len(local)), np.tile(local, len(some))
+            local = (passed[number] & ~scope.withheld).nonzero()[0]
+            for some in _split((lists[0] == number).nonzero()[0], len(local)):
+                place, at = np.arange(len(some)).repeat(len(local)), np.tile(local, len(some))
                 rows = scope.rows[at]
                 open_, placement = clock.judge(index, lists[1][some][place], rows)
                 time = happened_at(index, rows, placement)
-                kept = np.flatnonzero(open_ & (time >= scope.earliest(example[some][place], at)))
+                kept = (open_ & (time >= scope.earliest(example[some][place], at))).nonzero()[0]
                 ids = index.id_rank[rows[kept]]
                 best = best_cells(place[kept], time[kept].astype(np.float64), ids, longest[some])
                 place, rows = place[kept[best]], rows[kept[best]]
-                starts = np.searchsorted(place, np.arange(len(some) + 1))
+                starts = place.searchsorted(np.arange(len(some) + 1))
                 sub = by_list[expand_ranges(first[some], np.diff(first)[some])]
                 counts = np.minimum(np.diff(starts)[of_list[sub] - some[0]], lane_k[scope.sub[sub]])
                 which, taken = spread(starts[of_list[sub] - some[0]], counts)
@@ -117,26 +117,26 @@ class Terms:
         keys = pc.binary_join_element_wise(
             prefixes.take(field.indices), flat(chosen["term"]).cast(pa.large_string()), pa.scalar("", pa.large_string())
         ).dictionary_encode()
-        by_sub = slice(None) if np.all(sub[1:] >= sub[:-1]) else np.argsort(sub, kind="stable")
+        by_sub = slice(None) if (sub[1:] >= sub[:-1]).all() else sub.argsort(kind="stable")
         return cls(sub[by_sub], numbers(keys.indices)[by_sub], keys.dictionary, weight[by_sub])
 
     def entries(self, scope: Scope) -> Entries:
         """The look-ups of a scope's sub-queries, with the distinct keys they use."""
-        low = np.searchsorted(self.sub, scope.sub)
-        counts = np.searchsorted(self.sub, scope.sub, side="right") - low
+        low = self.sub.searchsorted(scope.sub)
+        counts = self.sub.searchsorted(scope.sub, side="right") - low
         at = expand_ranges(low, counts)
         used, key = distinct_numbers(self.key[at])
-        sub = np.repeat(np.arange(len(scope.sub)), counts)
+        sub = np.arange(len(scope.sub)).repeat(counts)
         return Entries(self.keys.take(pa.array(used)).to_pylist(), sub, key, self.weight[at])
 
 
 def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
     """The look-ups of a scope and, behind them, those of the calls of its best definitions."""
-    top = np.flatnonzero(~seeds.withheld)
+    top = (~seeds.withheld).nonzero()[0]
     ids = scope.tables.row_index.id_rank[seeds.row[top]]
     top = top[np.lexsort((ids, -seeds.score[top], seeds.sub[top]))]
     top = top[rank_within(seeds.sub[top]) < HOP_SEEDS]
-    sub = np.searchsorted(scope.sub, seeds.sub[top])
+    sub = scope.sub.searchsorted(seeds.sub[top])
     rows = pa.array(seeds.row[top])
     place = {key: number for number, key in enumerate(direct.keys)}
     owner, key, weight = [direct.sub], [direct.key], [direct.weight]

@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 
 from .byte_runs import plain, unit_tokens
 from .item_texts import slices, text_bytes
+from .keys import last_of_runs
+from .ragged import starts_of
 from .rendering import MARGIN, quoted, requoted
 from .token_counting import BASE, Counters
 
 LONG_LINE = 512
 _STRIDE = 256
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
-_SENTENCE_ENDS = np.frombuffer(b".!?;", np.uint8)
+_SENTENCE_END = np.zeros(256, dtype=bool)
+_SENTENCE_END[list(b".!?;")] = True
 _IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
 
 ERROR_LINE = r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗"
@@ -67,8 +70,8 @@ class Units:
             (self.tokens, self.before_tokens, tokens),
             (self.chars, self.before_chars, chars),
         ):
-            end = np.searchsorted(closed, before[start] + np.maximum(limit, 0), "right")
-            ends.append(np.clip(end, start, stop))
+            end = closed.searchsorted(before[start] + np.maximum(limit, 0), "right")
+            ends.append(np.minimum(np.maximum(end, start), stop))
         return ends[0], ends[1]
 
     def cost(self, start: Int, end: Int) -> tuple[Int, Int]:
@@ -88,7 +91,7 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     offsets, data = text_bytes(texts)
     bounds = _bounds(offsets, data)
     starts, ends = bounds[:-1], bounds[1:]
-    first = np.searchsorted(starts, offsets)
+    first = starts.searchsorted(offsets)
     closed = data[ends - 1] == _NEWLINE
     returned = closed & (ends - starts > 1) & (data[ends - 2] == _RETURN)
     breaks = closed.astype(np.int64) + returned
@@ -97,30 +100,30 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     opens[offsets] = True
     opens = opens[starts]
     opens[1:] |= closed[:-1]
-    owner = np.repeat(np.arange(len(texts)), np.diff(first))
+    owner = np.arange(len(texts)).repeat(first[1:] - first[:-1])
     every = pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
 
     tokens, solid = unit_tokens(data, starts, opens)
     tokens, chars = tokens - breaks, ends - starts - breaks + len(MARGIN) * opens
-    fast = plain(offsets, data) & np.isin(which, [number for number, name in enumerate(names) if name == BASE])
-    slow = np.flatnonzero(~fast[owner])
+    fast = plain(offsets, data) & np.array([name == BASE for name in names], dtype=bool)[which]
+    slow = (~fast[owner]).nonzero()[0]
     if len(slow):
         content = _cut(every, slow, (ends - breaks - starts)[slow])
         rendered = pc.if_else(pa.array(opens[slow]), quoted(content), requoted(content))
         tokens[slow] = counters.count(rendered, names, which[owner[slow]])
         chars[slow] = np.asarray(pc.utf8_length(rendered))
         solid[slow] = ~np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
-    running = [np.append(0, np.cumsum(counted + breaks)) for counted in (tokens, chars)]
+    running = [starts_of(counted + breaks) for counted in (tokens, chars)]
     return Units(
         first=first,
         start=starts - offsets[owner],
         end=ends - breaks - offsets[owner],
-        line=np.append(0, np.cumsum(closed)),
+        line=starts_of(closed),
         tokens=np.maximum.accumulate(running[0][1:] + ~closed),
         chars=running[1][1:] + ~closed,
         before_tokens=running[0],
         before_chars=running[1],
-        solid=np.append(0, np.cumsum(solid)),
+        solid=starts_of(solid),
         line_first=np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)),
         every=every,
     )
@@ -128,16 +131,18 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
 
 def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end: Int) -> tuple[Int, Int]:
     """The units of each item that a cut should keep, first and last: a log's first error line, else its leading row."""
-    owner = np.repeat(np.arange(len(logs)), np.diff(units.first))
     first, last = units.first[:-1].copy(), units.first[:-1].copy()
-    inside = np.flatnonzero(lead_start > 0)
+    if not logs.any() and not lead_start.any():
+        return first, last
+    owner = np.arange(len(logs)).repeat(units.first[1:] - units.first[:-1])
+    inside = (lead_start > 0).nonzero()[0]
     if len(inside):
         # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
         width = int(units.end.max(initial=0)) + 2
         starts, shift = units.start + owner * width, inside * width
-        first[inside] = np.searchsorted(starts, lead_start[inside] + shift, "right") - 1
-        last[inside] = np.searchsorted(starts, np.maximum(lead_end[inside], 1) - 1 + shift, "right") - 1
-    chosen = np.flatnonzero(logs[owner])
+        first[inside] = starts.searchsorted(lead_start[inside] + shift, "right") - 1
+        last[inside] = starts.searchsorted(np.maximum(lead_end[inside], 1) - 1 + shift, "right") - 1
+    chosen = logs[owner].nonzero()[0]
     if len(chosen):
         wrong = np.asarray(pc.match_substring_regex(units.every.take(pa.array(chosen)), pattern=ERROR_LINE))
         hits = chosen[wrong]
@@ -148,27 +153,27 @@ def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end
 
 def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     """Every place where a unit starts or ends, ascending."""
-    line_ends = np.flatnonzero(data == _NEWLINE) + 1
+    line_ends = (data == _NEWLINE).nonzero()[0] + 1
     marked = np.zeros(len(data) + 1, dtype=bool)
     marked[offsets] = marked[line_ends] = True
-    bounds = np.flatnonzero(marked)
-    if not np.any(np.diff(bounds) > LONG_LINE):
+    bounds = marked.nonzero()[0]
+    long = bounds[1:] - bounds[:-1] > LONG_LINE
+    if not long.any():
         return bounds
-    spaces = np.flatnonzero((data[1:] == _SPACE) & (data[:-1] > _SPACE)) + 1
-    line = np.searchsorted(bounds, spaces, "right") - 1
-    spaces, line = (part[(np.diff(bounds) > LONG_LINE)[line]] for part in (spaces, line))
+    spaces = ((data[1:] == _SPACE) & (data[:-1] > _SPACE)).nonzero()[0] + 1
+    line = bounds.searchsorted(spaces, "right") - 1
+    spaces, line = (part[long[line]] for part in (spaces, line))
     stride = (spaces - bounds[line]) // _STRIDE + line * (len(data) // _STRIDE + 1)
-    last = np.append(np.diff(stride) != 0, True)[: len(stride)]
-    cuts = [spaces[last | np.isin(data[spaces - 1], _SENTENCE_ENDS)]]
-    for stop in _IDEOGRAPHIC_STOPS:
+    marked[spaces[last_of_runs(stride)]] = True
+    marked[spaces[_SENTENCE_END[data[spaces - 1]]]] = True
+    for stop in _IDEOGRAPHIC_STOPS if data.max() > 127 else ():
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
-        at = np.flatnonzero((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])) + 3
+        at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3
         at = at[at < len(data)]
-        line = np.searchsorted(bounds, at, "right") - 1
+        line = bounds.searchsorted(at, "right") - 1
         # At the end of a line the break follows, and belongs to the line.
-        inside = (np.diff(bounds) > LONG_LINE)[line] & (data[at] > _SPACE)
-        cuts.append(at[inside])
-    return np.unique(np.concatenate([bounds, *cuts]))
+        marked[at[long[line] & (data[at] > _SPACE)]] = True
+    return marked.nonzero()[0]
 
 
 def _cut(texts: pa.Array, index: Int, length: Int) -> pa.Array:

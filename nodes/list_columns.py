@@ -11,15 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flat
+from .keys import constants, flat, positions, truth
 
 
 def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """The row each value belongs to, ascending, and the values."""
     array = flat(lists)
-    lengths = pc.list_value_length(array)
+    if array.null_count == len(array):
+        return np.empty(0, dtype=np.int64), array.flatten()
+    lengths = array.value_lengths()
     lengths = (lengths.fill_null(0) if array.null_count else lengths).to_numpy()
-    return np.repeat(np.arange(len(array), dtype=np.int64), lengths), array.flatten()
+    return np.arange(len(array)).repeat(lengths), array.flatten()
 
 
 def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListArray:
@@ -33,7 +35,7 @@ def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListA
     width = len(order)
     keys = np.unique(rows * width + place[encoded.indices.to_numpy()])
     offsets = np.zeros(count + 1, dtype=np.int32)
-    np.cumsum(np.bincount(keys // width, minlength=count), out=offsets[1:])
+    np.bincount(keys // width, minlength=count).cumsum(out=offsets[1:])
     sorted_values = encoded.dictionary.take(pa.array(order))
     return pa.ListArray.from_arrays(pa.array(offsets), sorted_values.take(pa.array(keys % width)))
 
@@ -50,11 +52,22 @@ def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
 
 def holds(lists: pa.ChunkedArray | pa.Array, value: str) -> NDArray[np.bool_]:
     """Whether each list contains one value, as the lanes of a sub-query do the lane that it uses."""
-    return contains(lists, pa.repeat(value, len(lists)))
+    rows, found = flattened(lists)
+    return np.bincount(rows[truth(pc.equal(found, value))], minlength=len(lists)) > 0
+
+
+def held(lists: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Whether each list contains each of some values: bool[values, lists]."""
+    rows, found = flattened(lists)
+    place = positions(found, constants(values))
+    known = place >= 0
+    result = np.zeros((len(values), len(lists)), dtype=bool)
+    result[place[known], rows[known]] = True
+    return result
 
 
 def contains(lists: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
     """Whether list `i` contains value `i`; null contains nothing and is contained nowhere."""
     rows, found = flattened(lists)
-    same = pc.equal(found, flat(values).take(pa.array(rows))).fill_null(False).to_numpy(zero_copy_only=False)
+    same = truth(pc.equal(found, flat(values).take(pa.array(rows))))
     return np.bincount(rows[same], minlength=len(lists)) > 0

@@ -51,6 +51,8 @@ Int = NDArray[np.int64]
 def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The classes of each row as one string, null where nothing is masked."""
     array = masks.combine_chunks() if isinstance(masks, pa.ChunkedArray) else masks
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
     joined = pc.binary_join(array, " ")
     return pc.if_else(
         pc.fill_null(pc.greater(pc.binary_length(joined), 0), False), joined, pa.scalar(None, pa.string())
@@ -59,7 +61,7 @@ def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def masked(texts: pa.Array, classes: pa.Array) -> pa.Array:
     """Each text without what its classes name; the array itself where nothing is masked. Nulls stay null."""
-    return masked_with_spans(texts, classes)[0]
+    return texts if classes.null_count == len(classes) else masked_with_spans(texts, classes)[0]
 
 
 def masked_column(values: pa.Array, classes: pa.Array) -> pa.Array:
@@ -76,12 +78,14 @@ def masked_column(values: pa.Array, classes: pa.Array) -> pa.Array:
 
 def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The masked texts, and the byte ranges of the masks in each: list<struct<start, end>>, ascending."""
+    if classes.null_count == len(classes):
+        return texts, _no_masks(len(texts))
     rows: list[Int] = []
     bounds: list[tuple[int, int]] = []
     for names in pc.unique(classes.drop_null()).to_pylist():
         prefilter = "|".join(_PATTERNS[name][0] for name in names.split())
         hit = pc.and_(pc.equal(classes, names), pc.match_substring_regex(texts, pattern=prefilter))
-        at = np.flatnonzero(pc.fill_null(hit, False).to_numpy(zero_copy_only=False))
+        at = pc.fill_null(hit, False).to_numpy(zero_copy_only=False).nonzero()[0]
         encoded = texts.take(pa.array(at)).dictionary_encode()
         found = [_masked(text, names.split()) for text in encoded.dictionary.to_pylist()]
         cleaned = pa.array([text for text, _ in found], texts.type).take(encoded.indices)
@@ -92,13 +96,15 @@ def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.
             bounds += found[code][1]
     owner = np.concatenate(rows) if rows else np.empty(0, np.int64)
     pairs = np.array(bounds, dtype=np.int64).reshape(-1, 2)
-    order = np.argsort(owner, kind="stable")
+    order = owner.argsort(kind="stable")
     return texts, _lists(owner[order], pairs[order], len(texts))
 
 
 def clipped(spans: pa.Array, start: Int, end: Int) -> pa.Array:
     """The parts of each row's ranges that lie in [start, end) of its text, counted from there."""
     owner, values = flattened(spans)
+    if not len(values):
+        return spans
     first, last = (np.asarray(part).astype(np.int64) for part in values.flatten())
     pairs = np.stack([np.maximum(first, start[owner]), np.minimum(last, end[owner])], axis=1) - start[owner][:, None]
     inside = pairs[:, 1] > pairs[:, 0]
@@ -123,8 +129,12 @@ def _masked(text: str, names: list[str]) -> tuple[str, list[tuple[int, int]]]:
     return "".join([*parts, text[position:]]), spans
 
 
+def _no_masks(count: int) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), pa.array([], SPAN))
+
+
 def _lists(owner: Int, pairs: NDArray[np.int64], count: int) -> pa.Array:
     offsets = np.zeros(count + 1, dtype=np.int32)
-    np.cumsum(np.bincount(owner, minlength=count), out=offsets[1:])
+    np.bincount(owner, minlength=count).cumsum(out=offsets[1:])
     spans = pa.StructArray.from_arrays([pa.array(pairs[:, 0]), pa.array(pairs[:, 1])], fields=list(SPAN))
     return pa.ListArray.from_arrays(pa.array(offsets), spans)

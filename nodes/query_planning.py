@@ -10,8 +10,6 @@ A rule whose parts are all empty plans nothing, unless the request requires the 
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +18,8 @@ from numpy.typing import NDArray
 from .anchor_keys import definition_terms, id_terms, path_terms
 from .anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
 from .frames import MICROS_PER_DAY, expand_ranges, micros
-from .keys import first_of_runs, flat, positions
-from .list_columns import flattened, holds
+from .keys import constants, distinct_numbers, first_of_runs, flat, gathered, gathered_columns, positions, truth
+from .list_columns import flattened, held
 from .ragged import Ragged, starts_of
 from .role_words import EXPANSION_WEIGHT, expansions
 from .schema import TIMESTAMP
@@ -55,10 +53,20 @@ _WEIGHTS = {
 }
 """How much an anchor weighs by where it was found, most trusted first: 1 where it was declared, less in prose."""
 
+_KIND_PLACES = np.argsort(np.argsort(KINDS))
+"""The place of each of KINDS in alphabetical order."""
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact"})
 _GRAPH = ("symbol", "expansion")
 _TEXT = pa.large_string()
+_RULED = ("intent", "sources", "kinds", "lane_k", "min_authority", "max_age_days")
+_CONTRACTED = ("request_id", "mode", "lane_k", "as_of", "role", "window_paths", "path_window_start")
+"""What a sub-query takes from its rule and from its contract."""
+_SAID = ("question", "context_summary", "failing_test", "error_text", "state")
+"""What a question is put together from, anchors apart."""
+_BY_SUB_QUERY = pc.SortOptions([("request_id", "ascending"), ("sub_query_id", "ascending")])
+_EMPTY, _SPACE, _LINE = (pa.scalar(text, _TEXT) for text in ("", " ", "\n"))
+_NOWHERE = np.empty(0, dtype=np.int64)
 
 Int = NDArray[np.int64]
 
@@ -68,21 +76,25 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
     parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
     parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
     parts += _found(_texts(requests, session_texts))
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
+        return ANCHORS.empty()
     request = np.concatenate([part[0] for part in parts])
     kind = np.concatenate([part[1] for part in parts])
     value = pa.concat_arrays([part[2].cast(_TEXT) for part in parts])
-    origins = list(_WEIGHTS)
-    origin = np.concatenate([np.full(len(part[0]), origins.index(part[3])) for part in parts])
-    kind_place = np.argsort(np.argsort(KINDS))[kind]
+    origins = tuple(_WEIGHTS)
+    of_part = np.array([origins.index(part[3]) for part in parts])
+    origin = of_part.repeat([len(part[0]) for part in parts])
+    kind_place = _KIND_PLACES[kind]
     value_place = _places(value)
     order = np.lexsort((origin, value_place, kind_place, request))
     order = order[first_of_runs(request[order], kind_place[order], value_place[order])]
     return ANCHORS.build(
         {
             "request_id": requests["request_id"].take(pa.array(request[order])),
-            "kind": pa.array(KINDS).take(pa.array(kind[order])),
+            "kind": constants(KINDS).take(pa.array(kind[order])),
             "value": value.take(pa.array(order)),
-            "origin": pa.array(origins).take(pa.array(origin[order])),
+            "origin": constants(origins).take(pa.array(origin[order])),
             "weight": np.array(list(_WEIGHTS.values()))[origin[order]],
         }
     )
@@ -97,53 +109,53 @@ def sub_queries(
     role_rules: RoleRules,
 ) -> SubQueries:
     """The retrieval plan of each request, by request and ordinal; a denied request or one of effort none has none."""
-    efforts = list(RECALL_EFFORTS.values)
-    effort = positions(contracts["recall_effort"], pa.array(efforts))
+    efforts = RECALL_EFFORTS.values
+    effort = positions(contracts["recall_effort"], constants(efforts))
     denied = contracts["denied"].to_numpy()
     rule_purposes = pc.unique(flat(plan_rules["purpose"]))
     purpose = positions(contracts["purpose"], rule_purposes)
     purpose[denied | (effort == efforts.index("none"))] = -1
     rule_purpose = positions(plan_rules["purpose"], rule_purposes)
-    by_purpose = np.argsort(rule_purpose, kind="stable")
+    by_purpose = rule_purpose.argsort(kind="stable")
     starts = starts_of(np.bincount(rule_purpose, minlength=len(rule_purposes)))
-    planned = np.flatnonzero(purpose >= 0)
-    counts = np.diff(starts)[purpose[planned]]
-    request = np.repeat(planned, counts)
-    rule = by_purpose[expand_ranges(starts[purpose[planned]], counts)]
+    planned = (purpose >= 0).nonzero()[0]
+    first = starts[purpose[planned]]
+    counts = starts[purpose[planned] + 1] - first
+    request = planned.repeat(counts)
+    rule = by_purpose[expand_ranges(first, counts)]
 
     extra, extras = _mode_lanes(contracts)
-    lanes, kept_lanes = _lanes(plan_rules, efforts, extras)
-    plan_lanes = (rule * len(efforts) + effort[request]) * len(extras) + extra[request]
+    lanes, plan_lanes = _lanes(plan_rules, rule, effort[request], extra[request], extras)
     text = _query_texts(contracts, requests, anchors, plan_rules, request, rule)
     required = _required(contracts, plan_rules, request, rule)
-    worded = np.asarray(pc.greater(pc.binary_length(pc.utf8_trim_whitespace(text)), 0))
-    kept = np.flatnonzero((worded | required) & kept_lanes[plan_lanes])
+    worded = np.asarray(pc.binary_length(pc.utf8_trim_whitespace(text))) > 0
+    kept = ((worded | required) & (np.asarray(lanes.value_lengths()) > 0)[plan_lanes]).nonzero()[0]
     request, rule, text, plan_lanes = request[kept], rule[kept], text.take(pa.array(kept)), plan_lanes[kept]
-    ordinal = np.arange(len(request)) - np.searchsorted(request, request) + 1
+    ordinal = np.arange(len(request)) - request.searchsorted(request) + 1
     at = pa.array(rule)
-    asked = requests["lane_k"].take(pa.array(positions(contracts["request_id"], requests["request_id"])[request]))
-    ruled = pc.if_else(contracts["mode"].is_valid().take(pa.array(request)), None, plan_rules["lane_k"].take(at))
-    lane_k = pc.coalesce(ruled, contracts["lane_k"].take(pa.array(request)))
-    age = plan_rules["max_age_days"].take(at)
+    asked = gathered(requests["lane_k"], positions(contracts["request_id"], requests["request_id"])[request])
+    ruled = gathered_columns(plan_rules, _RULED, at)
+    of = gathered_columns(contracts, _CONTRACTED, request)
+    lane_k = pc.coalesce(pc.if_else(of["mode"].is_valid(), None, ruled["lane_k"]), of["lane_k"])
+    age = ruled["max_age_days"]
     days = np.nan_to_num(age.fill_null(0.0).to_numpy())
-    oldest = micros(contracts["as_of"], 0)[request] - np.rint(days * MICROS_PER_DAY).astype(np.int64)
-    roles = flat(contracts["role"]).take(pa.array(request))
+    oldest = micros(of["as_of"], 0) - np.rint(days * MICROS_PER_DAY).astype(np.int64)
     return SUB_QUERIES.build(
         {
-            "request_id": contracts["request_id"].take(pa.array(request)),
+            "request_id": of["request_id"],
             "sub_query_id": pc.binary_join_element_wise("q", pa.array(ordinal).cast(pa.string()), ""),
             "ordinal": ordinal.astype(np.int32),
-            "intent": plan_rules["intent"].take(at),
+            "intent": ruled["intent"],
             "query_text": text,
-            "expansion": expansions(text, roles, role_policies, role_rules),
+            "expansion": expansions(text, of["role"], role_policies, role_rules),
             "lanes": lanes.take(pa.array(plan_lanes)),
-            "sources": plan_rules["sources"].take(at),
-            "kinds": plan_rules["kinds"].take(at),
+            "sources": ruled["sources"],
+            "kinds": ruled["kinds"],
             "lane_k": pc.min_element_wise(lane_k, asked),
-            "min_authority": plan_rules["min_authority"].take(at),
+            "min_authority": ruled["min_authority"],
             "oldest": pa.array(oldest, mask=~np.asarray(age.is_valid())).cast(TIMESTAMP),
-            "window_paths": contracts["window_paths"].take(pa.array(request)),
-            "window_start": contracts["path_window_start"].take(pa.array(request)),
+            "window_paths": of["window_paths"],
+            "window_start": of["path_window_start"],
         }
     )
 
@@ -154,42 +166,48 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     A text term weighs its count in the query text, a quarter of that in what the role adds. An anchor's keys weigh what
     the anchor weighs, less for the vaguer ones; where two anchors share a key the greater weight counts.
     """
-    lanes = {lane: np.flatnonzero(holds(sub_queries["lanes"], lane)) for lane in ("lexical", "symbol", "exact")}
+    names = ("lexical", "symbol", "exact")
+    lanes = {name: use.nonzero()[0] for name, use in zip(names, held(sub_queries["lanes"], names), strict=True)}
     parts = [
         _text_terms(sub_queries["query_text"], lanes["lexical"], 1.0),
         _text_terms(sub_queries["expansion"], lanes["lexical"], EXPANSION_WEIGHT),
     ]
-    kind = positions(anchors["kind"], pa.array(KINDS))
-    owner = positions(anchors["request_id"], sub_queries["request_id"].unique())
-    mine = positions(sub_queries["request_id"], sub_queries["request_id"].unique())
+    asked = sub_queries["request_id"].unique()
+    kind = positions(anchors["kind"], constants(KINDS))
+    owner, mine = (positions(table["request_id"], asked) for table in (anchors, sub_queries))
     for lane, kinds, fields, terms_of in (
         ("symbol", ("identifier", "test"), ("definition", "reference"), definition_terms),
         ("symbol", ("path",), ("path",), path_terms),
         ("exact", ("id",), ("id",), id_terms),
     ):
-        chosen = np.flatnonzero(np.isin(kind, [KINDS.index(k) for k in kinds]) & (owner >= 0))
-        chosen = chosen[np.argsort(owner[chosen], kind="stable")]
-        terms, shares = terms_of(flat(anchors["value"].take(pa.array(chosen))))
-        starts = np.searchsorted(owner[chosen], mine[lanes[lane]])
-        counts = np.searchsorted(owner[chosen], mine[lanes[lane]], side="right") - starts
-        sub = np.repeat(lanes[lane], counts)
+        chosen = (np.logical_or.reduce([kind == KINDS.index(k) for k in kinds]) & (owner >= 0)).nonzero()[0]
+        if not len(chosen) or not len(lanes[lane]):
+            continue
+        chosen = chosen[owner[chosen].argsort(kind="stable")]
+        terms, shares = terms_of(gathered(anchors["value"], chosen))
+        starts = owner[chosen].searchsorted(mine[lanes[lane]])
+        counts = owner[chosen].searchsorted(mine[lanes[lane]], side="right") - starts
+        sub = lanes[lane].repeat(counts)
         anchor = expand_ranges(starts, counts)
-        per = np.diff(terms.starts)[anchor]
+        per = (terms.starts[1:] - terms.starts[:-1])[anchor]
         at = expand_ranges(terms.starts[anchor], per)
-        weight = anchors["weight"].to_numpy()[chosen][np.repeat(anchor, per)] * shares[at]
+        weight = anchors["weight"].to_numpy()[chosen][anchor.repeat(per)] * shares[at]
         values = terms.vocabulary.take(pa.array(terms.codes[at])).cast(_TEXT)
-        parts += [(field, np.repeat(sub, per), values, weight) for field in fields]
+        parts += [(field, sub.repeat(per), values, weight) for field in fields]
     return _terms_table(sub_queries, parts)
 
 
 def _text_terms(texts: pa.ChunkedArray, subs: Int, weight: float) -> tuple[str, Int, pa.Array, NDArray[np.float64]]:
     """Every term of the texts of some sub-queries, each at the same weight; a null text has none."""
-    subs = subs[np.asarray(texts.is_valid())[subs]]
+    if not len(subs) or texts.null_count == len(texts):
+        return "text", _NOWHERE, constants((), _TEXT), np.empty(0)
+    if texts.null_count:
+        subs = subs[np.asarray(texts.is_valid())[subs]]
     encoded = flat(texts).dictionary_encode()
     tokens = Ragged.of(query_tokens(encoded.dictionary))
-    counts = np.diff(tokens.starts)
+    counts = tokens.starts[1:] - tokens.starts[:-1]
     code = encoded.indices.take(pa.array(subs)).to_numpy()
-    of = np.repeat(subs, counts[code])
+    of = subs.repeat(counts[code])
     term = tokens.codes[expand_ranges(tokens.starts[:-1][code], counts[code])]
     return "text", of, tokens.vocabulary.take(pa.array(term)).cast(_TEXT), np.full(len(of), weight)
 
@@ -199,8 +217,12 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.
     values = flat(requests[column])
     if pa.types.is_list(values.type):
         at, values = flattened(values)
+        if not len(at):
+            return _NOWHERE, _NOWHERE, constants((), _TEXT), column
+    elif values.null_count == len(values):
+        return _NOWHERE, _NOWHERE, constants((), _TEXT), column
     else:
-        at, values = np.flatnonzero(values.is_valid()), values.drop_null()
+        at, values = np.asarray(values.is_valid()).nonzero()[0], values.drop_null()
         values = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"(?s)\n.*", replacement="")
     values = pc.utf8_trim_whitespace(normalised_paths(values) if kind == "path" else values).cast(_TEXT)
     kept = np.asarray(pc.fill_null(pc.greater(pc.binary_length(values), 0), False))
@@ -213,21 +235,26 @@ def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, 
     columns = []
     for name in _PRINTED:
         text = flat(requests[name])
-        columns.append((name, np.flatnonzero(text.is_valid()), text.drop_null().cast(_TEXT)))
-    state = _PRINTED.index("state")
-    columns[state] = (*columns[state][:2], spoken_state(columns[state][2]))
-    owner = positions(session_texts["request_id"], requests["request_id"])
-    return [*columns, ("session_events", owner, flat(session_texts["text"]).cast(_TEXT))]
+        if text.null_count < len(text):
+            said = text.drop_null().cast(_TEXT)
+            at = np.asarray(text.is_valid()).nonzero()[0]
+            columns.append((name, at, spoken_state(said) if name == "state" else said))
+    if session_texts.num_rows:
+        owner = positions(session_texts["request_id"], requests["request_id"])
+        columns.append(("session_events", owner, flat(session_texts["text"]).cast(_TEXT)))
+    return columns
 
 
 def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.Array, str]]:
     """The anchors that stand in some texts; every pattern runs once over all of them."""
+    if not columns:
+        return []
     starts = starts_of(np.array([len(text) for _, _, text in columns]))
     found = anchors_in(pa.concat_arrays([text for _, _, text in columns]))
-    column = np.searchsorted(starts, found.text, side="right") - 1
+    column = starts.searchsorted(found.text, side="right") - 1
     parts = []
     for number, (name, owner, _) in enumerate(columns):
-        own = np.flatnonzero(column == number)
+        own = (column == number).nonzero()[0]
         at = owner[found.text[own] - starts[number]]
         parts.append((at, found.kind[own], found.value.take(pa.array(own)), name))
     return parts
@@ -239,16 +266,23 @@ def _mode_lanes(contracts: pa.Table) -> tuple[NDArray[np.int64], list[list[str]]
     return lists.indices.to_numpy().astype(np.int64), [words.split() for words in lists.dictionary.to_pylist()]
 
 
-def _lanes(plan_rules: pa.Table, efforts: list[str], extras: list[list[str]]) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """The lanes of every (rule, recall effort, lanes of the mode) and whether any is left.
+def _lanes(plan_rules: pa.Table, rule: Int, effort: Int, extra: Int, extras: list[list[str]]) -> tuple[pa.Array, Int]:
+    """The lists of lanes that a plan uses, one per (rule, recall effort, lanes of the mode), and which each pair has.
 
     `graph` adds what walks, `minimal` keeps two.
     """
+    efforts, ruled = RECALL_EFFORTS.values, plan_rules["lanes"].to_pylist()
+    distinct, which = distinct_numbers((rule * len(efforts) + effort) * len(extras) + extra)
     lists = []
-    for lanes, effort, extra in product(plan_rules["lanes"].to_pylist(), efforts, extras):
+    for one in distinct.tolist():
+        lanes, effort, extra = (
+            ruled[one // len(extras) // len(efforts)],
+            efforts[one // len(extras) % len(efforts)],
+            extras[one % len(extras)],
+        )
         chosen = dict.fromkeys([*lanes, *extra, *_GRAPH] if effort == "graph" else [*lanes, *extra])
         lists.append([lane for lane in chosen if effort != "minimal" or lane in _MINIMAL])
-    return pa.array(lists, type=pa.list_(pa.string())), np.array([len(lanes) > 0 for lanes in lists], dtype=bool)
+    return pa.array(lists, type=pa.list_(pa.string())), which
 
 
 def _query_texts(
@@ -260,81 +294,80 @@ def _query_texts(
     rule: Int,
 ) -> pa.Array:
     """The query text of each (contract, rule) pair: the parts of the rule that are not empty, one per line."""
-    asked = requests.take(pa.array(positions(contracts["request_id"], requests["request_id"])))
+    place = positions(contracts["request_id"], requests["request_id"])
+    asked = gathered_columns(requests, _SAID, place)
     owner = positions(anchors["request_id"], contracts["request_id"])
-    origin = {name: np.asarray(pc.equal(flat(anchors["origin"]), name)) for name in ("stack_trace", "session_events")}
-    traced, observed = origin.values()
-    asked_for = ~(traced | observed)
-    is_kind = {kind: np.asarray(pc.equal(flat(anchors["kind"]), kind)) for kind in KINDS}
+    origin = positions(anchors["origin"], constants(("stack_trace", "session_events")))
+    traced, observed, asked_for = origin == 0, origin == 1, origin < 0
+    kind = positions(anchors["kind"], constants(KINDS))
+    is_kind = {name: kind == number for number, name in enumerate(KINDS)}
 
-    def named(mask: NDArray[np.bool_]) -> pa.Array:
-        chosen = np.flatnonzero(mask & (owner >= 0))
+    def named(mask: NDArray[np.bool_]) -> pa.Array | None:
+        chosen = (mask & (owner >= 0)).nonzero()[0]
+        if not len(chosen):
+            return None
         lists = pa.LargeListArray.from_arrays(
             pa.array(starts_of(np.bincount(owner[chosen], minlength=contracts.num_rows))),
             flat(anchors["value"]).take(pa.array(chosen)),
         )
-        return pc.binary_join(lists, pa.scalar(" ", _TEXT))
+        return pc.binary_join(lists, _SPACE)
 
+    errors = named(~observed & is_kind["error"])
     parts = {
         "question": asked["question"],
         "context": asked["context_summary"],
         "failing_test": asked["failing_test"],
-        "error": pc.coalesce(flat(asked["error_text"]), named(~observed & is_kind["error"])),
+        "error": asked["error_text"] if errors is None else pc.coalesce(asked["error_text"], errors),
         "stack": named(traced & (is_kind["identifier"] | is_kind["path"])),
         "files": named(asked_for & is_kind["path"]),
         "symbols": named(asked_for & is_kind["identifier"]),
-        "state": spoken_state(flat(asked["state"])),
+        "state": spoken_state(asked["state"]),
         "session": named(observed),
     }
+    said = {name: text for name, text in parts.items() if text is not None and text.null_count < len(text)}
     columns = []
-    for name, text in parts.items():
-        named_by = holds(plan_rules["parts"], name)[rule]
-        text = flat(text).cast(_TEXT)
-        empty = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
-        columns.append(flat(text).take(pa.array(request, mask=~named_by | np.asarray(empty)[request])))
+    for text, named_by in zip(said.values(), held(plan_rules["parts"], tuple(said)), strict=True):
+        text = text.cast(_TEXT)
+        filled = truth(pc.greater(pc.binary_length(text), 0))
+        columns.append(text.take(pa.array(request, mask=~(named_by[rule] & filled[request]))))
+    if not columns:
+        return pa.repeat(_EMPTY, len(request))
     # Arrow's join with `skip` loses a row whose values are all null, so such a row gets an empty one.
     blank = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
-    columns[0] = pc.if_else(pa.array(blank), pa.scalar("", _TEXT), columns[0])
-    return pc.binary_join_element_wise(*columns, pa.scalar("\n", _TEXT), null_handling="skip")
+    columns[0] = pc.if_else(pa.array(blank), _EMPTY, columns[0]) if blank.any() else columns[0]
+    return pc.binary_join_element_wise(*columns, _LINE, null_handling="skip")
 
 
 def _required(contracts: pa.Table, plan_rules: pa.Table, request: Int, rule: Int) -> NDArray[np.bool_]:
     """Whether the contract requires evidence that the rule serves."""
-    needed = np.zeros(len(request), dtype=bool)
-    for value in REQUIRED_EVIDENCE.values:
-        wanted = holds(contracts["required_evidence"], value)
-        served = holds(plan_rules["requires"], value)
-        needed |= wanted[request] & served[rule]
-    return needed
+    wanted = held(contracts["required_evidence"], REQUIRED_EVIDENCE.values)
+    served = held(plan_rules["requires"], REQUIRED_EVIDENCE.values)
+    return (wanted[:, request] & served[:, rule]).any(axis=0)
 
 
 def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, NDArray[np.float64]]]) -> pa.Table:
     """The looked-up keys in declared order: counts of equal text terms added, of equal anchor keys the greatest."""
-    fields = sorted(field for field, _, _, _ in parts)
+    parts = [part for part in parts if len(part[1])]
+    if not parts:
+        return QUERY_TERMS.empty()
+    fields = tuple(sorted({field for field, _, _, _ in parts}))
     sub = np.concatenate([part[1] for part in parts])
-    field = np.concatenate([np.full(len(part[1]), fields.index(part[0])) for part in parts])
+    field = np.array([fields.index(part[0]) for part in parts]).repeat([len(part[1]) for part in parts])
     terms = pa.concat_arrays([part[2] for part in parts])
     weight = np.concatenate([part[3] for part in parts])
     place = _places(terms)
-    ordered = pc.sort_indices(
-        sub_queries, sort_keys=[("request_id", "ascending"), ("sub_query_id", "ascending")]
-    ).to_numpy()
-    sub_place = np.argsort(ordered)
+    sub_place = np.empty(sub_queries.num_rows, dtype=np.int64)
+    sub_place[pc.sort_indices(sub_queries, options=_BY_SUB_QUERY).to_numpy()] = np.arange(len(sub_place))
     order = np.lexsort((place, field, sub_place[sub]))
     first = first_of_runs(sub[order], field[order], place[order])
-    text = fields.index("text")
-    total = np.where(
-        field[order][first] == text,
-        np.add.reduceat(weight[order], first) if len(first) else weight,
-        np.maximum.reduceat(weight[order], first) if len(first) else weight,
-    )
+    added, greatest = (use.reduceat(weight[order], first) for use in (np.add, np.maximum))
     chosen = order[first]
-    at = pa.array(sub[chosen])
+    total = np.where(np.array([name == "text" for name in fields])[field[chosen]], added, greatest)
+    of = gathered_columns(sub_queries, ("request_id", "sub_query_id"), sub[chosen])
     return QUERY_TERMS.build(
         {
-            "request_id": sub_queries["request_id"].take(at),
-            "sub_query_id": sub_queries["sub_query_id"].take(at),
-            "field": pa.array(fields).take(pa.array(field[chosen])),
+            **of,
+            "field": constants(fields).take(pa.array(field[chosen])),
             "term": terms.take(pa.array(chosen)),
             "weight": total,
         }

@@ -103,5 +103,5 @@ def distinct(arrays: Sequence[pa.Array]) -> tuple[pa.Array, NDArray[np.int64]]:
 def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     """Where each of consecutive groups of these sizes starts, and the end of the last."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
+    counts.cumsum(out=starts[1:])
     return starts

@@ -124,16 +124,16 @@ class RecallTables:
         groups = numbers(self.reachable["scope_group"])
         rows, withheld = numbers(self.reachable["row"]), numbers(self.reachable["withheld_by"])
         starts, ends = numbers(self.segments["row_start"]), numbers(self.segments["row_end"])
-        asked = np.flatnonzero(use)
-        asked = asked[np.argsort(group[asked], kind="stable")]
+        asked = use.nonzero()[0]
+        asked = asked[group[asked].argsort(kind="stable")]
         number, first = np.unique(group[asked], return_index=True)
         parts = np.split(asked, first[1:]) if len(asked) else []
-        bounds = np.searchsorted(groups, number), np.searchsorted(groups, number, side="right")
+        bounds = groups.searchsorted(number), groups.searchsorted(number, side="right")
         for low, high, sub in zip(*bounds, parts, strict=True):
             if low == high:
                 continue
             own = rows[low:high]
-            held = np.flatnonzero(np.searchsorted(own, starts) < np.searchsorted(own, ends))
+            held = (own.searchsorted(starts) < own.searchsorted(ends)).nonzero()[0]
             yield Scope(
                 tables=self,
                 rows=own,
@@ -173,14 +173,14 @@ class Scope:
     @property
     def by_segment(self) -> list[NDArray[np.int32]]:
         """Position in `rows` of every row of each of `segments`, -1 where a gate stops it."""
-        return np.split(self._table, np.cumsum(self._ranges[1])[:-1])
+        return np.split(self._table, self._ranges[1].cumsum()[:-1])
 
     def _offset(self, frame_rows: Int) -> Int:
         starts, lengths = self._ranges
         if len(starts) == 1:
             return frame_rows - starts[0]
-        shift = starts - (np.cumsum(lengths) - lengths)
-        return frame_rows - shift[np.searchsorted(starts, frame_rows, side="right") - 1]
+        shift = starts - (lengths.cumsum() - lengths)
+        return frame_rows - shift[starts.searchsorted(frame_rows, side="right") - 1]
 
     def local(self, frame_rows: Int) -> Int:
         """Position of each frame row in `rows`, -1 for a row that an access gate stops.
@@ -204,7 +204,7 @@ class Scope:
         of = self.tables.segments.take(pa.array(self.segments))
         codes = codes_of([of["owner_project"], of["owner_user"]])
         starts, _ = self._ranges
-        return codes[np.searchsorted(starts, self.rows, side="right") - 1]
+        return codes[starts.searchsorted(self.rows, side="right") - 1]
 
     @cached_property
     def document(self) -> Int:
@@ -272,14 +272,14 @@ class Scope:
         """What the distinct filters of some sub-queries let return, bool[filters, rows], and the filter of each."""
         passed, of = self.filters
         lists, start = self.windows
-        if np.all(self.oldest[sub] == OPEN_START) and np.all(start[sub] == OPEN_START):
+        if (self.oldest[sub] == OPEN_START).all() and (start[sub] == OPEN_START).all():
             return passed, of[sub]
         clock = self.tables.clock[1][self.request]
         first, inverse = distinct_rows(*(values[sub] for values in (of, clock, self.oldest, lists, start)))
         rows = np.arange(len(self.rows))
         step = max(1, CELLS // len(rows))
         grids = [
-            self.filtered(np.repeat(sub[some], len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
+            self.filtered(sub[some].repeat(len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
             for some in (first[low : low + step] for low in range(0, len(first), step))
         ]
         return np.concatenate(grids), inverse
@@ -289,12 +289,12 @@ class Scope:
         passed, of = self.filters
         allowed = passed[of[sub], local]
         earliest = self.earliest(sub, local)
-        aged = np.flatnonzero(allowed & (earliest != OPEN_START))
+        aged = (allowed & (earliest != OPEN_START)).nonzero()[0]
         if len(aged):
             clock, of_request = self.tables.clock
             index, rows = self.tables.row_index, self.rows[local[aged]]
             time = index.event_time[rows]
-            undated = np.flatnonzero(time == OPEN_START)  # only these ask for a placement
+            undated = (time == OPEN_START).nonzero()[0]  # only these ask for a placement
             if len(undated):
                 _, placement = clock.judge(index, of_request[self.request[sub[aged[undated]]]], rows[undated])
                 time[undated] = recorded_at(index, placement)
@@ -326,21 +326,24 @@ def codes_of(columns: list[pa.ChunkedArray | pa.Array]) -> Int:
     for column in columns:
         encoded = flat(column).dictionary_encode()
         width = len(encoded.dictionary) + 1
+        if width == 1 or (width == 2 and not encoded.null_count):
+            continue
         if int(code.max(initial=0)) > np.iinfo(np.int64).max // width - 1:
             code = np.unique(code, return_inverse=True)[1].reshape(-1)
-        code = code * width + numbers(encoded.indices.fill_null(width - 1))
+        place = encoded.indices.fill_null(width - 1) if encoded.null_count else encoded.indices
+        code = code * width + numbers(place)
     return code
 
 
 def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
     """For ranges `start, start + count`: the range number and the index of every element."""
-    return np.repeat(np.arange(len(counts)), counts), expand_ranges(starts, counts)
+    return np.arange(len(counts)).repeat(counts), expand_ranges(starts, counts)
 
 
 def slabs(counts: Int, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
-    slab = (np.cumsum(counts) - counts) // most
-    cut = np.flatnonzero(np.diff(slab, prepend=-1))
+    slab = (counts.cumsum() - counts) // most
+    cut = np.diff(slab, prepend=-1).nonzero()[0]
     yield from zip(cut.tolist(), [*cut[1:].tolist(), len(counts)], strict=True)
 
 
@@ -356,7 +359,7 @@ def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:
     change[1:] = np.asarray(pc.not_equal(request[1:], request[:-1])) | np.asarray(
         pc.not_equal(sub_query[1:], sub_query[:-1])
     )
-    first = np.flatnonzero(change)
+    first = change.nonzero()[0]
     asked = pc.binary_join_element_wise(request.take(pa.array(first)), sub_query.take(pa.array(first)), "\n")
     known = pc.binary_join_element_wise(flat(sub_queries["request_id"]), flat(sub_queries["sub_query_id"]), "\n")
-    return np.repeat(positions(asked, known), np.diff(first, append=len(request)))
+    return positions(asked, known).repeat(np.diff(first, append=len(request)))

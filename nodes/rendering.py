@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .item_texts import text_bytes
-from .keys import flat
+from .keys import constants, flat
+from .ragged import starts_of
 from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
 __all__ = [
@@ -111,6 +113,8 @@ _FRAME = r"(?i)(evidence)\s+(package)\s+(snapshot)|(use)\s+(these)\s+(as)\s+(evi
 _DOUBTFUL = np.isin(np.arange(256), [*range(32), *b"[<>&", *range(127, 256)])
 """Bytes without which a text has neither an invisible character nor a forged label or fence, in any spelling."""
 _LETTERS = string.ascii_lowercase
+_TEXT = pa.large_string()
+_NOTHING = pa.scalar("", _TEXT)
 
 
 def quoted(texts: pa.Array) -> pa.Array:
@@ -135,8 +139,10 @@ def clean(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     Forgeries are looked for in the text's compatibility form, so that full-width letters and no-break spaces hide none;
     an HTML entity is kept from being one. Whatever is no forgery stays as it is written.
     """
-    array = flat(texts).cast(pa.large_string())
-    if np.any(_DOUBTFUL[text_bytes(pc.fill_null(array, ""))[1]]):
+    array = flat(texts).cast(_TEXT)
+    if array.null_count == len(array):
+        return array
+    if _DOUBTFUL[text_bytes(array)[1]].any():
         array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
         array = pc.replace_substring_regex(array, pattern=_ENTITY, replacement=r"& \1")
         normal = pc.utf8_normalize(array, form="NFKC")
@@ -156,27 +162,29 @@ def _opened(texts: pa.Array) -> pa.Array:
 
 def labels(kinds: pa.Array, numbers: NDArray[np.int64]) -> pa.Array:
     """`kind#n`."""
-    return _join(clean(kinds), "#", pa.array(numbers).cast(pa.large_string()))
+    encoded = kinds.dictionary_encode()
+    return _join(clean(encoded.dictionary).take(encoded.indices), "#", pa.array(numbers).cast(_TEXT))
 
 
 def locators(path: pa.Array, title: pa.Array, source: pa.Array, line: pa.Array, section: pa.Array) -> pa.Array:
     """`path#line (Section)` (S1.28). A record without a path is named by its title, else by its source."""
-    name = pc.coalesce(
-        *(pc.if_else(pc.equal(text, ""), None, text) for text in (clean(path), clean(title))), clean(source)
-    )
-    at = pc.fill_null(_join("#", pc.cast(line, pa.large_string())), "")
-    where = pc.fill_null(_join(" (", clean(section), ")"), "")
-    return _join(name, at, where)
+    every = clean(pa.concat_arrays([part.cast(_TEXT) for part in (path, title, source, section)]))
+    rows = len(path)
+    path, title, source, section = (every.slice(rows * place, rows) for place in range(4))
+    named = (pc.if_else(pc.equal(text, _NOTHING), None, text) for text in (path, title) if text.null_count < rows)
+    at = pc.fill_null(_join("#", pc.cast(line, _TEXT)), _NOTHING)
+    where = pc.fill_null(_join(" (", section, ")"), _NOTHING)
+    return _join(pc.coalesce(*named, source), at, where)
 
 
 def authority_words(rank: pa.Array) -> pa.Array:
     """high for 3 and 2, medium for 1, low for 0 and none (vocabulary C3)."""
-    known = pc.fill_null(rank, 0)
+    known = pc.fill_null(rank, 0) if rank.null_count else rank
     return pc.if_else(pc.greater_equal(known, 2), "high", pc.if_else(pc.equal(known, 1), "medium", "low"))
 
 
-def shows_text(shape: str) -> bool:
-    """Whether items of this shape carry text, and so a fence."""
+def shows_text(shape: Any) -> Any:
+    """Whether items of this shape, or of each of some shapes, carry text, and so a fence."""
     return shape != "citation-pack"
 
 
@@ -219,23 +227,29 @@ def pieces(
     """
     words = _join(
         authority, " authority, ", _worded(standing, STANDING_WORDS), _worded(form, FORM_WORDS),
-        pc.if_else(conflict_note, CONFLICT_NOTE, ""), pc.fill_null(_join(", ", day), ""),
-        pc.fill_null(_join(FACT_NOTE, fact_note), ""),
+        pc.if_else(conflict_note, CONFLICT_NOTE, ""), _noted(", ", day), _noted(FACT_NOTE, fact_note),
     )  # fmt: skip
     named = _join("[", label, "] ", locator, "\n")
-    bare = pc.not_equal(style, CITATION_STYLES.values[0])
-    cited = _join(
-        named, "  ", words, "; ", clean(reason), "; sha256 ", pc.utf8_slice_codeunits(text_sha256, 0, 16), "\n"
-    )
     shown = pa.array(fenced)
-    empty = pa.scalar("", pa.large_string())
+    bare = pc.not_equal(style, CITATION_STYLES.values[0])
+    head = _join(pc.if_else(bare, _join("[", label, "]\n"), named), "<<")
+    if not fenced.all():
+        sha256 = pc.utf8_slice_codeunits(text_sha256, 0, 16)
+        cited = _join(named, "  ", words, "; ", clean(reason), "; sha256 ", sha256, "\n")
+        head = pc.if_else(shown, head, cited)
+    noted = pc.and_(shown, pc.equal(style, "footnote"))
     return Pieces(
-        head=pc.if_else(shown, _join(pc.if_else(bare, _join("[", label, "]\n"), named), "<<"), cited),
-        fence=pc.if_else(shown, _join(" ", words, "\n"), empty),
-        tail=pc.if_else(shown, pa.scalar(">>\n", pa.large_string()), empty),
-        foot=pc.if_else(pc.and_(shown, pc.equal(style, "footnote")), _join("[", label, "]: ", locator, "\n"), empty),
+        head=head,
+        fence=pc.if_else(shown, _join(" ", words, "\n"), _NOTHING),
+        tail=pc.if_else(shown, literal(">>\n"), _NOTHING),
+        foot=pc.if_else(noted, _join("[", label, "]: ", locator, "\n"), _NOTHING),
         fenced=fenced,
     )
+
+
+def _noted(before: str, words: pa.Array) -> pa.Array | str:
+    """Words behind `before`; nothing where they are null."""
+    return "" if words.null_count == len(words) else pc.fill_null(_join(before, words), _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -276,8 +290,8 @@ def _segments(
     body = _join(item.fence, pc.if_else(pa.array(item.fenced), _join(quoted(texts), "\n"), ""))
     opening = _join(heading, item.head)
     rows = len(owner)
-    bounds = np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
-    feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), pa.scalar("", pa.large_string()))
+    bounds = starts_of(np.bincount(owner, minlength=count))
+    feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), _NOTHING)
     flat = pa.concat_arrays([opening, body, item.tail, feet])
     # Parts in printing order: opening, body, tail of each item, and the footnotes at the end of every block.
     index = np.arange(rows)
@@ -290,9 +304,9 @@ def _segments(
     cut = np.stack([np.zeros(rows, bool), item.fenced, item.fenced], axis=1).ravel()
     cut = np.insert(cut, ends, False)
     cut[starts_at[:-1]] = True
-    bounds = np.append(np.flatnonzero(cut), len(cut))
+    bounds = np.concatenate((cut.nonzero()[0], [len(cut)]))
     runs = pa.LargeListArray.from_arrays(pa.array(bounds), flat.take(pa.array(printed)))
-    return pc.binary_join(runs, pa.scalar("", pa.large_string())), np.searchsorted(bounds, starts_at)
+    return pc.binary_join(runs, _NOTHING), bounds.searchsorted(starts_at)
 
 
 def _seal(body: str) -> tuple[str, str]:
@@ -315,12 +329,17 @@ def _seal(body: str) -> tuple[str, str]:
 
 
 def _worded(values: pa.Array, words: dict[str, str]) -> pa.Array:
-    names: Sequence[str] = list(words)
-    place = pc.index_in(values, value_set=pa.array(names, values.type))
-    return pa.array([words[name] for name in names], pa.large_string()).take(place)
+    place = pc.index_in(values, value_set=constants(tuple(words), values.type))
+    return constants(tuple(words.values()), _TEXT).take(place)
 
 
 def _join(*parts: pa.Array | str) -> pa.Array:
     """Parts side by side, element by element; null where any part is."""
-    large = [pa.scalar(p, pa.large_string()) if isinstance(p, str) else p.cast(pa.large_string()) for p in parts]
-    return pc.binary_join_element_wise(*large, pa.scalar("", pa.large_string()))
+    large = [literal(p) if type(p) is str else p if p.type == _TEXT else p.cast(_TEXT) for p in parts]
+    return pc.binary_join_element_wise(*large, _NOTHING)
+
+
+@lru_cache(maxsize=256)
+def literal(text: str) -> pa.Scalar:
+    """A text that code names, as it is joined to others."""
+    return pa.scalar(text, _TEXT)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import flat, gathered, objects
+from .keys import flat, gathered, objects, positions, take_or
 from .list_columns import flattened
 from .numbers import quantise
 from .role_words import content_words, drifting, saying, spoken
@@ -31,6 +31,7 @@ _HALF_SAID = 3.0
 """Weight of what is said at which the vocabulary term is one half."""
 _PHRASE, _TERM, _MISSION = 2.0, 1.0, 0.25
 _AGING_RECENCY, _STALE_RECENCY = 0.5, 0.25
+_FRESHNESS = FRESHNESS.column(["undated", "stale", "aging", "fresh"])
 FIRST, _NEUTRAL, LAST = range(3)
 """Where a role wants a row in the block."""
 
@@ -55,6 +56,8 @@ def role_terms(
     A role looks at each distinct row once, however many requests recalled it.
     """
     vocabulary, metadata = np.zeros(len(row)), np.zeros(len(row))
+    if role.null_count == len(role):
+        return RoleTerms(vocabulary, metadata, pa.nulls(len(row), pa.string()))
     signal = np.full(len(row), None, dtype=object)
     for policy, members in _by_role(role, role_policies):
         rules = role_rules.filter(pc.equal(role_rules["role"], policy["role"])).to_pylist()
@@ -76,12 +79,14 @@ def freshness(
     role: pa.Array, age_days: Float, recency: Float, undated: NDArray[np.bool_], role_policies: pa.Table
 ) -> pa.Array:
     """fresh, aging, stale or undated: by the role's greatest age, else by half-lives of the row's kind."""
-    limits = dict(zip(*(role_policies[name].to_pylist() for name in ("role", "freshness_max_age_days")), strict=True))
-    limit = np.array([limits.get(name) or np.nan for name in objects(role)], dtype=np.float64)
-    stale = np.where(np.isnan(limit), recency < _STALE_RECENCY, age_days > limit)
-    aging = np.where(np.isnan(limit), recency < _AGING_RECENCY, age_days > limit / 2)
-    words = np.select([undated, stale, aging], ["undated", "stale", "aging"], "fresh")
-    return FRESHNESS.column(words.astype(object))
+    stale, aging = recency < _STALE_RECENCY, recency < _AGING_RECENCY
+    if role.null_count < len(role):
+        limits = take_or(role_policies["freshness_max_age_days"], positions(role, role_policies["role"]), 0)
+        limit = limits.to_numpy().astype(np.float64)
+        own = limit > 0
+        stale, aging = np.where(own, age_days > limit, stale), np.where(own, age_days > limit / 2, aging)
+    place = np.where(undated, 0, np.where(stale, 1, np.where(aging, 2, 3)))
+    return _FRESHNESS.take(pa.array(place))
 
 
 def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: pa.Table) -> Int:
@@ -104,9 +109,11 @@ def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: p
 
 def _by_role(role: pa.Array, role_policies: pa.Table) -> Iterator[tuple[dict[str, Any], Int]]:
     """Each overlay that applies to some candidate, and the positions of those."""
+    if role.null_count == len(role):
+        return
     asked = objects(role)
     for policy in role_policies.filter(pc.is_in(role_policies["role"], pc.unique(role))).to_pylist():
-        yield policy, np.flatnonzero(asked == policy["role"])
+        yield policy, (asked == policy["role"]).nonzero()[0]
 
 
 def _said(evidence: pa.Table, rows: Int) -> pa.Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .gates import GATES, NUMBER
-from .keys import flat, truth
+from .keys import constants, flat, gathered_columns, last_of_runs, truth
 from .list_columns import flattened
 from .vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 
@@ -29,7 +29,12 @@ Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 AND = "\n"
 _PASSED = len(GATES) + 1
+_PLACED = ("recorded_time", "superseded_at", "deleted_at")
+_STORED = ("event_time", "valid_from", "valid_until")
+_CLOCK = ("as_of", "window_start", "window_end", "include_deleted")
+"""What the time gates compare: of placements, of rows and of contracts."""
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
+_ASKED = (*_NAMED, "workspace_root", "min_authority")
 _ALLOWED_PATHS = ("allowed_paths", "search_paths")
 _BOUNDED = ["owner_project", "owner_user", "zone", "lifecycle", "source_id", "origin_class", "path"]
 """What a grant bounds of a row."""
@@ -56,13 +61,13 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
         contract_bounds: CONTRACT_BOUNDS.
     """
     owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
-    starts = np.searchsorted(owner, np.arange(contracts.num_rows + 1))
-    counts = np.diff(starts)[order]
-    candidate = np.repeat(np.arange(len(order)), counts)
+    starts = owner.searchsorted(np.arange(contracts.num_rows + 1))
+    counts = (starts[1:] - starts[:-1])[order]
+    candidate = np.arange(len(order)).repeat(counts)
     bound = expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
-    removed = [(gate, mask[candidate]) for gate, mask in _by_contract(rows, order, contracts)]
-    removed += _by_bound(rows.select(_BOUNDED).take(pa.array(candidate)), bound, contract_bounds)
-    stop = _first(removed, len(candidate))
+    by_contract = _first(_by_contract(rows, order, contracts), len(order))
+    bounded = rows if (counts == 1).all() else rows.select(_BOUNDED).take(pa.array(candidate))
+    stop = np.minimum(by_contract[candidate], _first(_by_bound(bounded, bound, contract_bounds), len(candidate)))
     furthest = np.full(len(order), NUMBER["project"], dtype=np.int64)
     np.maximum.at(furthest, candidate, stop)
     return np.where(furthest == _PASSED, 0, furthest)
@@ -76,35 +81,32 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
     recorded only later the first.
     """
     held = placements["row"].to_numpy()
-    starts = np.searchsorted(held, row)
-    counts = np.searchsorted(held, row, side="right") - starts
-    candidate = np.repeat(np.arange(len(row)), counts)
-    placed = placements.select(["recorded_time", "superseded_at", "deleted_at"]).take(
-        pa.array(expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
-    )
-    stored = rows.select(["event_time", "valid_from", "valid_until"]).take(pa.array(candidate))
-    clock = asked.select(["as_of", "window_start", "window_end", "include_deleted"]).take(pa.array(candidate))
+    starts = held.searchsorted(row)
+    counts = held.searchsorted(row, side="right") - starts
+    candidate = np.arange(len(row)).repeat(counts)
+    placed = gathered_columns(placements, _PLACED, expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
+    stored, clock = (gathered_columns(table, names, candidate) for table, names in ((rows, _STORED), (asked, _CLOCK)))
     as_of, recorded = clock["as_of"], placed["recorded_time"]
     happened = pc.coalesce(stored["event_time"], recorded)
-    unrecorded = truth(pc.greater(recorded, as_of))
-    replaced = truth(pc.less_equal(placed["superseded_at"], as_of))
-    gone = truth(pc.less_equal(placed["deleted_at"], as_of))
+    unrecorded = _holds(pc.greater, recorded, as_of)
+    replaced = _holds(pc.less_equal, placed["superseded_at"], as_of)
+    gone = _holds(pc.less_equal, placed["deleted_at"], as_of)
     current_only = ~truth(clock["include_deleted"])
     removed = [
         ("recorded", unrecorded),
         ("superseded", replaced & current_only),
         ("deleted", gone & current_only),
-        ("valid_from", truth(pc.greater(stored["valid_from"], as_of))),
-        ("valid_until", truth(pc.less_equal(stored["valid_until"], as_of))),
-        ("window_start", truth(pc.less(happened, clock["window_start"]))),
-        ("window_end", truth(pc.greater_equal(happened, clock["window_end"]))),
+        ("valid_from", _holds(pc.greater, stored["valid_from"], as_of)),
+        ("valid_until", _holds(pc.less_equal, stored["valid_until"], as_of)),
+        ("window_start", _holds(pc.less, happened, clock["window_start"])),
+        ("window_end", _holds(pc.greater_equal, happened, clock["window_end"])),
     ]
     stop = _first(removed, len(candidate))
     ended = replaced | gone
     grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(unrecorded, 0, np.where(ended, 1, 2)))
     when = recorded.cast(pa.int64()).to_numpy()
     best = np.lexsort((np.where(grade > 0, when, -when), grade, candidate))
-    last = best[np.append(np.diff(candidate[best]) > 0, True)] if len(best) else best
+    last = best[last_of_runs(candidate[best])]
     result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
     result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
     over = np.zeros(len(row), dtype=bool)
@@ -122,77 +124,94 @@ def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
 
 def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple[str, Mask]]:
     """Which candidates each gate removes, where the contract alone decides."""
-    asked = contracts.select([*_NAMED, "workspace_root", "min_authority"]).take(pa.array(order))
-    outside = [~(_null(contracts[name])[order] | _on_path(rows, order, contracts[name])) for name in _ALLOWED_PATHS]
-    everyone = np.arange(contracts.num_rows)
-    group_of, groups = flattened(contracts["groups"])
-    who = pa.concat_arrays([flat(groups), flat(contracts["principal"])])
-    listing, reader = flattened(rows["principals"])
-    entitled = np.zeros(len(order), dtype=bool)
-    entitled[listing[_belongs(order[listing], reader, np.concatenate([group_of, everyone]), who)]] = True
-    open_sources = _null(contracts["allowed_sources"])[order]
-    open_to_role = _null(contracts["role_sources"])[order]
-    excluding, excluded = flattened(rows["excluded_roles"])
-    unwanted = np.zeros(len(order), dtype=bool)
-    unwanted[excluding[_equal(excluded, flat(contracts["role"]).take(pa.array(order[excluding])))]] = True
-    accepting = _null(contracts["accepted_authority"])[order]
+    asked = gathered_columns(contracts, _ASKED, order)
     state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
     zone = _word(rows["zone"], ZONES.values, "restricted")
-    named = [
-        (gate, _present(rows[name]) & _present(asked[name]) & ~_equal(rows[name], asked[name]))
-        for gate, name in _NAMED.items()
-    ]
+    named = [(gate, _both(rows[name], asked[name]) & ~_equal(rows[name], asked[name])) for gate, name in _NAMED.items()]
     elsewhere = _present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
+    allowed = [("source_allow", contracts[name], _picked) for name in ("allowed_sources", "role_sources")]
+    allowed += [("path_allow", contracts[name], _on_path) for name in _ALLOWED_PATHS]
     return [
-        ("principals", _present(rows["principals"]) & ~entitled),
-        ("source_allow", ~(open_sources | _picked(rows, order, contracts["allowed_sources"]))),
-        ("source_allow", ~(open_to_role | _picked(rows, order, contracts["role_sources"]))),
+        ("principals", _present(rows["principals"]) & ~_entitled(rows, order, contracts)),
         ("source_deny", _picked(rows, order, contracts["denied_sources"])),
-        *(("path_allow", mask) for mask in outside),
+        *((gate, _outside(rows, order, lists, reached)) for gate, lists, reached in allowed),
         *(("path_deny", _on_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
         ("zone", _belongs(order, zone, *flattened(contracts["excluded_zones"]))),
         *named,
         ("workspace", elsewhere),
         ("level", _belongs(order, pc.utf8_lower(rows["level"]), *flattened(contracts["excluded_levels"]))),
-        ("visibility", ~_equal(rows["declared_visibility"], pa.scalar("model-visible"))),
+        ("visibility", ~_equal(rows["declared_visibility"], "model-visible")),
         ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
-        ("safety", _equal(rows["declared_safety"], pa.scalar("blocked"))),
+        ("safety", _equal(rows["declared_safety"], "blocked")),
         ("role_source", _picked(rows, order, contracts["forbidden_sources"])),
-        ("role", unwanted),
-        ("accepted_authority", ~(accepting | _accepted(rows, state, order, contracts["accepted_authority"]))),
+        ("role", _for_others(rows, order, contracts)),
+        ("accepted_authority", _unaccepted(rows, state, order, contracts["accepted_authority"])),
         ("min_authority", truth(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
     ]
 
 
+def _entitled(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
+    """Which candidates name the principal of their contract, or one of its groups."""
+    entitled = np.zeros(len(order), dtype=bool)
+    listing, reader = flattened(rows["principals"])
+    if len(listing):
+        group_of, groups = flattened(contracts["groups"])
+        who = pa.concat_arrays([flat(groups), flat(contracts["principal"])])
+        members = np.concatenate([group_of, np.arange(contracts.num_rows)])
+        entitled[listing[_belongs(order[listing], reader, members, who)]] = True
+    return entitled
+
+
+def _for_others(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
+    """Which candidates exclude the role of their contract."""
+    unwanted = np.zeros(len(order), dtype=bool)
+    excluding, excluded = flattened(rows["excluded_roles"])
+    if len(excluding):
+        unwanted[excluding[_equal(excluded, flat(contracts["role"]).take(pa.array(order[excluding])))]] = True
+    return unwanted
+
+
+def _outside(rows: pa.Table, order: Ints, lists: Column, reached: Callable[[pa.Table, Ints, Column], Mask]) -> Mask:
+    """Which rows list `order[i]` does not reach; no list reaches all."""
+    if lists.null_count == len(lists):
+        return np.zeros(len(order), dtype=bool)
+    return ~(_null(lists)[order] | reached(rows, order, lists))
+
+
 def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, Mask]]:
     """Which (candidate, bound) pairs each gate removes, where a grant decides; `bound[i]` is the bound of row `i`."""
-    shared = _null(row["owner_user"])
-    zones = pa.array(ZONES.values)
+    zones = constants(ZONES.values)
     zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
     highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1).take(pa.array(bound))
     state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
-    unbounded = {name: _null(bounds[name])[bound] for name in ("sources", "paths", "states")}
     return [
         ("project", ~_equal(row["owner_project"], flat(bounds["project"]).take(pa.array(bound)))),
-        ("owner", ~(shared | _belongs(bound, flat(row["owner_user"]), *flattened(bounds["users"])))),
+        ("owner", _present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
         ("zone", truth(pc.greater(zone, highest))),
-        ("source_allow", ~(unbounded["sources"] | _picked(row, bound, bounds["sources"]))),
-        ("path_allow", ~(unbounded["paths"] | _on_path(row, bound, bounds["paths"]))),
+        ("source_allow", _outside(row, bound, bounds["sources"], _picked)),
+        ("path_allow", _outside(row, bound, bounds["paths"], _on_path)),
         ("path_deny", _on_path(row, bound, bounds["denied_paths"])),
-        ("lifecycle", ~(unbounded["states"] | _belongs(bound, state, *flattened(bounds["states"])))),
+        (
+            "lifecycle",
+            _outside(row, bound, bounds["states"], lambda _, at, lists: _belongs(at, state, *flattened(lists))),
+        ),
     ]
 
 
-def _accepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
-    """Whether the contract accepts the row's class of source; a memory only while verified."""
+def _unaccepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
+    """Whether the contract refuses the row's class of source; a memory it accepts only while verified."""
+    if accepted.null_count == len(accepted):
+        return np.zeros(len(order), dtype=bool)
     origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
     class_of = name.take(pc.index_in(flat(rows["origin_class"]), origin))
-    unverified = _equal(class_of, pa.scalar("verified-memory")) & ~_equal(state, pa.scalar("verified"))
-    return _belongs(order, class_of, *flattened(accepted)) & ~unverified
+    unverified = _equal(class_of, "verified-memory") & ~_equal(state, "verified")
+    return ~(_null(accepted)[order] | (_belongs(order, class_of, *flattened(accepted)) & ~unverified))
 
 
 def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
     """Whether a selector of list `order[i]` picks the source of row `i`."""
+    if not _listed(selectors):
+        return np.zeros(len(order), dtype=bool)
     sources, classes = (flat(rows[name]).dictionary_encode() for name in ("source_id", "origin_class"))
     width = max(len(classes.dictionary), 1)
     pair, which = np.unique(_codes(sources) * width + _codes(classes), return_inverse=True)
@@ -203,6 +222,8 @@ def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
 
 def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
     """Whether a glob of list `order[i]` matches the path of row `i` as a whole; no path, no match."""
+    if not _listed(globs):
+        return np.zeros(len(order), dtype=bool)
     paths = flat(rows["path"])
     encoded = paths.fill_null("").dictionary_encode()
     return _present(paths) & _asked_once(
@@ -219,16 +240,16 @@ def _asked_once(order: Ints, patterns: Column, value: Ints, matches: Callable[[s
     listing, selector = flattened(patterns)
     if not len(selector) or not len(order):
         return picked
-    starts = np.searchsorted(listing, np.arange(len(patterns) + 1))
+    starts = listing.searchsorted(np.arange(len(patterns) + 1))
     counts = np.diff(starts)[order]
-    row = np.repeat(np.arange(len(order)), counts)
+    row = np.arange(len(order)).repeat(counts)
     wanted = flat(selector).dictionary_encode()
     asked = _codes(wanted)[expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))]
     width = int(value.max()) + 1
     questions, which = np.unique(asked * width + value[row], return_inverse=True)
     pattern, number = np.divmod(questions, width)
     answers = np.ones(len(questions), dtype=bool)
-    bounds = np.searchsorted(pattern, np.arange(len(wanted.dictionary) + 1)).tolist()
+    bounds = pattern.searchsorted(np.arange(len(wanted.dictionary) + 1)).tolist()
     for at, words in enumerate(wanted.dictionary.to_pylist()):
         mine = slice(bounds[at], bounds[at + 1])
         for part in words.split(AND):
@@ -310,26 +331,49 @@ def _segment_end(path: str, at: int) -> int:
 
 def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
     """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in none."""
+    if not len(set_values):
+        return np.zeros(len(group), dtype=bool)
     words = pa.concat_arrays([flat(values), flat(set_values)]).dictionary_encode()
     code = words.indices.fill_null(-1).to_numpy().astype(np.int64)
     width = len(words.dictionary) + 1
     asked, known = code[: len(group)], code[len(group) :]
-    return (asked >= 0) & np.isin(group * width + asked, set_group * width + known)
+    sets = np.sort(set_group * width + known)
+    wanted = group * width + asked
+    return (asked >= 0) & (sets[np.minimum(sets.searchsorted(wanted), len(sets) - 1)] == wanted)
 
 
 def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
     """The column with `null` in place of nulls and of words that are none of the list."""
     array = flat(column)
-    return pc.if_else(pc.is_in(array, pa.array(words)), array, null)
+    return pc.if_else(pc.is_in(array, constants(words)), array, null)
 
 
-def _equal(one: Column, other: Column | pa.Scalar) -> Mask:
-    return truth(pc.equal(one, other))
+def _listed(lists: Column) -> bool:
+    """Whether some list has an element."""
+    return lists.null_count < len(lists) and len(flat(lists).flatten()) > 0
+
+
+def _equal(one: Column, other: Column | str) -> Mask:
+    return _holds(pc.equal, one, other)
+
+
+def _holds(compare: Callable[[Any, Any], Column], one: Column, other: Column | str) -> Mask:
+    """Where a comparison holds; it does not where one side is null."""
+    if one.null_count == len(one) or (type(other) is not str and other.null_count == len(other)):
+        return np.zeros(len(one), dtype=bool)
+    return truth(compare(one, other))
+
+
+def _both(one: Column, other: Column) -> Mask:
+    """Where both have a value."""
+    return _present(one) & _present(other)
 
 
 def _present(column: Column) -> Mask:
-    return np.asarray(column.is_valid())
+    if not column.null_count:
+        return np.ones(len(column), dtype=bool)
+    return np.asarray(flat(column).is_valid())
 
 
 def _null(column: Column) -> Mask:
-    return np.asarray(column.is_null())
+    return ~_present(column)

@@ -19,7 +19,20 @@ from numpy.typing import NDArray
 
 from .anchor_hits import anchor_term
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .keys import first_of_runs, flat, gathered, objects, pair_codes, pair_keys, positions, rank_within, take_or
+from .keys import (
+    constants,
+    first_of_runs,
+    first_that_holds,
+    flat,
+    gathered,
+    gathered_columns,
+    pair_codes,
+    pair_keys,
+    positions,
+    rank_within,
+    take_or,
+    truth,
+)
 from .numbers import quantise
 from .role_terms import freshness, role_terms
 from .tables import (
@@ -40,7 +53,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import AUTHORITY, ROLE_TERMS, WEIGHED_TERMS
+from .vocabulary import AUTHORITY, EVIDENCE_KINDS, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
 _LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
@@ -57,6 +70,16 @@ _SHARES = {
 }  # fmt: skip
 """What part of which of a role's four weights (S4.16) each class has; the parts of one weight add up to it."""
 
+_SAME = {
+    "project": ("owner_project", "project"), "branch": ("branch", "branch"), "session": ("session_id", "session_id"),
+    "test_suite": ("test_suite", "test_suite"),
+}  # fmt: skip
+"""Which column of a row is compared with which of its contract, for the parts of scope."""
+_ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
+"""What is read of each candidate's contract."""
+
+Rows = dict[str, pa.Array]
+"""Columns by name, one value per candidate."""
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
@@ -81,10 +104,11 @@ def plain_terms(
         "evidence_kind", "document_type", "origin_class", "path", "symbols", "calls", "text", "authority", "confidence", "lifecycle",
         "generated", "source_refs", "event_time", "owner_project", "branch", "session_id", "test_suite", "evidence_id", "entity", "uri",
     )  # fmt: skip
-    rows = pa.table({name: gathered(evidence[name], bounded_candidates["row"]) for name in names})
-    asked = contracts.take(pa.array(owner))
-    anchors = anchors.filter(pc.is_in(anchors["request_id"], value_set=flat(contracts["request_id"])))
+    rows = gathered_columns(evidence, names, bounded_candidates["row"])
+    asked = gathered_columns(contracts, _ASKED, owner)
     anchor_owner = positions(anchors["request_id"], contracts["request_id"])
+    if (anchor_owner < 0).any():
+        anchors, anchor_owner = anchors.filter(pa.array(anchor_owner >= 0)), anchor_owner[anchor_owner >= 0]
     anchored = anchor_term(owner, rows, anchors, anchor_owner, contracts.num_rows)
     recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
     policy = _kind_policy(asked["purpose"], rows, kind_policies)
@@ -92,7 +116,7 @@ def plain_terms(
     age, undated = _age(rows["event_time"], recorded, asked["as_of"])
     recency = _recency(age, half_life)
     authority = _authority(rows)
-    role = flat(asked["role"])
+    role = asked["role"]
     by_role = role_terms(role, bounded_candidates["row"].to_numpy(), evidence, age, role_policies, role_rules)
     return SCORE_TERMS.build(
         {
@@ -153,14 +177,15 @@ def rerank_weights(
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
-    weights = {}
+    known, weights = (role >= 0).any(), {}
     for name in CLASSES:
-        share, of = _SHARES.get(name, (0.0, "lexical"))
-        own = share * _floats(take_or(role_policies[f"weight_{of}"], role, 0.0))
-        of_purpose = 0.0 if name in ROLE_TERMS else _floats(take_or(purpose_policies[f"weight_{name}"], policy, 0.0))
-        weights[name] = np.where((role >= 0) & (name != "cross_encoder"), own, of_purpose)
-        if name in WEIGHED_TERMS:
-            said = flat(contracts[f"weight_{name}"])
+        weights[name] = np.zeros(len(role))
+        if name not in ROLE_TERMS:
+            weights[name] = _at(purpose_policies[f"weight_{name}"], policy)
+        if known and name != "cross_encoder":
+            share, of = _SHARES.get(name, (0.0, "lexical"))
+            weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
+        if name in WEIGHED_TERMS and (said := flat(contracts[f"weight_{name}"])).null_count < len(said):
             weights[name] = np.where(said.is_valid(), _floats(said.fill_null(0.0)), weights[name])
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
@@ -173,21 +198,19 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     """
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
     contributions = {
-        name: quantise(_floats(take_or(rerank_weights[name], weight)) * _floats(score_terms[name]))
+        name: quantise(_floats(rerank_weights[name])[weight] * _floats(score_terms[name]))
         for name in CLASSES
         if name != "diversity"
     }
     base = sum(contributions.values(), np.zeros(score_terms.num_rows))
-    evidence_order = np.argsort(
-        np.asarray(pc.rank(flat(score_terms["evidence_id"]), tiebreaker="dense")), kind="stable"
-    )
+    evidence_order = np.asarray(pc.array_sort_indices(flat(score_terms["evidence_id"])))
     id_rank = np.empty(len(base), dtype=np.int64)
     id_rank[evidence_order] = np.arange(len(base))
     kind = np.asarray(flat(score_terms["evidence_kind"]).dictionary_encode().indices)
     best_first = np.lexsort((id_rank, -base, kind, weight))
     first = np.zeros(len(base), dtype=bool)
     first[best_first[first_of_runs(weight[best_first], kind[best_first])]] = True
-    diversity = quantise(_floats(take_or(rerank_weights["diversity"], weight))) * first
+    diversity = quantise(_floats(rerank_weights["diversity"])[weight]) * first
     contributions["diversity"] = diversity
     final = base + diversity
     order = np.lexsort((id_rank, -final, weight))
@@ -205,20 +228,26 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))
 
 
-def _kind_policy(purpose: pa.ChunkedArray, rows: pa.Table, kind_policies: pa.Table) -> Int:
+def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
     """The row of KIND_POLICIES for each candidate: that of its document type, else that of its kind; -1 for neither."""
     of_row = {"purpose": purpose, "evidence_kind": rows["evidence_kind"], "document_type": rows["document_type"]}
     places, stated, shape = [], [], []
     for name, column in of_row.items():
-        values = pc.unique(kind_policies[name])
-        places.append(np.asarray(pc.index_in(flat(column), value_set=values).fill_null(len(values))))
-        stated.append(np.asarray(pc.index_in(flat(kind_policies[name]), value_set=values)))
-        shape.append(len(values) + 1)
-    among = np.full(shape, -1, dtype=np.int64)
+        stating = flat(kind_policies[name]).dictionary_encode()
+        places.append(positions(column, stating.dictionary))
+        stated.append(np.asarray(stating.indices))
+        shape.append(len(stating.dictionary) + 1)
+    among = np.full(shape, -1, dtype=np.int64)  # the last place is that of a value without a policy, -1
     among[tuple(stated)] = np.arange(kind_policies.num_rows)
-    any_type = pc.index(pc.unique(kind_policies["document_type"]), "").as_py()
+    any_type = int(positions(constants(("",)), stating.dictionary)[0])
     narrow, wide = among[tuple(places)], among[places[0], places[1], any_type]
     return np.where(narrow >= 0, narrow, wide)
+
+
+def _at(column: pa.ChunkedArray, index: Int) -> Float:
+    """A column at `index`; 0 where the index is -1 and where the value is null."""
+    values = _floats(pc.fill_null(column, 0.0) if column.null_count else column)
+    return np.concatenate((values, [0.0]))[index]
 
 
 def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
@@ -233,25 +262,24 @@ def _lexical(owner: Int, bm25: Float, requests: int) -> Float:
     return quantise(np.divide(bm25, bm25 + mean[owner], out=np.zeros(len(bm25)), where=positive))
 
 
-def _authority(rows: pa.Table) -> Float:
+def _authority(rows: Rows) -> Float:
     """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
     that name no source (S0.115).
 
     A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
     """
     rank = _floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
-    names = list(_LIFECYCLE_FACTOR)
-    state = pc.index_in(flat(pc.fill_null(rows["lifecycle"], "candidate")), value_set=pa.array(names))
-    factor = pa.array([_LIFECYCLE_FACTOR[name] for name in names]).take(state)
+    state = positions(pc.fill_null(rows["lifecycle"], "candidate"), constants(tuple(_LIFECYCLE_FACTOR)))
+    factor = np.array([*_LIFECYCLE_FACTOR.values(), 0.0])[state]
     confidence = 0.5 + 0.5 * np.clip(_floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
-    generated = np.where(np.asarray(flat(rows["generated"]).fill_null(False)), _GENERATED_FACTOR, 1.0)
-    memory = np.asarray(pc.equal(flat(rows["evidence_kind"]), "memory"))
-    sources = pc.fill_null(pc.list_value_length(flat(rows["source_refs"])), 0)
+    generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
+    memory = np.asarray(pc.equal(rows["evidence_kind"], "memory"))
+    sources = pc.fill_null(rows["source_refs"].value_lengths(), 0)
     unsourced = np.where(memory & np.asarray(pc.equal(sources, 0)), _UNSOURCED_FACTOR, 1.0)
-    return quantise(np.clip(rank, 0.0, 1.0) * _floats(factor.fill_null(0.0)) * confidence * generated * unsourced)
+    return quantise(np.clip(rank, 0.0, 1.0) * factor * confidence * generated * unsourced)
 
 
-def _age(event: pa.ChunkedArray, recorded: pa.Array, as_of: pa.ChunkedArray) -> tuple[Float, NDArray[np.bool_]]:
+def _age(event: pa.Array, recorded: pa.Array, as_of: pa.Array) -> tuple[Float, NDArray[np.bool_]]:
     """Days at `as_of` since the event, or the record where there is none; and whether neither says a time.
 
     A source that knows no time of its records says 1970-01-01.
@@ -266,51 +294,56 @@ def _recency(age: Float, half_life: Float) -> Float:
     return quantise(np.exp2(-np.divide(age, half_life, out=np.full(len(age), np.inf), where=half_life > 0)))
 
 
-def _scope(owner: Int, rows: pa.Table, asked: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Float:
+def _scope(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner: Int) -> Float:
     """How close inside the scope: the weights of `_SCOPE_PARTS` that hold."""
-    same = {
-        "project": pc.equal(flat(rows["owner_project"]), flat(asked["project"])),
-        "branch": pc.equal(flat(rows["branch"]), flat(asked["branch"])),
-        "session": pc.equal(flat(rows["session_id"]), flat(asked["session_id"])),
-        "test_suite": pc.equal(flat(rows["test_suite"]), flat(asked["test_suite"])),
-    }
-    parts = {name: np.asarray(value.fill_null(False)).astype(np.float64) for name, value in same.items()}
+    closeness = np.zeros(len(owner))
+    for name, (ours, theirs) in _SAME.items():
+        if rows[ours].null_count < len(owner) and asked[theirs].null_count < len(owner):
+            closeness += quantise(_SCOPE_PARTS[name] * truth(pc.equal(rows[ours], asked[theirs])))
+    named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
+    if not named.any():
+        return closeness
     folder, wanted = (
         pc.replace_substring_regex(flat(side).cast(pa.large_string()), pattern="[^/]*$", replacement="")
         for side in (rows["path"], anchors["value"])
     )
-    named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
     keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
     anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
-    parts["directory"] = (positions(keys, anchored) >= 0).astype(np.float64)
-    return sum((quantise(weight * parts[name]) for name, weight in _SCOPE_PARTS.items()), np.zeros(len(owner)))
+    return closeness + quantise(_SCOPE_PARTS["directory"] * (positions(keys, anchored) >= 0))
 
 
-def _source_signal(rows: pa.Table, authority: Float, recency: Float) -> pa.Array:
+def _source_signal(rows: Rows, authority: Float, recency: Float) -> pa.Array:
     """What kind of source it is, in the words of S0.60."""
-    kind, origin, state = (objects(rows[name]) for name in ("evidence_kind", "origin_class", "lifecycle"))
-    verified, recent = state == "verified", recency >= _RECENT
-    rules = [
-        ((kind == "code") & (origin == "workspace"), "current workspace file"),
-        (kind == "code", "code"),
-        ((kind == "rule") & (origin == "user-preference"), "preference of the user"),
-        ((kind == "rule") & verified, "verified project rule"),
-        (kind == "rule", "rule"),
-        ((kind == "decision-record") & (authority >= _AUTHORITATIVE), "high authority decision record"),
-        (kind == "decision-record", "decision record"),
-        ((kind == "test-log") & recent, "recent test log"),
-        (kind == "test-log", "earlier test log"),
-        ((kind == "session-event") & recent, "recent session observation"),
-        (kind == "session-event", "earlier session observation"),
-        ((kind == "memory") & verified, "verified memory"),
-        ((kind == "memory") & (state == "deprecated"), "deprecated memory"),
-        ((kind == "memory") & (state == "expired"), "expired memory"),
-        (kind == "memory", "unverified memory"),
-        (kind == "structured-fact", "recorded fact"),
-        (kind == "tool-output", "tool output"),
-    ]
-    words = np.select([mask for mask, _ in rules], [text for _, text in rules], "project document")
-    return pa.array(words.astype(object), pa.string())
+    kind = _by_word(rows["evidence_kind"], EVIDENCE_KINDS.values)
+    origin = _by_word(rows["origin_class"], ("workspace", "user-preference"))
+    state = _by_word(rows["lifecycle"], ("verified", "deprecated", "expired"))
+    recent = recency >= _RECENT
+    rules = (
+        (kind["code"] & origin["workspace"], "current workspace file"),
+        (kind["code"], "code"),
+        (kind["rule"] & origin["user-preference"], "preference of the user"),
+        (kind["rule"] & state["verified"], "verified project rule"),
+        (kind["rule"], "rule"),
+        (kind["decision-record"] & (authority >= _AUTHORITATIVE), "high authority decision record"),
+        (kind["decision-record"], "decision record"),
+        (kind["test-log"] & recent, "recent test log"),
+        (kind["test-log"], "earlier test log"),
+        (kind["session-event"] & recent, "recent session observation"),
+        (kind["session-event"], "earlier session observation"),
+        (kind["memory"] & state["verified"], "verified memory"),
+        (kind["memory"] & state["deprecated"], "deprecated memory"),
+        (kind["memory"] & state["expired"], "expired memory"),
+        (kind["memory"], "unverified memory"),
+        (kind["structured-fact"], "recorded fact"),
+        (kind["tool-output"], "tool output"),
+    )
+    return first_that_holds(rules, "project document", len(recency))
+
+
+def _by_word(column: pa.Array, words: tuple[str, ...]) -> dict[str, NDArray[np.bool_]]:
+    """Where a column holds each of some words."""
+    place = positions(column, constants(words))
+    return {word: place == number for number, word in enumerate(words)}
 
 
 def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
@@ -323,20 +356,18 @@ def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array
     semantic, lexical = contributions["semantic"], contributions["lexical"]
     role = contributions["vocabulary"] + contributions["metadata"]
     read = contributions["cross_encoder"]
-    strongest = np.select(
-        [
-            (read > semantic) & (read > lexical) & (read > source),
-            (semantic >= lexical) & (semantic > source),
-            lexical > source,
-        ],
-        ["reads as an answer", "close in meaning", "matched the words"],
-        "",
+    rules = (
+        ((read > semantic) & (read > lexical) & (read > source), "reads as an answer"),
+        ((semantic >= lexical) & (semantic > source), "close in meaning"),
+        (lexical > source, "matched the words"),
     )
-    words = pc.if_else(
-        pa.array(strongest == ""), flat(score_terms["source_signal"]), pa.array(strongest.astype(object), pa.string())
-    )
+    strongest = first_that_holds(rules, "", len(source))
+    words = pc.if_else(pc.equal(strongest, ""), flat(score_terms["source_signal"]), strongest)
     others = ("semantic", "lexical", "authority", "recency", "actionability", "scope", "cross_encoder")
-    preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
-    words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
-    anchored = pc.if_else(pa.array(contributions["anchor"] > 0), flat(score_terms["anchor_signal"]), None)
-    return pc.coalesce(anchored, words)
+    if role.any():
+        preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
+        words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
+    anchored = contributions["anchor"] > 0
+    if anchored.any():
+        words = pc.coalesce(pc.if_else(pa.array(anchored), flat(score_terms["anchor_signal"]), None), words)
+    return words

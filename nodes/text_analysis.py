@@ -87,8 +87,12 @@ def analyze(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> pa.ListArray:
 def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
     """The terms of each question: stopwords dropped unless there is nothing else, compounds whole and in parts."""
     terms = analyze(texts, "prose/1")
-    spoken = analyze(texts, "code/1")
-    pick = np.where(np.diff(terms.offsets.to_numpy()) > 0, 0, len(terms)) + np.arange(len(terms))
+    none = np.asarray(terms.value_lengths()) == 0
+    if not none.any():
+        return terms
+    spoken = analyze(texts.filter(pa.array(none)), "code/1")
+    pick = np.arange(len(terms))
+    pick[none] = len(terms) + np.arange(len(spoken))
     return pa.concat_arrays([terms, spoken]).take(pa.array(pick))
 
 
@@ -156,7 +160,10 @@ _UNSPACED_MARK = "\x01"  # cannot occur in a run: control characters end one
 
 def _spaced(runs: pa.Array) -> pa.Array:
     """Each run as its words between spaces: NFKC, invisible characters gone, scripts without spaces set apart."""
-    foreign = pc.invert(pc.string_is_ascii(runs))
+    ascii_ = pc.string_is_ascii(runs)
+    if ascii_.true_count == len(runs):
+        return runs
+    foreign = pc.invert(ascii_)
     text = pc.utf8_normalize(runs.filter(foreign), form="NFKC")
     text = pc.replace_substring(text, pattern="\u2019", replacement="'")
     text = pc.replace_substring_regex(text, pattern=r"\p{Cf}+", replacement="")

@@ -77,11 +77,12 @@ class _ApproxBpe:
     additive: bool = True
 
     def count(self, texts: pa.Array) -> NDArray[np.int64]:
-        texts = pc.fill_null(texts.cast(pa.large_string()), "")
+        texts = texts.cast(pa.large_string())
+        texts = pc.fill_null(texts, "") if texts.null_count else texts
         offsets, data = text_bytes(texts)
-        ascii_ = np.asarray(pc.string_is_ascii(texts)).astype(bool)
-        if ascii_.all():
+        if data.max(initial=0) < 128:
             return text_tokens(offsets, data)
+        ascii_ = np.asarray(pc.string_is_ascii(texts)).astype(bool)
         tokens = np.zeros(len(texts), dtype=np.int64)
         tokens[ascii_] = text_tokens(*text_bytes(texts.filter(pa.array(ascii_))))
         others = texts.filter(pa.array(~ascii_))
@@ -132,7 +133,7 @@ class Counters:
             return self.get(names[0]).count(texts)
         tokens = np.zeros(len(texts), dtype=np.int64)
         for number, name in enumerate(names):
-            chosen = np.flatnonzero(which == number)
+            chosen = (which == number).nonzero()[0]
             if len(chosen):
                 tokens[chosen] = self.get(name).count(texts.take(pa.array(chosen)))
         return tokens
