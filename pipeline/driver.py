@@ -330,7 +330,7 @@ def _empty(node: str) -> pa.Table:
 
 def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
     mine = captures.filter(pc.is_in(captures["request_id"], value_set=flat(ids)))
-    return CAPTURES.check(mine.sort_by("request_id"))
+    return CAPTURES.check(mine.sort_by("request_id") if mine.num_rows > 1 else mine)
 
 
 def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, Silent | None]:

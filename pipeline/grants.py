@@ -29,6 +29,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,17 @@ class GrantsFile:
 
     def projects(self, principal: str) -> list[str]:
         """The projects that a principal may ask in, expired grants included."""
-        rows = self.table.select(["principal", "project", "own_project"]).to_pylist()
-        return sorted(
-            {row["project"] for row in rows if row["own_project"] and row["principal"] == principal and row["project"]}
-        )
+        return sorted(project for who, project in self._own if who == principal and project)
 
     def holders(self, project: str) -> list[str]:
         """Who may ask in a project, by grants of their own, expired ones included."""
-        rows = self.table.select(["principal", "project", "own_project"]).to_pylist()
-        return sorted({row["principal"] for row in rows if row["own_project"] and row["project"] == project})
+        return sorted(who for who, own in self._own if own == project)
+
+    @cached_property
+    def _own(self) -> set[tuple[str, str | None]]:
+        """Principals and projects, as grants of a project of one's own pair them."""
+        rows = self.table.filter(self.table["own_project"])
+        return set(zip(rows["principal"].to_pylist(), rows["project"].to_pylist(), strict=True))
 
 
 def load_grants(path: str | Place) -> GrantsFile:

@@ -159,7 +159,7 @@ def resolve_requests(
     requests = REQUESTS.build(
         {name: [request.get(name) for request in ordered] for name in REQUESTS.columns}, rows=len(ordered)
     )
-    return requests, _failures(failed, common, masked, redact, resolve)
+    return requests, _failures(failed, common, masked, redact, resolve) if failed else FAILURES.empty()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,10 @@ class Session:
             self.live.next_id(place) if self.live else snapshot_id(new_run_id(now), place + 1)
             for place in range(len(valid))
         ]
-        requests = pa.concat_tables(valid).sort_by("request_id").combine_chunks()
+        requests = valid[0] if len(valid) == 1 else pa.concat_tables(valid).sort_by("request_id")
         ids = [table["request_id"][0].as_py() for table in valid]
         captures = CAPTURES.build({"request_id": ids, "snapshot_id": names, "created_at": [now] * len(ids)})
-        captures = captures.sort_by("request_id")
+        captures = captures.sort_by("request_id") if len(ids) > 1 else captures
         self.line = with_counters(self.line, requests)
         tables = run_line(requests, FAILURES.empty(), captures, self.line)
         left = list(zip(ids, names, strict=True))
