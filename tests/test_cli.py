@@ -62,6 +62,19 @@ def test_help_loads_nothing_of_the_data_stack():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_lexical_question_loads_no_model_no_network_and_no_other_command(shop):
+    code = (
+        "import sys; from scoped_retrieval.pipeline.cli import main; main(['ask', 'default role', '--project', 'shop']);"
+        "absent = ('torch', 'numba', 'rich', 'detect_secrets', 'requests', 'urllib.request', 'tree_sitter', 'markdown_it',"
+        " 'scoped_retrieval.pipeline.indexing', 'scoped_retrieval.pipeline.cli.corpus_commands');"
+        "print([m for m in absent if m in sys.modules], file=sys.stderr)"
+    )
+    asked = {**os.environ, "SCOPED_RETRIEVAL_LANES": "lexical"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=asked)
+    assert "default role" in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_a_command_is_looked_for_in_the_module_that_has_it(module):
     alone = typer.Typer()
