@@ -49,33 +49,28 @@ def digest_of(folders: Mapping[str, Traversable | Path], steps: Collection[str])
 
 def modules(folders: Mapping[str, Traversable | Path], steps: Collection[str]) -> dict[str, bytes]:
     """The sources that decide digests, by dotted name, sorted: the step modules, the driver, `INPUTS`, and what they import."""
+    files = dict(pair for name, folder in folders.items() for pair in _sources(folder, name))
     beside = {f"pipeline.{name}" for name in BESIDE}
     found: dict[str, bytes] = {}
     wanted = [f"nodes.{step}" for step in steps] + [f"pipeline.{name}" for name in ("driver", *INPUTS)]
     while wanted:
         name = wanted.pop()
-        if name in found or name in beside:
+        if name in found or name in beside or name not in files:  # most names in a module name no module
             continue
-        file = _file(folders, name)
-        if file is not None:
-            found[name] = file.read_bytes()
-            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-            wanted += _imported(found[name].decode(), package)
+        found[name] = files[name].read_bytes()
+        package = name if files[name].name == "__init__.py" else name.rpartition(".")[0]
+        wanted += _imported(found[name].decode(), package)
     return dict(sorted(found.items()))
 
 
-def _file(folders: Mapping[str, Traversable | Path], name: str) -> Traversable | Path | None:
-    """The source of a module or package; None if nothing has that name, as the names in a module have not."""
-    top, *below = name.split(".")
-    if top not in folders:
-        return None
-    *parents, last = below or ["__init__"]
-    folder = folders[top]
-    for parent in parents:
-        folder = folder / parent
-    file = folder / f"{last}.py"
-    package = folder / last / "__init__.py"
-    return file if file.is_file() else package if package.is_file() else None
+def _sources(folder: Traversable | Path, name: str) -> Iterator[tuple[str, Traversable | Path]]:
+    """Every source in the folder of a package and below, by dotted name; a module comes after a package of its name."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        stem, dot, ending = entry.name.partition(".")
+        if not dot and entry.is_dir():
+            yield from _sources(entry, f"{name}.{stem}")
+        elif ending == "py":
+            yield (name if stem == "__init__" else f"{name}.{stem}"), entry
 
 
 def _imported(source: str, package: str) -> Iterator[str]:

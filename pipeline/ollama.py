@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,10 +45,8 @@ class OllamaEncoder:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError.expected("an http or https address", url, "ollama_url")
         self.model, self.url = model, url.rstrip("/")
-        # A proxy must not see what is meant for this machine.
-        handlers = [urllib.request.ProxyHandler({})] if is_loopback(parts.hostname) else []
+        self._near = is_loopback(parts.hostname)
         self._profile: str | None = None
-        self._open = urllib.request.build_opener(*handlers).open
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process asks the server itself."""
@@ -100,13 +97,23 @@ class OllamaEncoder:
             raise self._error("a vector with something that is no number")
         return found[0]
 
+    @cached_property
+    def _open(self) -> Callable[..., Any]:
+        """How a request is sent. A proxy must not see what is meant for this machine."""
+        from urllib.request import ProxyHandler, build_opener
+
+        return build_opener(*([ProxyHandler({})] if self._near else [])).open
+
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        from urllib.error import HTTPError  # here: where nobody asks a server, nobody waits for the imports of HTTP
+        from urllib.request import Request
+
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, headers={"Content-Type": "application/json"})
+        request = Request(self.url + path, data=data, headers={"Content-Type": "application/json"})
         try:
             with self._open(request, timeout=TIMEOUT_SECONDS) as response:
                 found = json.load(response)
-        except urllib.error.HTTPError as error:
+        except HTTPError as error:
             with error:
                 raise self._error(f"HTTP status {error.code}") from error
         except (OSError, ValueError) as error:

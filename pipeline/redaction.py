@@ -66,7 +66,8 @@ class _Finder:
 def redact_text(text: str) -> str:
     """`text` with its secrets masked: for questions, anchors and single strings."""
     while True:
-        masked = _mask(text, [finding for finder in _finders() for finding in finder.find(text)])
+        finders = _finders() if _MAY_BE_PROVIDED.search(text) else _own_finders()
+        masked = _mask(text, [finding for finder in finders for finding in finder.find(text)])
         if masked == text:
             return text
         text = masked
@@ -155,14 +156,24 @@ def _mask(text: str, findings: Iterable[Finding]) -> str:
     return "".join([*parts, text[position:]])
 
 
+_MAY_BE_PROVIDED = re.compile(r"\S{20}|eyJ|(?i:xox)")
+"""What a text has that a plugin's pattern matches: a long word, or how a token of JWT or Slack begins. Most questions have
+none of it, and then need no plugin: importing them takes as long as answering."""
+
+
 @cache
 def _finders() -> tuple[_Finder, ...]:
+    provided = (_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules())
+    return (*_own_finders(), *provided)
+
+
+@cache
+def _own_finders() -> tuple[_Finder, ...]:
     return (
         _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
         _Finder(_re2(WRAPPED), lambda text: ((*span, "private-key") for span in wrapped_keys(text))),
         *(_finder(rule, _always) for rule in PRIVATE_KEYS),
         _finder(JWK_PRIVATE, lambda match: '"kty"' in match.string),
-        *(_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules()),
         *(_finder(rule, lambda match: not _in_data_uri(match)) for rule in TOKENS),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
         *(_finder(rule, _SAID[what]) for what, rule in STATED),

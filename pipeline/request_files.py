@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..nodes.errors import InputError, kind_of
 from .request_fields import LISTS, NUMBERS, TEXTS, column_of
@@ -165,6 +164,8 @@ def _json(text: str, file: str) -> list[Row]:
 
 
 def _parquet(path: Path) -> list[Row]:
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(use_threads=False)

@@ -6,11 +6,14 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
+from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
 from scoped_retrieval.pipeline.cli.output import exit_code_of, note, print_error, to_json, write_table
 from scoped_retrieval.pipeline.redaction import REDACTOR
 
@@ -57,6 +60,27 @@ def test_help_loads_nothing_of_the_data_stack():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_lexical_question_loads_no_model_no_network_and_no_other_command(shop):
+    code = (
+        "import sys; from scoped_retrieval.pipeline.cli import main; main(['ask', 'default role', '--project', 'shop']);"
+        "absent = ('torch', 'numba', 'rich', 'detect_secrets', 'requests', 'urllib.request', 'tree_sitter', 'pyarrow.fs',"
+        " 'scoped_retrieval.pipeline.indexing', 'scoped_retrieval.pipeline.cli.corpus_commands');"
+        "print([m for m in absent if m in sys.modules], file=sys.stderr)"
+    )
+    asked = {**os.environ, "SCOPED_RETRIEVAL_LANES": "lexical"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=asked)
+    assert "default role" in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_command_is_looked_for_in_the_module_that_has_it(module):
+    alone = typer.Typer()
+    alone.callback()(lambda: None)
+    import_module(f"scoped_retrieval.pipeline.cli.{module}").register(alone)
+    assert sorted(typer.main.get_group(alone).commands) == sorted(MODULES[module])
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *GROUPED])

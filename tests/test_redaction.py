@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scoped_retrieval.pipeline import redaction
 from scoped_retrieval.pipeline.redaction import (
     MASK,
     REDACTOR,
@@ -208,3 +210,14 @@ def test_strong_findings_of_a_scanners_suite_are_found_and_its_clean_files_left(
     assert sum(gone) >= 0.95 * len(gone)
     clean = [row["doc_id"] for row in corpus if not row["n_findings"]]
     assert sum(masked[doc] != text[doc] for doc in clean) <= 1
+
+
+@pytest.mark.parametrize(
+    "pattern", [rule.pattern for rule in redaction._plugin_rules()], ids=lambda one: one.pattern[:40]
+)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_no_text_with_a_token_of_a_plugin_is_kept_from_the_plugins(
+    pattern: re.Pattern[str], data: st.DataObject
+) -> None:
+    assert redaction._MAY_BE_PROVIDED.search(data.draw(st.from_regex(pattern)))

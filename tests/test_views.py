@@ -195,6 +195,15 @@ def test_the_lineage_of_the_line_names_every_table_it_declares():
     assert json.loads(json.dumps(lineage)) == lineage
 
 
+def test_the_version_of_a_node_is_the_one_that_hamilton_gives_it():
+    from scoped_retrieval.pipeline.driver import build_driver
+
+    driver = build_driver()
+    given = {n["name"]: n["version"] for n in view.lineage_of(driver)["nodes"] if n["kind"] == "node"}
+    variables = (v for v in driver.list_available_variables() if not v.is_external_input)
+    assert given == {v.name: v.version for v in variables}
+
+
 @pytest.mark.golden
 def test_the_data_dictionary_is_the_declared_tables():
     from scoped_retrieval.pipeline.views.dictionary import data_dictionary

@@ -10,35 +10,47 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 
-from . import (
-    action_commands,
-    contract_commands,
-    corpus_commands,
-    retrieval_commands,
-    role_commands,
-    run_commands,
-    safety_commands,
-    system_commands,
-)
 from .output import EXIT, note, print_error
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "application", "main"]
 
-app = typer.Typer(
-    name="scoped-retrieval",
-    help="Define the boundary first, recall and rank inside it, then write down what the model was allowed to see.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
+COMMANDS = {
+    "corpus_commands": ("index", "corpus"),
+    "retrieval_commands": ("run", "ask", "eval"),
+    "run_commands": ("runs", "snapshots", "replay", "replay-turn", "verify", "xray", "lineage", "compact"),
+    "action_commands": ("context-actions",),
+    "contract_commands": ("contract", "why"),
+    "role_commands": ("overlay", "bundle"),
+    "safety_commands": ("verify-answer", "answers", "erase", "leak-test"),
+    "system_commands": ("doctor", "demo"),
+}
+"""The modules of this package that have commands, with those of each."""
 
 
-@app.callback(invoke_without_command=True)
+def application(args: Sequence[str]) -> typer.Typer:
+    """The application as far as these arguments need it: with one module where they begin with a command of it, else
+    with all. Typer works out every flag of every command that it has, which takes longer than the imports of `--help`.
+    """
+    app = typer.Typer(
+        name="scoped-retrieval",
+        help="Define the boundary first, recall and rank inside it, then write down what the model was allowed to see.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    app.callback(invoke_without_command=True)(_root)
+    named = [module for module, commands in COMMANDS.items() if args and args[0] in commands]
+    for module in named or COMMANDS:
+        import_module(f".{module}", __package__).register(app)
+    return app
+
+
 def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
@@ -49,11 +61,6 @@ def _root(
         raise typer.Exit()
 
 
-for _module in (corpus_commands, retrieval_commands, run_commands, action_commands, contract_commands, role_commands,
-                safety_commands, system_commands):  # fmt: skip
-    _module.register(app)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell."""
     args = list(sys.argv[1:] if argv is None else argv)
@@ -62,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
             stream.reconfigure(encoding="utf-8")  # a block is the same bytes wherever it is printed
     try:
-        code = int(app(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
+        code = int(application(args)(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
         # Typer answers Ctrl-C with this code and an empty line.
         return print_error(KeyboardInterrupt(), as_json=as_json) if code == EXIT["interrupted"] else code
     except SystemExit as exit_:

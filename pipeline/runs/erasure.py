@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat, pair_codes, positions
@@ -31,7 +30,7 @@ from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, make_folders, remove_tree
 from ..places import Place
-from .files import files_below, locked, read_json, read_parquet, sha256_of, write_bytes
+from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
 from .parts import PERSISTED, TEXTS, stored_schema, values_of
@@ -180,9 +179,7 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
             hit = pc.is_in(table["sha256"], value_set=wanted)
             if pc.any(hit).as_py():
                 removed |= set(table["sha256"].filter(hit).to_pylist())
-                sink = pa.BufferOutputStream()
-                pq.write_table(table.filter(pc.invert(hit)), sink, compression="zstd")
-                changed[part["path"]] = memoryview(sink.getvalue())
+                changed[part["path"]] = parquet_bytes(table.filter(pc.invert(hit)))
         if not removed:
             raise InputError(f"Expected texts of this run, got {len(wanted)} hashes it does not hold - at {run.run_id}")
         parts = {path: hashlib.sha256(data).hexdigest() for path, data in changed.items()}

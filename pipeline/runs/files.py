@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..durable import write_atomic
@@ -48,6 +47,8 @@ def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
 
 def parquet_bytes(table: pa.Table) -> memoryview:
     """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not."""
+    import pyarrow.parquet as pq  # here: one answer is no Parquet, and should not wait for the file systems that it loads
+
     sink = pa.BufferOutputStream()
     words: Any = [path for field in table.schema for path in _words(field)]
     pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=words)
@@ -89,6 +90,8 @@ def read_parquet(path: Place, schema: pa.Schema) -> pa.Table:
     Raises:
         StoreError: the file is missing, damaged or of another schema.
     """
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
             table = file.read(use_threads=False)
