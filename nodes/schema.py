@@ -91,12 +91,18 @@ class Table:
         arrays = []
         for name, column in self.columns.items():
             if name in columns:
-                arrays.append(_as_array(columns[name], column.type, f"{self.name}.{name}"))
+                values = columns[name]
+                arrays.append(values if isinstance(values, _ARROW) else _as_array(values, column.type, self.name, name))
             elif column.nullable:
                 arrays.append(pa.nulls(rows, column.type))
             else:
                 raise SchemaError(f"Expected column {name}, got none - at {self.name}")
-        return pa.Table.from_arrays(arrays, schema=self.schema)
+        try:
+            return pa.Table.from_arrays(arrays, schema=self.schema)
+        except _NOT_CONVERTED:
+            for array, (name, column) in zip(arrays, self.columns.items(), strict=True):
+                _as_array(array, column.type, self.name, name)  # raises, and names the column
+            raise
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         """A table from dictionaries: for tests, small policies and literal examples."""
@@ -107,16 +113,23 @@ class Table:
         if not isinstance(table, pa.Table):
             raise SchemaError(f"Expected a pyarrow Table, got {type(table).__name__} - at {self.name}")
         expected, got = self.schema, table.schema
-        if expected.names != got.names:
-            raise SchemaError(
-                f"Expected columns {', '.join(expected.names)}, got {', '.join(got.names)} - at {self.name}"
-            )
-        for field, given, column in zip(expected, got, table.itercolumns(), strict=True):
-            if given.type != field.type:
-                raise SchemaError(f"Expected {field.type}, got {given.type} - at {self.name}.{field.name}")
-            if not field.nullable and column.null_count:
-                raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{field.name}")
+        if not got.equals(expected):
+            if expected.names != got.names:
+                raise SchemaError(
+                    f"Expected columns {', '.join(expected.names)}, got {', '.join(got.names)} - at {self.name}"
+                )
+            for field, given in zip(expected, got, strict=True):
+                if given.type != field.type:
+                    raise SchemaError(f"Expected {field.type}, got {given.type} - at {self.name}.{field.name}")
+        for place in self._required:
+            if table.column(place).null_count:
+                raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{expected.names[place]}")
         return table
+
+    @cached_property
+    def _required(self) -> tuple[int, ...]:
+        """Places of the columns that have a value in every row."""
+        return tuple(place for place, column in enumerate(self.columns.values()) if not column.nullable)
 
 
 def table(name: str, *, key: Sequence[str], order: Sequence[str], persist: bool, doc: str, **columns: Column) -> Table:
@@ -184,10 +197,14 @@ def caller(column: Column) -> Column:
     return replace(column, audience="caller")
 
 
-def _as_array(values: Any, type_: pa.DataType, at: str) -> pa.ChunkedArray | pa.Array:
+_ARROW = (pa.ChunkedArray, pa.Array)
+_NOT_CONVERTED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError)
+
+
+def _as_array(values: Any, type_: pa.DataType, table: str, name: str) -> pa.ChunkedArray | pa.Array:
     try:
-        if isinstance(values, (pa.ChunkedArray, pa.Array)):
+        if isinstance(values, _ARROW):
             return values if values.type == type_ else values.cast(type_)
         return pa.array(values, type=type_)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
-        raise SchemaError(f"Expected {type_}, got values that do not convert - at {at}") from error
+    except _NOT_CONVERTED as error:
+        raise SchemaError(f"Expected {type_}, got values that do not convert - at {table}.{name}") from error
