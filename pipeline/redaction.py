@@ -32,7 +32,6 @@ from .redaction_rules import (
     PRIVATE_KEYS,
     RULES_VERSION,
     STATED,
-    TOKENS,
     WRAPPED,
     Rule,
     is_basic,
@@ -40,6 +39,7 @@ from .redaction_rules import (
     is_generated,
     is_jumbled,
     is_mixed,
+    token_rules,
 )
 
 __all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_list_column", "redact_text"]
@@ -66,7 +66,7 @@ class _Finder:
 def redact_text(text: str) -> str:
     """`text` with its secrets masked: for questions, anchors and single strings."""
     while True:
-        finders = _finders() if _MAY_BE_PROVIDED.search(text) else _own_finders()
+        finders = _finders() if _MAY_HOLD_A_TOKEN.search(text) else _finders_by_place()
         masked = _mask(text, [finding for finder in finders for finding in finder.find(text)])
         if masked == text:
             return text
@@ -156,25 +156,28 @@ def _mask(text: str, findings: Iterable[Finding]) -> str:
     return "".join([*parts, text[position:]])
 
 
-_MAY_BE_PROVIDED = re.compile(r"\S{20}|eyJ|(?i:xox)")
-"""What a text has that a plugin's pattern matches: a long word, or how a token of JWT or Slack begins. Most questions have
-none of it, and then need no plugin: importing them takes as long as answering."""
+_MAY_HOLD_A_TOKEN = re.compile(r"\S{20}|eyJ|_authToken|(?i:xox)")
+"""What every text has that holds a token by its form: a long word, or how a short one begins. Most questions have none of
+it, and wait for neither the plugins to be imported nor the patterns to be compiled: that takes as long as answering."""
 
 
 @cache
 def _finders() -> tuple[_Finder, ...]:
-    provided = (_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules())
-    return (*_own_finders(), *provided)
+    return (
+        *_finders_by_place(),
+        *(_finder(rule, _is_jwt if rule.kind == "json-web-token" else _always) for rule in _plugin_rules()),
+        *(_finder(rule, lambda match: not _in_data_uri(match)) for rule in token_rules()),
+    )
 
 
 @cache
-def _own_finders() -> tuple[_Finder, ...]:
+def _finders_by_place() -> tuple[_Finder, ...]:
+    """Those of secrets that what stands around them tells."""
     return (
         _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
         _Finder(_re2(WRAPPED), lambda text: ((*span, "private-key") for span in wrapped_keys(text))),
         *(_finder(rule, _always) for rule in PRIVATE_KEYS),
         _finder(JWK_PRIVATE, lambda match: '"kty"' in match.string),
-        *(_finder(rule, lambda match: not _in_data_uri(match)) for rule in TOKENS),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
         *(_finder(rule, _SAID[what]) for what, rule in STATED),
         *(_finder(rule, _is_stated if rule.kind == "stated-secret" else _is_assigned) for rule in ASSIGNMENTS),

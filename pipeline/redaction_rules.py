@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 
 __all__ = [
     "ASSIGNMENTS",
@@ -25,7 +26,6 @@ __all__ = [
     "PRIVATE_KEYS",
     "RULES_VERSION",
     "STATED",
-    "TOKENS",
     "WRAPPED",
     "Rule",
     "is_basic",
@@ -34,6 +34,7 @@ __all__ = [
     "is_jumbled",
     "is_mixed",
     "is_telling",
+    "token_rules",
 ]
 
 RULES_VERSION = 4
@@ -70,11 +71,16 @@ class Rule:
     pattern: re.Pattern[str]
 
 
-def _tokens(*rows: tuple[str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(kind, re.compile(rf"\b(?:{pattern})", re.ASCII)) for kind, pattern in rows)
+@cache
+def token_rules() -> tuple[Rule, ...]:
+    """Tokens that say by their form what they are. `postgres-gateway-token` and `scalr-token` are PASETO-like forms.
+
+    They are many to compile, and most questions need none: see `redaction`.
+    """
+    return tuple(Rule(kind, re.compile(rf"\b(?:{pattern})", re.ASCII)) for kind, pattern in _TOKENS)
 
 
-TOKENS = _tokens(
+_TOKENS = (
     ("1password-token", r"ops_eyJ[A-Za-z0-9+/_=-]{80,}"),
     ("1password-secret-key", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     ("adobe-secret", r"p8e-[A-Za-z0-9_-]{32}"),
@@ -205,7 +211,6 @@ TOKENS = _tokens(
     ("xai-key", r"xai-[A-Za-z0-9]{70,}"),
     ("yandex-key", r"(?:y[0-9]_[A-Za-z0-9_-]{55,}|t1\.[A-Za-z0-9_-]+={0,2}\.[A-Za-z0-9_-]{86}={0,2}|AQVN[A-Za-z0-9_-]{35,38}|YC[A-Za-z0-9_-]{38}(?![A-Za-z0-9_-]))"),
 )  # fmt: skip
-"""Tokens that say by their form what they are. `postgres-gateway-token` and `scalr-token` are PASETO-like forms."""
 
 KEY_FENCE = re.compile(r"-----(?P<edge>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 """First and last line of key material in PEM or OpenPGP form."""
