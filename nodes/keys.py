@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 _NOWHERE = np.empty(0, dtype=np.int64)
-FEW = 256
+FEW = 1024
 """Rows up to which what saves work on many rows costs more calls than it saves: an interactive request has so few."""
 
 
