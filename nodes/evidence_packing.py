@@ -34,6 +34,7 @@ from .keys import (
     truth,
 )
 from .role_terms import LAST, reading_order
+from .role_words import words_apart
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
 
 MERGED_BYTES_PER_TOKEN = 3
@@ -205,8 +206,7 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
         return number
     needed = np.unique(inverse[shared])
     plain = pc.utf8_lower(distinct.take(pa.array(needed)))
-    words = pc.replace_substring_regex(plain, pattern=r"[^\p{L}\p{M}\p{N}]+", replacement=" ")
-    words = pc.utf8_trim_whitespace(words)
+    words = words_apart(plain)
     # A text of signs only has no words to compare.
     words = pc.if_else(pc.equal(words, ""), plain, words).dictionary_encode()
     code = np.full(len(distinct), -1, dtype=np.int64)
