@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .frames import expand_ranges
 from .index_keys import definition_keys
 from .item_texts import text_bytes
-from .keys import first_of_runs, flat
+from .keys import constants, first_of_runs, flat
 from .list_columns import flattened
 from .numbers import quantise
 from .ragged import Ragged
@@ -48,6 +48,7 @@ SIGNALS = {
 
 CALLEE_SIGNAL = "called by what is named"
 
+_NOWHERE = np.empty(0, dtype=np.int64)
 _KINDS = ("test", "path", "error", "identifier", "id")
 
 
@@ -87,7 +88,7 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     total = np.bincount(anchor_owner, weights=weight, minlength=requests)
     reached = np.bincount(candidate, weights=gain, minlength=len(owner))
     share = np.minimum(reached / np.maximum(total[owner], 2.0**-30), 1.0)
-    kind = np.asarray(pc.index_in(flat(anchors["kind"]), value_set=pa.array(_KINDS)).fill_null(len(_KINDS)))
+    kind = np.asarray(pc.index_in(flat(anchors["kind"]), value_set=constants(_KINDS)).fill_null(len(_KINDS)))
     order = np.lexsort((anchor, kind[anchor], -gain, candidate))
     lead = order[first_of_runs(candidate[order])]
     best = np.zeros(len(owner))
@@ -107,10 +108,10 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
     value = flat(anchors["value"]).cast(pa.large_string())
     # A test is known by its own name: the last part of `tests/app.py::Suite::test_x[param]`.
     name = pc.replace_substring_regex(value, pattern=r"^.*(?:::| > )|\[[^\]]*\]$", replacement="")
-    named = np.isin(kind, ("identifier", "test"))
-    for column, quality in (("symbols", DEFINED), ("calls", CALLED)):
+    named = (kind == "identifier") | (kind == "test")
+    texts = ((value, named), (name, named & np.asarray(pc.not_equal(name, value))))
+    for column, quality in (("symbols", DEFINED), ("calls", CALLED)) if named.any() else ():
         lists, names = flattened(rows[column])
-        texts = ((value, named), (name, named & np.asarray(pc.not_equal(name, value))))
         pairs = [_same(owner[lists], names.cast(pa.large_string()), anchor_owner, *one) for one in texts]
         here, there = (np.concatenate(side) for side in zip(*pairs, strict=True))
         yield lists[here], there, np.full(len(here), quality)
@@ -121,7 +122,8 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
         own, wanted = (pc.utf8_lower(side) for side in (flat(rows[column]).cast(pa.large_string()), value))
         here, there = _same(owner, own, anchor_owner, wanted, ids)
         yield here, there, np.full(len(here), DEFINED)
-    yield _paths(owner, flat(rows["path"]).cast(pa.large_string()), anchor_owner, value, kind == "path")
+    if (kind == "path").any():
+        yield _paths(owner, flat(rows["path"]).cast(pa.large_string()), anchor_owner, value, kind == "path")
     yield from _mentions(
         owner, flat(rows["text"]), anchor_owner, pc.if_else(pa.array(kind == "test"), name, value), kind
     )
@@ -147,6 +149,8 @@ def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple
 def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArray[np.bool_]) -> tuple[Int, Int]:
     """Pairs of positions with equal request and equal text; the right side only where `among`."""
     chosen = among.nonzero()[0]
+    if not len(chosen) or not len(names):
+        return _NOWHERE, _NOWHERE
     values = values.take(pa.array(chosen))
     distinct = values.unique()
     code = np.asarray(pc.index_in(names, value_set=distinct).fill_null(-1)).astype(np.int64)
@@ -188,7 +192,7 @@ def _mentions(
     code = np.asarray(distinct.indices).astype(np.int64)
     order = code.argsort(kind="stable")
     bounds = code[order].searchsorted(np.arange(len(distinct.dictionary) + 1))
-    quality = np.select([kind == "path", kind == "identifier"], [PATH_MENTIONED, NAME_MENTIONED], 1.0)
+    quality = np.where(kind == "path", PATH_MENTIONED, np.where(kind == "identifier", NAME_MENTIONED, 1.0))
     first = owner.searchsorted(anchor_owner, "left")
     count = owner.searchsorted(anchor_owner, "right") - first
     # Texts of one request lie side by side, with a NUL after each that no anchor has: a search is one scan of bytes.

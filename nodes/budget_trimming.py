@@ -74,7 +74,8 @@ def fits(
     kept = packs.filter(packs["kept"])
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
-    mask = class_lists(contracts["mask"]).take(pa.array(owner))
+    masks = class_lists(contracts["mask"])
+    mask = masks.take(pa.array(owner))
     texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
     notes, styles = fact_notes(kept, fact_checks), objects(contracts["citation_style"])
     happened = _happened(kept, owner, contracts, evidence, placements)
@@ -87,9 +88,10 @@ def fits(
     # Any member may be the first shown, and then names the section: each is measured, and the longest is reserved.
     # Most requests print the same rows the same way: each way is measured once.
     items = work.worst_case()
+    asked = codes_of([contracts["output_shape"], contracts["citation_style"], contracts["tokenizer"], masks])
     member = texts.item
     _, one, way = np.unique(
-        codes_of([*items.ways(), pa.array(budgets.which[owner[member]])]), return_index=True, return_inverse=True
+        codes_of([pa.array(asked[owner[member]]), *items.ways()]), return_index=True, return_inverse=True
     )
     at = pa.array(member[one])
     costs = Costs.of(

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .keys import first_of_runs, gathered, positions, rank_within
+from .keys import constants, distinct_numbers, first_of_runs, gathered, positions, rank_within
 from .numbers import quantise
 from .recall_scope import Bool, Float, Int, numbers
 from .recall_selection import VIA
@@ -43,7 +44,7 @@ class Fusion:
         first = first_of_runs(request, row)
         share = quantise(1.0 / (FUSION_K + rank[order]))
         score = np.add.reduceat(share, first) if len(first) else np.empty(0)
-        return cls(order, np.append(first, len(order)), request[first], row[first], score)
+        return cls(order, np.concatenate((first, [len(order)])), request[first], row[first], score)
 
     def best(self, score: Float, chosen: Bool) -> Float:
         """Per group the greatest score among some hits, 0 where none of the group is among them."""
@@ -58,9 +59,9 @@ class Fusion:
         if not len(self.row):
             return pa.array([], pa.list_(pa.string()))
         bits = np.bitwise_or.reduceat((1 << codes)[self.order], self.starts[:-1])
-        distinct, of = np.unique(bits, return_inverse=True)
+        distinct, of = distinct_numbers(bits)
         lists = [[name for place, name in enumerate(names) if one >> place & 1] for one in distinct.tolist()]
-        return pa.array(lists, pa.list_(pa.string())).take(pa.array(of.reshape(-1)))
+        return pa.array(lists, pa.list_(pa.string())).take(pa.array(of))
 
     def links(self, via: Int) -> pa.Array:
         """Per group how a link reached it; null where a lane found the row directly."""
@@ -68,12 +69,12 @@ class Fusion:
             return pa.array([], pa.string())
         first = np.minimum.reduceat(np.where(via < 0, len(VIA), via)[self.order], self.starts[:-1])
         plain = np.maximum.reduceat((via < 0)[self.order].astype(np.int8), self.starts[:-1]) > 0
-        return pa.array(VIA).take(pa.array(first, mask=plain))
+        return constants(VIA).take(pa.array(first, mask=plain))
 
 
 def lane_codes(hits: pa.Table) -> Int:
     """The place of each hit's lane among the lanes in alphabetical order."""
-    return positions(hits["lane"], pa.array(_LANES))
+    return positions(hits["lane"], constants(_LANES))
 
 
 def lanes_in_order() -> tuple[str, ...]:
@@ -99,25 +100,21 @@ def merged_order(
     turn = np.empty(len(by_kind), dtype=np.int64)
     span = (fusion.request * 2 + withheld) * (int(kind.max(initial=0)) + 1) + kind
     turn[by_kind] = rank_within(span[by_kind])
-    first = np.select(
-        [
-            policy == MERGE_POLICIES.values.index("authority-first"),
-            policy == MERGE_POLICIES.values.index("evidence-balanced"),
-        ],
-        [-authority, turn],
-        0,
-    )
+    first = np.where(policy == MERGE_POLICIES.values.index("authority-first"), -authority, 0)
+    first = np.where(policy == MERGE_POLICIES.values.index("evidence-balanced"), turn, first)
     order = np.lexsort((id_rank, -fusion.score, first, withheld, fusion.request))
     return order, rank_within((fusion.request * 2 + withheld)[order])
 
 
 def policies_of(contracts: pa.Table) -> Int:
     """Each contract's merge policy as a position in MERGE_POLICIES."""
-    return positions(contracts["merge_policy"], pa.array(MERGE_POLICIES.values))
+    return positions(contracts["merge_policy"], constants(MERGE_POLICIES.values))
 
 
 def column_codes(evidence: pa.Table, name: str, rows: Int) -> Int:
     """A code of a string column per row, by alphabetical order of its values."""
     encoded = gathered(evidence[name], rows).dictionary_encode()
-    place = encoded.dictionary.to_numpy(zero_copy_only=False).astype(str).argsort().argsort()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
     return place[numbers(encoded.indices)] if len(place) else np.empty(0, dtype=np.int64)

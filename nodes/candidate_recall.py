@@ -24,7 +24,7 @@ from .candidate_merge import (
 from .clocks import clocks
 from .expansion_recall import recall_expansion
 from .frames import PostingIndex, RowIndex, VectorIndex
-from .keys import gathered, positions, rank_within
+from .keys import constants, gathered, gathered_columns, positions, rank_within
 from .lane_recall import recall_newest, recall_symbols, recall_terms
 from .recall_scope import Int, RecallTables, numbers, sub_query_of
 from .recall_selection import VIA, Found, hit_table, sub_query_order
@@ -138,9 +138,9 @@ def hits(
     parts = [exact_hits, expansion_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
-    table = pa.concat_tables(parts)
+    table = pa.concat_tables(parts).combine_chunks()
     order = np.lexsort((numbers(table["rank"]), lane_codes(table), at))
-    return HITS.build({name: table[name].take(pa.array(order)) for name in HITS.columns})
+    return HITS.build(gathered_columns(table, HITS.columns, order))
 
 
 def candidates(
@@ -173,10 +173,10 @@ def candidates(
         f"{name}_raw": fusion.best(score, lane == lanes_in_order().index(known))[order]
         for name, known in (("bm25", "lexical"), ("semantic", "semantic"), ("symbol", "symbol"))
     }
-    intent = positions(sub_queries["intent"], pa.array(_INTENTS))[sub]
+    intent = positions(sub_queries["intent"], constants(_INTENTS))[sub]
     return CANDIDATES.build(
         {
-            "request_id": contracts["request_id"].take(pa.array(owner)),
+            "request_id": gathered(contracts["request_id"], owner),
             "evidence_id": gathered(evidence["evidence_id"], row),
             "row": row,
             "placement": placement,
@@ -185,7 +185,7 @@ def candidates(
             "lanes": fusion.any_of(lane, lanes_in_order()).take(at),
             "intents": fusion.any_of(intent, _INTENTS).take(at),
             **raw,
-            "via": fusion.links(positions(hits["via"], pa.array(VIA))).take(at),
+            "via": fusion.links(positions(hits["via"], constants(VIA))).take(at),
             "withheld": withheld[order],
         }
     )

@@ -34,6 +34,7 @@ from .keys import (
     truth,
 )
 from .role_terms import LAST, reading_order
+from .role_words import words_apart
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
 
 MERGED_BYTES_PER_TOKEN = 3
@@ -86,7 +87,9 @@ def packs(
     cited = resolvable(placed["line_start"], placed["byte_start"], placed["version"], rows["path"], rows["text_sha256"])
     packing.drop(required & ~np.asarray(cited), "citation_unresolved")
     packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
-    packing.drop_repeats(_alike(owner, row, evidence["text"]), "near_duplicate", among=~disputed)
+    packing.drop_repeats(
+        _alike(owner, row, evidence["text"], packing.kept & ~disputed), "near_duplicate", among=~disputed
+    )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
     packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
@@ -187,27 +190,30 @@ def _among(column: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> pa.Ar
     return pc.is_in(flat(column), value_set=constants(values))
 
 
-def _alike(owner: Int, row: Int, texts: pa.ChunkedArray) -> Int:
+def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
     """A number per request and text without case, punctuation and spacing; words and digits still tell texts apart.
 
-    Texts are compared only where their ASCII letters and digits add up alike, which few do by chance.
+    Rows not `among` those that are compared have -1. Texts are compared only where their ASCII letters and digits add up alike, which few do by chance.
     """
+    number = np.full(len(row), -1, dtype=np.int64)
+    owner, row = owner[among], row[among]
     rows, inverse = np.unique(row, return_inverse=True)
     distinct = gathered(texts, rows)
     group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
     shared = np.bincount(group, minlength=1)[group] > 1
     if not shared.any():
-        return np.arange(len(row))
+        number[among] = np.arange(len(row))
+        return number
     needed = np.unique(inverse[shared])
     plain = pc.utf8_lower(distinct.take(pa.array(needed)))
-    words = pc.replace_substring_regex(plain, pattern=r"[^\p{L}\p{M}\p{N}]+", replacement=" ")
-    words = pc.utf8_trim_whitespace(words)
+    words = words_apart(plain)
     # A text of signs only has no words to compare.
     words = pc.if_else(pc.equal(words, ""), plain, words).dictionary_encode()
     code = np.full(len(distinct), -1, dtype=np.int64)
     code[needed] = np.asarray(words.indices)
     alone = np.where(shared, -1, np.arange(len(row)))
-    return _numbers_of(owner, pa.array(code[inverse]), pa.array(alone))
+    number[among] = _numbers_of(owner, pa.array(code[inverse]), pa.array(alone))
+    return number
 
 
 def _checksums(texts: pa.Array) -> Int:

@@ -222,13 +222,13 @@ def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
 
 def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:
     """A timestamp column as int64 microseconds, `null` where it has none."""
-    return column.cast(pa.int64()).fill_null(null).to_numpy()
+    values = column.cast(pa.int64())
+    return (values.fill_null(null) if values.null_count else values).to_numpy()
 
 
 def expand_ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The concatenation of `arange(start, start + count)` for each pair."""
-    total = int(counts.sum())
-    if not total:
+    ends = counts.cumsum()
+    if not len(ends) or not ends[-1]:
         return np.empty(0, dtype=np.int64)
-    offsets = (starts - np.concatenate(([0], counts.cumsum()[:-1]))).repeat(counts)
-    return np.arange(total, dtype=np.int64) + offsets
+    return np.arange(ends[-1], dtype=np.int64) + (starts - ends + counts).repeat(counts)

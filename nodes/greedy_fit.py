@@ -38,7 +38,7 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
-_RANKS_FIRST = 16
+RANKS_FIRST = 16
 """Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
 still have room."""
 _FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
@@ -169,7 +169,7 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
     frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
     done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, len(owner))
     headed = bool(costs.heading_chars.any())
-    low, ranks, most = 0, _RANKS_FIRST, int(items.max(initial=0))
+    low, ranks, most = 0, RANKS_FIRST, int(items.max(initial=0))
     while low < most:
         live = _with_room(done, first + low, np.maximum(items - low, 0), owner, costs, budgets)
         if not len(live):
@@ -178,7 +178,7 @@ def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: 
         trial = _tried(among, owner, texts, done, costs, budgets, counters)
         left = np.arange(len(among))
         while len(left):
-            left = _run(done, owner[among[left]], left, trial, costs, budgets, headed)
+            left = run_that_fits(done, owner[among[left]], left, trial, costs, budgets, headed)
             left = _round(done, owner[among[left]], left, trial, costs, budgets) if len(left) else left
         low, ranks = low + ranks, 4 * ranks
     return done.fit()
@@ -254,7 +254,9 @@ def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(
     return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
 
 
-def _run(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool) -> Int:
+def run_that_fits(
+    done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool
+) -> Int:
     """Choose the items of each request that fit whole one after another, from its first on; gives what is left of `left`.
 
     What they use adds up, so a running sum tells of all of them at once what `_round` would find one by one. `headed` is

@@ -49,10 +49,10 @@ class Items:
     mask: pa.Array
 
     def ways(self) -> list[pa.Array]:
-        """Columns that say how an item is printed: equal items read the same, whoever asked."""
+        """Columns that say how an item is printed, beside what its request says of all: equal items read the same."""
         return [
             self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
-            self.fact_note, self.reason, pa.array(self.shape, pa.string()), pa.array(self.style, pa.string()), self.mask,
+            self.fact_note, self.reason,
         ]  # fmt: skip
 
     def take(self, index: Int) -> Items:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from .bm25 import Bm25
 from .frames import PostingIndex, expand_ranges, posting_keys
 from .index_keys import definition_keys
-from .keys import distinct_numbers, flat, gathered, rank_within
+from .keys import constants, distinct_numbers, flat, gathered, rank_within
 from .list_columns import flattened
 from .numbers import quantise
 from .posting_recall import Entries, recall_keys
@@ -107,7 +107,7 @@ class Terms:
 
     @classmethod
     def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> Terms:
-        wanted = pc.is_in(query_terms["field"], value_set=pa.array(fields))
+        wanted = pc.is_in(query_terms["field"], value_set=constants(fields))
         chosen = query_terms if pc.all(wanted).as_py() else query_terms.filter(wanted)
         sub = sub_query_of(tables.sub_queries, chosen)
         field = flat(chosen["field"]).dictionary_encode()

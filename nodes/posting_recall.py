@@ -22,7 +22,9 @@ from .bm25 import Bm25, raw_okapi_idf
 from .compiled import kernels
 from .compiled_recall import recall_compiled
 from .frames import PostingIndex, SegmentPostings, posting_keys
+from .keys import distinct_numbers, first_of_runs
 from .numbers import EXACT_BELOW, RESOLUTION, quantise
+from .ragged import starts_of
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope, numbers, slabs, spread
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
@@ -95,8 +97,8 @@ def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Posting
     local = local[kept]
     flag = np.zeros(len(scope.rows), dtype=bool)
     flag[local] = True
-    starts = np.concatenate(([0], np.cumsum(kept)))[matches.starts]
-    return _Postings(starts, (np.cumsum(flag) - 1)[local], matches.freqs[kept], np.flatnonzero(flag))
+    starts = starts_of(kept)[matches.starts]
+    return _Postings(starts, (flag.cumsum() - 1)[local], matches.freqs[kept], flag.nonzero()[0])
 
 
 def _profiles(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
@@ -106,18 +108,18 @@ def _profiles(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
     plan often asks one text of several kinds of evidence.
     """
     counts = np.bincount(entries.sub, minlength=len(scope.sub))
-    starts = np.cumsum(counts) - counts
+    starts = counts.cumsum() - counts
     same = np.zeros(len(counts), dtype=bool)
     same[1:] = (counts[1:] == counts[:-1]) & (scope.request[1:] == scope.request[:-1])
-    later = np.flatnonzero(same)
+    later = same.nonzero()[0]
     of, at = spread(starts[later], counts[later])
     before = at - counts[later][of]
     differs = (entries.key[at] != entries.key[before]) | (entries.weight[at] != entries.weight[before])
     if entries.hop is not None:
         differs |= entries.hop[at] != entries.hop[before]
     same[later[of[differs]]] = False
-    profile = np.cumsum(~same) - 1
-    kept = np.flatnonzero(~same[entries.sub])
+    profile = (~same).cumsum() - 1
+    kept = (~same[entries.sub]).nonzero()[0]
     hop = None if entries.hop is None else entries.hop[kept]
     return profile, Entries(entries.keys, profile[entries.sub[kept]], entries.key[kept], entries.weight[kept], hop)
 
@@ -125,10 +127,10 @@ def _profiles(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
 def _parts(scope: Scope, entries: Entries, found: _Postings, profile: Int) -> Iterator[tuple[tuple[int, int], Entries]]:
     """Ranges of sub-queries, of whole requests and of about `CELLS` cells, and the entries of their profiles."""
     per = max(1, CELLS // len(found.touched))
-    first = np.flatnonzero(np.diff(scope.request, prepend=-1))
-    cut = first[np.flatnonzero(np.diff(first // per, prepend=-1))]
+    first = first_of_runs(scope.request)
+    cut = first[first_of_runs(first // per)]
     for low, high in zip(cut.tolist(), [*cut[1:].tolist(), len(scope.sub)], strict=True):
-        a, b = np.searchsorted(entries.sub, [profile[low], profile[high - 1] + 1])
+        a, b = entries.sub.searchsorted([profile[low], profile[high - 1] + 1])
         if a < b:
             hop = None if entries.hop is None else entries.hop[a:b]
             sub = entries.sub[a:b] - profile[low]
@@ -149,10 +151,9 @@ def _recall_part(
     width, index = len(found.touched), scope.tables.row_index
     clock, of_request = scope.tables.clock
     profile = profile[low:high] - profile[low]
-    request = scope.request[low:high][np.flatnonzero(np.diff(profile, prepend=-1))]
+    request = scope.request[low:high][first_of_runs(profile)]
     profiles = len(request)
-    clocks, at_clock = np.unique(of_request[request], return_inverse=True)
-    at_clock = at_clock.reshape(-1)
+    clocks, at_clock = distinct_numbers(of_request[request])
     rows = scope.rows[found.touched]
     open_ = clock.grid(index, clocks, rows) & ~scope.withheld[found.touched]
     frequency = _frequencies(found, open_, at_clock[entries.sub], entries.key)
@@ -168,12 +169,12 @@ def _recall_part(
         scores = scores + np.bincount(entries.sub, weights=every, minlength=profiles)[:, None]
 
     counts = np.count_nonzero(matched, axis=1)
-    sub, of_cell = spread((np.cumsum(counts) - counts)[profile], counts[profile])
-    cells = np.flatnonzero(matched)[of_cell]
+    sub, of_cell = spread((counts.cumsum() - counts)[profile], counts[profile])
+    cells = matched.reshape(-1).nonzero()[0][of_cell]
     at = cells - (profile * width)[sub]
     allowed = scope.filtered(sub + low, found.touched[at])
     visible = open_.reshape(-1)[(at_clock[profile] * width)[sub] + at]
-    shown, hidden = np.flatnonzero(visible & allowed), np.flatnonzero(~visible & allowed)
+    shown, hidden = (visible & allowed).nonzero()[0], (~visible & allowed).nonzero()[0]
     score = scores.reshape(-1)[cells[shown]]
     k = scope.tables.sub_queries["lane_k"].to_numpy()[scope.sub[low:high]]
     best = best_cells(sub[shown], score, index.id_rank[rows[at[shown]]], k)
@@ -192,7 +193,7 @@ def _recall_part(
 def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:
     """In how many admissible rows each entry's key occurs, under the entry's clock."""
     keys = len(found.starts) - 1
-    distinct, inverse = np.unique(clock * keys + key, return_inverse=True)
+    distinct, inverse = distinct_numbers(clock * keys + key)
     clock, key = np.divmod(distinct, keys)
     counts = found.starts[key + 1] - found.starts[key]
     frequency = np.zeros(len(distinct), dtype=np.int64)
@@ -201,7 +202,7 @@ def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:
         of, at = spread(found.starts[key[low:high]], counts[low:high])
         counted = flat[clock[low:high][of] * open_.shape[1] + found.at[at]]
         frequency[low:high] = np.bincount(of[counted], minlength=high - low)
-    return frequency[inverse.reshape(-1)]
+    return frequency[inverse]
 
 
 def _accumulate(
@@ -282,4 +283,4 @@ def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
 
 def _with_offsets(segments: list[SegmentPostings]) -> list[tuple[SegmentPostings, int]]:
     sizes = np.array([len(part.rows) for part in segments])
-    return list(zip(segments, (np.cumsum(sizes) - sizes).tolist(), strict=True))
+    return list(zip(segments, (sizes.cumsum() - sizes).tolist(), strict=True))

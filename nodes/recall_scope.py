@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from .clocks import Clock, distinct_clocks
 from .frames import OPEN_START, RowIndex, expand_ranges, micros
-from .keys import distinct_rows, flat, positions
+from .keys import constants, distinct_rows, first_of_runs, flat, gathered_columns, positions, run_lengths
 from .list_columns import holds
 from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 
@@ -28,6 +29,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
 
+_FILTERS = ("sources", "kinds", "min_authority")
 SEPARATOR = "\x1f"
 CELLS = 1 << 21
 """(sub-query, row) pairs held at once: about 120 MiB with all that is asked about them."""
@@ -126,8 +128,9 @@ class RecallTables:
         starts, ends = numbers(self.segments["row_start"]), numbers(self.segments["row_end"])
         asked = use.nonzero()[0]
         asked = asked[group[asked].argsort(kind="stable")]
-        number, first = np.unique(group[asked], return_index=True)
-        parts = np.split(asked, first[1:]) if len(asked) else []
+        cuts = first_of_runs(group[asked])
+        number = group[asked[cuts]]
+        parts = [asked[low:high] for low, high in pairwise([*cuts.tolist(), len(asked)])]
         bounds = groups.searchsorted(number), groups.searchsorted(number, side="right")
         for low, high, sub in zip(*bounds, parts, strict=True):
             if low == high:
@@ -223,13 +226,13 @@ class Scope:
         """
         first, inverse = distinct_rows(self.tables.filter_codes[self.sub])
         passed = np.ones((len(first), len(self.rows)), dtype=bool)
-        named = self.tables.sub_queries.select(["sources", "kinds", "min_authority"]).take(pa.array(self.sub[first]))
+        named = pa.table(gathered_columns(self.tables.sub_queries, _FILTERS, self.sub[first]))
         for number, one in enumerate(named.to_pylist()):
             if one["sources"]:
                 passed[number] &= selected_pairs(one["sources"], self._pairs)[self._pairs.codes]
             if one["kinds"]:
                 kind, names = self._kinds
-                passed[number] &= np.asarray(pc.is_in(names, value_set=pa.array(one["kinds"], type=pa.string())))[kind]
+                passed[number] &= np.asarray(pc.is_in(names, value_set=constants(tuple(one["kinds"]))))[kind]
             if one["min_authority"] > 0:
                 authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
                 passed[number] &= authority >= one["min_authority"]
@@ -342,8 +345,7 @@ def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
 
 def slabs(counts: Int, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
-    slab = (counts.cumsum() - counts) // most
-    cut = np.diff(slab, prepend=-1).nonzero()[0]
+    cut = first_of_runs((counts.cumsum() - counts) // most)
     yield from zip(cut.tolist(), [*cut[1:].tolist(), len(counts)], strict=True)
 
 
@@ -355,11 +357,12 @@ def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:
     if not table.num_rows:
         return np.empty(0, dtype=np.int64)
     request, sub_query = flat(table["request_id"]), flat(table["sub_query_id"])
-    change = np.ones(len(request), dtype=bool)
-    change[1:] = np.asarray(pc.not_equal(request[1:], request[:-1])) | np.asarray(
-        pc.not_equal(sub_query[1:], sub_query[:-1])
-    )
+    change = np.zeros(len(request), dtype=bool)
+    change[0] = True
+    for column in (request, sub_query):
+        change[1:] |= np.asarray(pc.not_equal(column[1:], column[:-1]))
     first = change.nonzero()[0]
-    asked = pc.binary_join_element_wise(request.take(pa.array(first)), sub_query.take(pa.array(first)), "\n")
+    at = pa.array(first)
+    asked = pc.binary_join_element_wise(request.take(at), sub_query.take(at), "\n")
     known = pc.binary_join_element_wise(flat(sub_queries["request_id"]), flat(sub_queries["sub_query_id"]), "\n")
-    return positions(asked, known).repeat(np.diff(first, append=len(request)))
+    return positions(asked, known).repeat(run_lengths(first, len(request)))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .keys import distinct_numbers, gathered, rank_within
+from .keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, rank_within
 from .recall_scope import Bool, Float, Int, RecallTables, Scope, recorded_at
 from .tables import HITS
 
@@ -58,7 +58,7 @@ def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
     """
     kept = np.arange(len(score))
     if len(score) > _BINS + 4 * int(k.sum()):
-        first = np.flatnonzero(np.diff(owner, prepend=-1))
+        first = first_of_runs(owner)
         low, high = (np.zeros(len(k)) for _ in range(2))
         low[owner[first]] = np.minimum.reduceat(score, first)
         high[owner[first]] = np.maximum.reduceat(score, first)
@@ -68,7 +68,7 @@ def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
         counts = np.bincount(owner * _BINS + bin_, minlength=len(k) * _BINS).reshape(len(k), _BINS)
         above = np.cumsum(counts[:, ::-1], axis=1)
         threshold = _BINS - 1 - np.argmax(above >= np.minimum(k, above[:, -1])[:, None], axis=1)
-        kept = np.flatnonzero(bin_ >= threshold[owner])
+        kept = (bin_ >= threshold[owner]).nonzero()[0]
     order = kept[np.lexsort((id_rank[kept], -score[kept], owner[kept]))]
     return order[rank_within(owner[order]) < k[owner[order]]]
 
@@ -101,19 +101,21 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
     recorded = recorded_at(index, placement)
     newest = np.full(len(requests) * len(documents), np.iinfo(np.int64).min)
     np.maximum.at(newest, pair, recorded)
-    kept = np.flatnonzero(recorded == newest[pair])
+    kept = (recorded == newest[pair]).nonzero()[0]
     best = np.full(len(requests) * len(documents), -np.inf)
     np.maximum.at(best, pair[kept], score[kept])
     kept = kept[score[kept] == best[pair[kept]]]
     ids = index.id_rank[scope.rows[local]]
     kept = kept[np.lexsort((sub[kept], ids[kept], pair[kept]))]
-    kept = kept[np.flatnonzero(np.diff(pair[kept], prepend=-1))]
+    kept = kept[first_of_runs(pair[kept])]
     k = scope.tables.contract_numbers("withheld_k")[requests]
     return kept[best_cells(request[kept], score[kept], ids[kept], k)]
 
 
 def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
     """The hits of a lane in declared order; withheld ones rank after all others of their sub-query."""
+    if not len(found.sub):
+        return HITS.empty()
     place = sub_query_order(tables.sub_queries)[found.sub]
     ids = tables.row_index.id_rank[found.row]
     order = np.lexsort((ids, -found.score, found.withheld, place))
@@ -122,15 +124,14 @@ def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
     via = found.via[order]
     return HITS.build(
         {
-            "request_id": tables.sub_queries["request_id"].take(at),
-            "sub_query_id": tables.sub_queries["sub_query_id"].take(at),
+            **gathered_columns(tables.sub_queries, ("request_id", "sub_query_id"), at),
             "lane": pa.repeat(pa.scalar(lane), len(order)),
             "evidence_id": gathered(tables.evidence["evidence_id"], row),
             "row": row,
             "rank": (rank_within(place[order]) + 1).astype(np.int32),
             "score": found.score[order],
             "withheld": found.withheld[order],
-            "via": pa.array(VIA).take(pa.array(via, mask=via < 0)),
+            "via": constants(VIA).take(pa.array(via, mask=via < 0)),
         }
     )
 

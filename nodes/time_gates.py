@@ -50,7 +50,7 @@ def time_codes(
         first after it; -1 for a row that has none.
     """
     codes, placement = _current(row_index, rows, as_of, window_start, window_end)
-    if history is not None and len(again := np.flatnonzero(history & (codes != 0))):
+    if history is not None and len(again := (history & (codes != 0)).nonzero()[0]):
         found, at = _ended(row_index, rows[again], as_of[again], window_start[again], window_end[again])
         passed = again[found == 0]
         codes[passed], placement[passed] = 0, at[found == 0]
@@ -82,7 +82,7 @@ def _current(
     placement = np.where(end > first, nearest, -1)
     codes = np.full(len(rows), RECORDED, dtype=np.int8)
     alive = np.zeros(len(rows), dtype=bool)
-    pending, at = np.flatnonzero(known), last[known]
+    pending, at = known.nonzero()[0], last[known]
     while len(pending):
         found = _codes(row_index, rows[pending], at, as_of[pending], window_start[pending], window_end[pending])
         lives = (found != SUPERSEDED) & (found != DELETED)
@@ -112,10 +112,10 @@ def time_grid(
     codes, _ = time_codes(
         row_index,
         np.tile(rows, instants),
-        np.repeat(as_of, count),
-        np.repeat(window_start, count),
-        np.repeat(window_end, count),
-        None if history is None else np.repeat(history, count),
+        as_of.repeat(count),
+        window_start.repeat(count),
+        window_end.repeat(count),
+        None if history is None else history.repeat(count),
     )
     return codes.reshape(instants, count)
 

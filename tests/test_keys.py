@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes import keys
-from scoped_retrieval.nodes.keys import flat, gathered, pair_codes, pair_positions, positions, rank_within
+from scoped_retrieval.nodes.keys import (
+    first_of_runs,
+    first_that_holds,
+    flat,
+    gathered,
+    gathered_columns,
+    last_of_runs,
+    pair_codes,
+    pair_positions,
+    positions,
+    rank_within,
+)
 
 
 @pytest.fixture(scope="module", params=[0, keys.FEW], autouse=True)
@@ -35,6 +46,18 @@ def test_values_are_gathered_alike_from_any_chunks(values: list[str | None], siz
     found = gathered(chunked(values, size), np.array(rows, dtype=np.int64))
     assert found.to_pylist() == [values[row] for row in rows]
     assert gathered(chunked(values, size), pa.array([None, 0], pa.int64())).to_pylist() == [None, values[0]]
+
+
+@given(values=words, size=st.integers(1, 4), data=st.data())
+def test_columns_are_gathered_together_as_one_by_one(values: list[str | None], size: int, data: st.DataObject):
+    rows = np.array(data.draw(st.lists(st.integers(0, len(values) - 1), max_size=12)), dtype=np.int64)
+    table = pa.table(
+        {"whole": pa.array(values, pa.string()), "cut": chunked(values, size), "again": chunked(values, size)}
+    )
+    found = gathered_columns(table, table.column_names, rows)
+    assert {name: column.to_pylist() for name, column in found.items()} == {
+        name: [values[row] for row in rows] for name in ("whole", "cut", "again")
+    }
 
 
 @given(wanted=words, among=words, size=st.integers(1, 4))
@@ -67,6 +90,18 @@ def test_a_null_half_makes_no_pair():
 def test_ranks_start_anew_in_every_run():
     assert rank_within(np.array([4, 4, 7, 7, 7, 1])).tolist() == [0, 1, 0, 1, 2, 0]
     assert rank_within(np.array([], dtype=np.int64)).tolist() == []
+
+
+def test_a_run_ends_where_the_next_begins():
+    numbers, letters = np.array([4, 4, 7, 7]), np.array(list("aaab"))
+    assert first_of_runs(numbers, letters).tolist() == [0, 2, 3]
+    assert last_of_runs(numbers, letters).tolist() == [1, 2, 3]
+    assert last_of_runs(numbers[:0]).tolist() == []
+
+
+def test_the_first_rule_that_holds_gives_the_word():
+    rules = ((np.array([False, True, False]), "one"), (np.array([True, True, False]), "two"))
+    assert first_that_holds(rules, "none", 3).to_pylist() == ["two", "one", "none"]
 
 
 def test_a_column_is_one_array_without_a_copy_where_it_was_one():

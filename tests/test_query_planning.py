@@ -6,10 +6,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, rules
-from scoped_retrieval.nodes.anchor_patterns import KINDS, anchors_in, spoken_state
+from scoped_retrieval.nodes.anchor_patterns import KINDS, PATTERNS, Said, anchors_in, find_all, spoken_state
 from scoped_retrieval.nodes.tables import SESSION_TEXTS
 
+PIECES = [
+    "`load`", "parseUser", "HttpClient", "x1Y", "_", "__init__", ".", "app.config", "run()", "ValueError: a", "OldWarning",
+    "BadException", "SomeFailure", "FAIL a > b", "src/a.py", "./lib/", "C:/", 'File "a.py", line 1, in main', "a.py",
+    "at async x (", "(b.ts:10:5)", "at a.B(B.java:1)", "\n\t/go/src/main.go:12", "main.(*S).Run(0x1)", "t.py::A::test_b[1]",
+    "test_x ", "\u2715 auth", "\u00d7 gone", "\u25cf lost", "\u2717 late", "a.spec.ts", "x.cy.js", "b.test.js", "c.fixture.js",
+    "EXPECTED: 4 but got 5", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "DEL-12", "mem_ab", "evt:1", "adr-1", "dec-2",
+    "0123456789abcdef0123456789", "0123456789abcdef0123456789abcdef01234567", "7d444840-9dc0-11d1-b245-5ffdce74fad2", " ", "\n",
+]  # fmt: skip
 WORLD = frame([{"name": "a", "text": "session"}])
 
 
@@ -66,6 +76,18 @@ def test_stack_frames_give_their_file_and_function(trace: str, path: str, name: 
 @pytest.mark.parametrize("text", ["", "no anchors here", "e.g. this and/or that", "https://example.com/a/b.html"])
 def test_prose_and_addresses_are_no_anchors(text: str) -> None:
     assert _found(text) == {}
+
+
+@given(st.sampled_from(PIECES) | st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+def test_a_pattern_that_is_left_out_finds_nothing(text: str) -> None:
+    texts = pa.array([text], pa.large_string())
+    said = Said.of(texts)
+    left_out = [pattern for pattern in PATTERNS if not said.may_match(pattern)]
+    assert [pattern.name for pattern in left_out if len(find_all(texts, pattern.regex)[0])] == []
+
+
+def test_plain_words_ask_for_no_pattern() -> None:
+    assert not any(map(Said.of(pa.array(["why did it fail"], pa.large_string())).may_match, PATTERNS))
 
 
 def test_a_text_cannot_forge_a_match_with_control_characters() -> None:
