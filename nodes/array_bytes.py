@@ -53,7 +53,13 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def plain_columns(table: pa.Table) -> dict[str, pa.Array]:
-    """The columns of a table by name, each as one array without a dictionary."""
+    """The columns of a table by name, each as one array without a dictionary.
+
+    Raises:
+        SchemaError: two columns have one name.
+    """
+    if len(set(table.column_names)) < table.num_columns:
+        raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
     batches = table.to_batches()
     if len(batches) != 1:
         return {name: plain(table[name]) for name in table.column_names}
@@ -98,7 +104,10 @@ def number_forms(type_: pa.DataType) -> list[np.dtype[np.generic]]:
     layout = layout_of(type_)
     if layout == "fixed":
         return [np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_)]
-    return {"variable": [np.dtype(np.uint8)], "list": [np.dtype("<u4")]}.get(layout, [])
+    if layout == "list":
+        type_name(type_)
+        return [np.dtype("<u4")]
+    return [np.dtype(np.uint8)] if layout == "variable" else []
 
 
 def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:
@@ -121,13 +130,13 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
     """How many items each list has, 0 for null, and all items in one array."""
     if array.null_count == len(array):
-        return np.zeros(len(array), np.int64), pa.nulls(0, array.type.value_type)
+        return np.zeros(len(array), np.int64), plain(pa.nulls(0, array.type.value_type))
     counts = np.asarray(filled(pc.list_value_length(array), 0)).astype(np.int64)
     if pa.types.is_fixed_size_list(array.type):
         array = array.cast(pa.large_list(array.type.value_type))
-    found = flat(pc.list_flatten(array))
+    found = plain(pc.list_flatten(array))
     if len(found) >= 1 << 32:
-        raise SchemaError("Expected lists of less than 2**32 items, got longer ones - at digest")
+        raise SchemaError("Expected less than 2**32 items in the lists of a column, got more - at digest")
     return counts, found
 
 

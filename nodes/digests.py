@@ -5,9 +5,9 @@ Reads: any declared table. Gives: one digest per table, or one per request of a 
 The form of a table is its heading (names, types, which columns may be null), the number of rows, then row by row all
 that has a fixed width (validity of what may be null, numbers by bit pattern, lengths), then the variable values column
 by column; the items of lists follow in the same form. A value longer than `LONG` stands there as its SHA-256, so that a
-length takes one byte. The digest of a request is that of a table of its rows. Equal tables have equal forms however they are chunked, sliced or
-dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from "1". Free text enters as its
-SHA-256, so that a record can be checked after a text was erased.
+length takes one byte. The digest of a request is that of a table of its rows. Equal tables have equal forms however they
+are chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from "1". Free
+text enters as its SHA-256, so that a record can be checked after a text was erased.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _parts(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes
 def _rows(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
     """The form of some columns of equal length: one part of fixed width, then the variable values."""
     numbers: list[tuple[np.dtype[Any], Any]] = []
-    """The form of each number, and its values; None where all are zero."""
+    """The form of each number, and its values: one per row, the one that all rows have, or None where that is zero."""
     variable: list[tuple[Int, Bytes]] = []
     lists: list[tuple[pa.Array, Int]] = []
     pending = list(columns)[::-1]

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 _NOWHERE = np.empty(0, dtype=np.int64)
+_TEXTS = {pa.string().id, pa.large_string().id}
 A_HANDFUL = 64
-"""Values up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
+"""Texts up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
 FEW = 1024
 """Rows up to which what saves work on many rows costs more calls than it saves: an interactive request has so few."""
 
@@ -150,7 +151,7 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
 def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
     if not len(values):
         return _NOWHERE
-    if len(values) + len(among) <= A_HANDFUL:
+    if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
         places = {value: place for place, value in reversed(list(enumerate(among.to_pylist())))}
         return np.array([places.get(value, -1) for value in values.to_pylist()], dtype=np.int64)
     found = pc.index_in(values, value_set=flat(among))

@@ -86,7 +86,7 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 
 
 def reach(requests: Requests, grants: Grants) -> Reach:
-    """The grants that hold for each request, by request id."""
+    """The grants that hold for each request: places in GRANTS, and in the requests sorted by id."""
     return reach_of(_ordered(requests), grants)
 
 
@@ -206,7 +206,8 @@ def contract_layers(
 def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> ScopeGroups:
     """The scope group of each request, by request id: equal access and visibility bounds, equal number.
 
-    Numbers follow the bounds' digests, not the order of requests. A request that names a work tree shares a group only
+    Numbers follow the bounds' digests, not the order of requests, and mean nothing outside their shard: a request that is
+    alone has number 0. A request that names a work tree shares a group only
     with those of its `as_of` and window, because the texts that shadow committed ones must have been recorded by then.
     """
     ids = flat(contracts["request_id"])

@@ -44,7 +44,7 @@ class PlannedDriver(hamilton_driver.Driver):
         """The named outputs; an override stands for its node. A node that raises leaves its name on the exception.
 
         Raises:
-            InputError: an input that some node needs is missing.
+            InputError: an input that some node needs is missing, or there is no such output.
             SchemaError: an output is not the table that its node declares.
         """
         wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
@@ -76,20 +76,23 @@ class PlannedDriver(hamilton_driver.Driver):
         """The nodes to run, depth first, in the order in which signatures name them."""
         done: set[str] = set(known)
 
-        def before(name: str, optional: bool) -> Iterator[Node]:
+        def before(name: str, optional: bool = False) -> Iterator[Node]:
             if name in done:
                 return
-            done.add(name)
             node = self.graph.nodes[name]
-            if node.user_defined and not optional:
+            if node.user_defined:
+                if optional:
+                    return
                 raise InputError.expected(f"a value of {name}", "none", "inputs")
+            done.add(name)
             for need, (_, kind) in node.input_types.items():
                 yield from before(need, kind is DependencyType.OPTIONAL)
-            if not node.user_defined:
-                yield node
+            yield node
 
         for name in wanted:
-            yield from before(name, optional=False)
+            if name not in known and name not in self.graph.nodes:
+                raise InputError.one_of(sorted(self.graph.nodes), name, "outputs")
+            yield from before(name)
 
 
 def declared_table(annotation: Any) -> Table | None:

@@ -16,6 +16,7 @@ from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
 from scoped_retrieval.pipeline.cli.output import exit_code_of, note, print_error, to_json, write_table
 from scoped_retrieval.pipeline.redaction import REDACTOR
+from scoped_retrieval.pipeline.runs.live_files import SUFFIX
 
 COMMANDS = [
     "index",
@@ -277,9 +278,7 @@ def test_help_says_in_which_form_a_time_is_given(capsys):
 def test_verify_names_the_part_that_was_changed(shop, capsys):
     ask(capsys=capsys)
     assert run("verify", capsys=capsys)[0] == 0
-    file = next((shop / ".scoped-retrieval" / "runs").glob("run-*/*/*.arrow.lz4"), None) or next(
-        (shop / ".scoped-retrieval" / "runs").glob("run-*/tables/*/*.parquet")
-    )
+    file = next((shop / ".scoped-retrieval" / "runs").glob(f"run-*/live/*{SUFFIX}"))
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)

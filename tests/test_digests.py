@@ -227,3 +227,16 @@ GOLDEN_REQUESTS = [
     "def2637d981ee111e55c1d4d0d1051c395f2cabdcd2419700caa4a92b4551247",
 ]
 GOLDEN_NAMED = "57e685bbc7a1d0bd7aa57a4ab9eb8c57a7f8c4c64f2c2817bcd1c7eb1b08d6c8"
+
+
+def test_columns_of_one_name_have_no_digest():
+    with pytest.raises(SchemaError, match="Expected names of their own, got a, a"):
+        table_digest(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
+
+
+def test_a_dictionary_inside_a_list_counts_as_its_values():
+    words = pa.array([["a", "b"], None, ["a"]])
+    ends, missing = pa.array([0, 2, 2, 3], pa.int32()), pa.array([False, True, False])
+    encoded = pa.ListArray.from_arrays(ends, pa.array(["a", "b", "a"]).dictionary_encode(), mask=missing)
+    assert encoded.to_pylist() == words.to_pylist()
+    assert table_digest(pa.table({"w": encoded})) == table_digest(pa.table({"w": words}))

@@ -24,12 +24,23 @@ from scoped_retrieval.nodes.keys import (
 )
 
 
-@pytest.fixture(scope="module", params=[0, keys.FEW], autouse=True)
+@pytest.fixture(scope="module", params=[(0, 0), (keys.FEW, 0), (keys.FEW, keys.A_HANDFUL)], autouse=True)
 def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """What is done for many rows and what is done for few give the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "FEW", request.param)
+        for name, value in zip(("FEW", "A_HANDFUL"), request.param, strict=True):
+            patch.setattr(keys, name, value)
         yield
+
+
+TYPES = (pa.string(), pa.large_string())
+NAMES = st.lists(st.sampled_from(["a", "b", "", None, "ab"]), max_size=5)
+
+
+@given(NAMES, NAMES, st.sampled_from(TYPES))
+def test_texts_are_found_at_their_first_place_nulls_too(wanted: list, among: list, type_: pa.DataType):
+    places = positions(pa.array(wanted, type_), pa.array(among, type_))
+    assert places.tolist() == [among.index(one) if one in among else -1 for one in wanted]
 
 
 words = st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), min_size=1, max_size=9)

@@ -72,10 +72,11 @@ def read_live(path: Place) -> dict[str, pa.Table]:
     """
     try:
         table = pa.ipc.open_file(_read(path)).read_all()
+        table.validate(full=True)
         return {name: _unpacked(table[name]) for name in table.column_names}
     except ScopedRetrievalError:
         raise
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError, AttributeError):
         raise _damaged(path) from None
 
 

@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BLOCK = 1 << 15
-"""Texts drawn at once: the words of a million would take gigabytes."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 KINDS = (
