@@ -19,6 +19,8 @@ __all__ = ["Ragged", "distinct", "starts_of"]
 
 FEW = 64
 """Strings that are sooner done one by one than all at once."""
+AT_ONCE = 1 << 15
+"""Codes taken at once: what is made of them on the way stays in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +75,24 @@ class Ragged:
 
     def then(self, lists: Ragged) -> Ragged:
         """Every string replaced by row `code` of `lists`, in place and order."""
+        codes = [np.empty(0, dtype=np.int64)]
+        ends = np.empty(len(self.codes) + 1, dtype=np.int64)
+        ends[0] = 0
         sizes = np.diff(lists.starts)
-        if not len(lists.codes):
-            return Ragged(lists.vocabulary, lists.codes, np.zeros(len(self.starts), dtype=np.int64))
-        counts = sizes[self.codes]
-        ends = np.cumsum(counts)
-        first = lists.codes[np.minimum(lists.starts[:-1], len(lists.codes) - 1)]
-        codes = first[self.codes if sizes.min() == sizes.max() == 1 else np.repeat(self.codes, counts)]
-        many = np.flatnonzero((sizes > 1)[self.codes])  # most lists are of one string, or of none
-        if len(many):
-            own, counts = self.codes[many], counts[many]
-            codes[expand_ranges(ends[many] - counts, counts)] = lists.codes[expand_ranges(lists.starts[own], counts)]
-        return Ragged(lists.vocabulary, codes, np.concatenate(([0], ends))[self.starts])
+        first = np.append(lists.codes, 0)[lists.starts[:-1]]
+        for low in range(0, len(self.codes), AT_ONCE):
+            own = self.codes[low : low + AT_ONCE]
+            counts = sizes[own]
+            end = ends[low + 1 : low + 1 + len(own)]
+            np.cumsum(counts, out=end)
+            found = first[np.repeat(own, counts)]
+            many = np.flatnonzero(counts > 1)  # most lists are of one string, or of none
+            if len(many):
+                own, counts = own[many], counts[many]
+                found[expand_ranges(end[many] - counts, counts)] = lists.codes[expand_ranges(lists.starts[own], counts)]
+            codes.append(found)
+            end += ends[low]
+        return Ragged(lists.vocabulary, np.concatenate(codes), ends[self.starts])
 
     def expand(self, strings: Callable[[str], Sequence[str]]) -> Ragged:
         """Every string replaced by `strings(string)`, called once per distinct string."""
@@ -112,7 +120,7 @@ def distinct(arrays: Sequence[pa.Array]) -> tuple[pa.Array, NDArray[np.int64]]:
     if not encoded.num_chunks:
         return arrays[0].slice(0, 0), np.empty(0, dtype=np.int64)
     codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
-    return encoded.chunk(encoded.num_chunks - 1).dictionary, np.concatenate(codes).astype(np.int64)
+    return encoded.chunk(encoded.num_chunks - 1).dictionary, np.concatenate(codes, dtype=np.int64)
 
 
 def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:

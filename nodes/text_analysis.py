@@ -115,7 +115,9 @@ def terms_by_kind(texts: pa.Array, evidence_kinds: pa.Array) -> Ragged:
     terms = _terms_of_runs(runs.vocabulary, [ANALYZERS[name] for name in used])
     if len(used) > 1:
         first = np.array([used.index(name) * len(runs.vocabulary) for name in names])[kinds.indices.to_numpy()]
-        runs = Ragged(runs.vocabulary, runs.codes + np.repeat(first, np.diff(runs.starts)), runs.starts)
+        codes = np.repeat(first, np.diff(runs.starts))
+        codes += runs.codes
+        runs = Ragged(runs.vocabulary, codes, runs.starts)
     return runs.then(terms)
 
 

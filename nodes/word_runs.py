@@ -28,9 +28,12 @@ def runs_of(texts: pa.Array | pa.ChunkedArray, joined: bool) -> Ragged:
     Where `joined`, a `.`, `-` or `'` between two word bytes holds them together.
     """
     cut = [_tailed_runs(chunk, joined) for chunk in _chunks(texts)]
-    tailed, codes = distinct([pa.array([], pa.large_string()), *(runs for runs, _ in cut)])
-    runs, own = distinct([pc.ascii_rtrim(tailed, "\0").cast(pa.string())])
-    return Ragged(runs, own[codes], starts_of(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in cut)])))
+    tailed = pa.chunked_array([runs for runs, _ in cut], pa.string()).dictionary_encode()
+    spelled = tailed.chunk(tailed.num_chunks - 1).dictionary if tailed.num_chunks else pa.array([], pa.string())
+    runs, own = distinct([pc.ascii_rtrim(spelled, "\0")])
+    codes = [own[chunk.indices.to_numpy()] for chunk in tailed.chunks]
+    none = np.empty(0, dtype=np.int64)
+    return Ragged(runs, np.concatenate([none, *codes]), starts_of(np.concatenate([none, *(each for _, each in cut)])))
 
 
 def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.LargeStringArray]:
@@ -45,7 +48,7 @@ def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.LargeStringArray]:
             start = end
 
 
-def _tailed_runs(texts: pa.LargeStringArray, joined: bool) -> tuple[pa.LargeStringArray, NDArray[np.int64]]:
+def _tailed_runs(texts: pa.LargeStringArray, joined: bool) -> tuple[pa.StringArray, NDArray[np.int64]]:
     """Every run with what follows it up to the next one, as zeros, and how many runs each text has.
 
     So the bytes need not be moved: a run ends where the next one begins.
@@ -69,8 +72,8 @@ def _tailed_runs(texts: pa.LargeStringArray, joined: bool) -> tuple[pa.LargeStri
     first[1:] &= ~word[:-1]
     first[seams] = word[seams]  # one text ends in a word and the next begins with one
     begin = np.flatnonzero(first)
-    buffers = [None, pa.py_buffer(np.append(begin, len(data))), pa.py_buffer(data * word)]
-    runs = pa.Array.from_buffers(pa.large_string(), len(begin), buffers)
+    run_offsets = np.append(begin, len(data)).astype(np.int32)
+    runs = pa.StringArray.from_buffers(len(begin), pa.py_buffer(run_offsets), pa.py_buffer(data * word))
     return runs, np.diff(np.searchsorted(begin, offsets))
 
 

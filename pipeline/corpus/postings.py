@@ -172,7 +172,8 @@ def _ranks(postings: Postings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """One of each set of equal keys, in order of (hash, text), and the place of each key's set in it."""
     hashes, keys = postings.hashes, postings.keys
     order = np.argsort(hashes)
-    new = np.diff(hashes[order], prepend=hashes[order[:1]] + np.uint64(1)) != 0
+    new = np.zeros(len(order), dtype=bool)
+    new[_changes(hashes[order])] = True
     again = np.flatnonzero(~new)
     if not _equal(keys, order[again - 1], order[again]).all():
         order = np.array(sorted(range(len(keys)), key=lambda i: (hashes[i], keys[i].as_py())))
@@ -220,17 +221,28 @@ def _lists_between(
             inside &= code < high
         chosen = np.flatnonzero(inside)
         code, freq = code[chosen], None if freq is None else freq[chosen]
-    order = _order(code // span)
-    if np.any(np.diff(code[order]) < 0):  # rows have been moved; those as they were read lie in order
+    order = _order(code // span - (low or 0) // span)
+    ordered = code[order]
+    if np.any(ordered[1:] < ordered[:-1]):  # rows have been moved; those as they were read lie in order
         order = np.argsort(code, kind="stable")
-    code, freq = code[order], None if freq is None else freq[order]
-    first = np.flatnonzero(np.diff(code, prepend=-1))
-    freqs = np.diff(first, append=len(code)) if freq is None else np.add.reduceat(freq, first) if len(first) else freq
-    code = code[first]
+        ordered = code[order]
+    first = _changes(ordered)
+    if freq is None:
+        freqs = np.diff(first, append=len(ordered))
+    else:
+        freqs = np.add.reduceat(freq[order], first) if len(first) else freq
+    code = ordered[first]
     group = code // span
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    starts = _changes(group)
     rows = (code - group * span).astype(np.int32)
     return group[starts], np.diff(starts, append=len(code)), rows, freqs.astype(np.int32)
+
+
+def _changes(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where a number differs from the one before."""
+    new = np.ones(len(numbers), dtype=bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return np.flatnonzero(new)
 
 
 def _order(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
