@@ -82,7 +82,8 @@ def read_work_tree(
     elif rereadings is not None:
         rereadings.share([source_id])
     below = os.fsencode(folder) + b"/"
-    for raw in sorted(paths):
+    files = sorted(paths)
+    for raw in known.in_question(folder, files, recorded, report) if known is not None else files:
         status = known.status(below + raw, recorded) if known is not None else None
         if known is not None and known.stands(folder, raw, status, options.max_file_bytes, report):
             continue
