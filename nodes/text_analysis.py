@@ -18,7 +18,6 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -156,7 +155,8 @@ def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
     plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW)
     some, others = (words.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
     stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rules[0].stem else str
-    one_by_one = (_word_terms(word, rule, stem) for rule, word in product(rules, others.to_pylist()))
+    slow = others.to_pylist()
+    one_by_one = (_word_terms(word, rule, stem) for rule in rules for word in slow)
     lists = Ragged.joined([_plain_terms(some, rules), Ragged.of_lists(one_by_one)])
     place = np.where(plain, np.cumsum(plain) - 1, len(some) * len(rules) + np.cumsum(~plain) - 1)
     step = np.where(plain, len(some), len(others))

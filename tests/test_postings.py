@@ -63,13 +63,14 @@ def test_rows_are_moved_and_those_that_go_take_their_postings_along() -> None:
     assert lists(some.moved(np.array([0, -1, -1])), [0, 1]) == [[("a", [0], [1])]]
 
 
+@pytest.mark.parametrize("keys", [20, 1 << 17])
 @pytest.mark.parametrize("counted", [1, 3])
 @pytest.mark.parametrize("moved", [False, True])
 def test_lists_do_not_depend_on_how_many_are_sorted_at_once(
-    monkeypatch: pytest.MonkeyPatch, counted: int, moved: bool
+    monkeypatch: pytest.MonkeyPatch, keys: int, counted: int, moved: bool
 ) -> None:
     chance = np.random.default_rng(1)
-    key, row = chance.integers(0, 1 << 17, 3_000) ** 2 >> 17, np.sort(chance.integers(0, 50, 3_000))
+    key, row = chance.integers(0, keys, 3_000) ** 2 // keys, np.sort(chance.integers(0, 50, 3_000))
     some = made(*((str(k), int(k) + 7, int(r), int(k) % counted + 1) for k, r in zip(key, row, strict=True)))
     some = some.moved(chance.permutation(50)) if moved else some
     found = []

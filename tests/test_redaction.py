@@ -179,10 +179,10 @@ def test_columns_looked_through_together_are_masked_like_each_alone(
     monkeypatch.setattr(redaction, "_COPIED", copied)
     token = SECRETS["github-token"]
     columns = [
+        pa.array([f"nothing to see in {n}" for n in range(repeated)]),
         pa.array(
             [f"row {n} {token}" for n in range(repeated)] + [None, "short", "nothing to see here"], pa.large_string()
         ),
-        pa.array([f"nothing to see in {n}" for n in range(repeated)]),
         pa.array([[token, "x"], None, [], [f"{token} and {token}"]] * repeated),
         pa.array([], pa.string()),
         pa.chunked_array([["a"], [f"b {token}"]], pa.string()),
@@ -191,7 +191,7 @@ def test_columns_looked_through_together_are_masked_like_each_alone(
     assert [one.to_pylist() for one in together] == [redact_columns([one])[0].to_pylist() for one in columns]
     assert [one.type for one in together] == [one.type for one in columns]
     assert token not in str([one.to_pylist() for one in together])
-    assert together[1].equals(columns[1])
+    assert together[0].equals(columns[0])
 
 
 @settings(max_examples=150, deadline=None)

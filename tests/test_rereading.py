@@ -232,6 +232,22 @@ def test_only_a_settled_file_with_the_status_of_its_reading_stands_by_its_status
         assert known.standing == ({"a.md": before} if stands else {})
 
 
+@pytest.mark.parametrize("modified", [10**9, 2**62])
+def test_a_file_of_which_either_time_is_younger_than_the_import_does_not_stand_by_its_status(
+    world: World, modified: int
+) -> None:
+    """The one was changed now and says it is old, the other says that it is from the future."""
+    os.utime(world.tree / "a.md", ns=(modified, modified))
+    world.index()
+    status = (world.tree / "a.md").stat()
+    started = status.st_ctime_ns - 1 if modified < status.st_ctime_ns else status.st_ctime_ns + 10**12
+    known = Rereadings("shop", None, (), started).source("workspace:tree")
+    reading = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
+    assert reading is not None
+    known.before = Reading("", paths={"a.md": reading._replace(settled=True)})
+    assert list(known.in_question(world.tree, [b"a.md"], 2**53, SourceReport())) == [b"a.md"]
+
+
 def test_a_file_behind_a_link_does_not_stand_by_its_status(world: World) -> None:
     world.write(**{"src/c": "# C\n"})
     world.index()

@@ -199,29 +199,23 @@ def _lists(code: NDArray[np.int64], freq: NDArray[np.int32], span: int) -> Lists
     count = max(min(CORES, len(code) // SORTED_APART), 1)
     counted = None if np.all(freq == 1) else freq
     if count == 1:
-        return _lists_between(code, counted, span)
+        return _in_lists(code, counted, span)
     sample = np.sort(code[:: max(len(code) // SAMPLE, 1)])
     bounds = sample[np.arange(1, count) * len(sample) // count] // span * span
+
+    def between(low: int, high: int) -> Lists:
+        chosen = np.flatnonzero((code >= low) & (code < high))
+        return _in_lists(code[chosen] - low, None if counted is None else counted[chosen], span, low // span)
+
     with ThreadPoolExecutor(count) as pool:
-        calls = [
-            pool.submit(_lists_between, code, counted, span, low, high)
-            for low, high in pairwise([None, *bounds.tolist(), None])
-        ]
+        calls = [pool.submit(between, *ends) for ends in pairwise([0, *bounds.tolist(), int(code.max()) + 1])]
         used, counts, rows, freqs = zip(*(call.result() for call in calls), strict=True)
     return np.concatenate(used), np.concatenate(counts), np.concatenate(rows), np.concatenate(freqs)
 
 
-def _lists_between(
-    code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int, low: int | None = None, high: int | None = None
-) -> Lists:
-    """`_lists` of the codes from `low` to below `high`; None as `freq` stands for ones."""
-    if low is not None or high is not None:
-        inside = code >= low if low is not None else code < high
-        if low is not None and high is not None:
-            inside &= code < high
-        chosen = np.flatnonzero(inside)
-        code, freq = code[chosen], None if freq is None else freq[chosen]
-    order = _order(code // span - (low or 0) // span)
+def _in_lists(code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int, first_list: int = 0) -> Lists:
+    """`_lists` of some codes, the lists counted from a first one; None as `freq` stands for ones."""
+    order = _order(code // span)
     ordered = code[order]
     if np.any(ordered[1:] < ordered[:-1]):  # rows have been moved; those as they were read lie in order
         order = np.argsort(code, kind="stable")
@@ -235,10 +229,10 @@ def _lists_between(
     group = code // span
     starts = _changes(group)
     rows = (code - group * span).astype(np.int32)
-    return group[starts], np.diff(starts, append=len(code)), rows, freqs.astype(np.int32)
+    return group[starts] + first_list, np.diff(starts, append=len(code)), rows, freqs.astype(np.int32)
 
 
-def _changes(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _changes(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
     """Where a number differs from the one before."""
     new = np.ones(len(numbers), dtype=bool)
     np.not_equal(numbers[1:], numbers[:-1], out=new[1:])

@@ -192,8 +192,7 @@ class Known:
             if (
                 reading.settled
                 and (found.st_mode, found.st_ino, found.st_size, modified, changed) == reading[:_STATUS]
-                and modified < latest
-                and changed < latest
+                and max(modified, changed) < latest
                 and not (self._below_link(root, path) if linked is None else linked)
             ):
                 standing[path] = reading
