@@ -19,6 +19,8 @@ __all__ = ["Ragged", "distinct", "starts_of"]
 
 FEW = 64
 """Strings that are sooner done one by one than all at once."""
+AT_ONCE = 1 << 15
+"""Codes taken at once: what is made of them on the way stays in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,21 @@ class Ragged:
             flat.extend([codes.setdefault(item, len(codes)) for item in items])
         return cls(pa.array(list(codes), pa.string()), np.array(flat, dtype=np.int64), starts_of(np.array(counts, int)))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Ragged]) -> Ragged:
+        """The rows of all parts (at least one), one part after the other, with the first one's type of strings."""
+        if not any(len(part.vocabulary) for part in parts[1:]):
+            vocabulary, codes = parts[0].vocabulary, np.arange(len(parts[0].vocabulary))
+        else:
+            vocabulary, codes = distinct([part.vocabulary.cast(parts[0].vocabulary.type) for part in parts])
+        at = starts_of(np.array([len(part.vocabulary) for part in parts]))
+        ends = starts_of(np.array([len(part.codes) for part in parts]))
+        return cls(
+            vocabulary,
+            np.concatenate([codes[first + part.codes] for first, part in zip(at, parts, strict=False)]),
+            np.concatenate([[0], *(part.starts[1:] + end for end, part in zip(ends, parts, strict=False))]),
+        )
+
     @property
     def rows(self) -> NDArray[np.int64]:
         """The row of each code."""
@@ -58,9 +75,24 @@ class Ragged:
 
     def then(self, lists: Ragged) -> Ragged:
         """Every string replaced by row `code` of `lists`, in place and order."""
-        counts = np.diff(lists.starts)[self.codes]
-        codes = lists.codes[expand_ranges(lists.starts[self.codes], counts)]
-        return Ragged(lists.vocabulary, codes, starts_of(counts)[self.starts])
+        codes = [np.empty(0, dtype=np.int64)]
+        ends = np.empty(len(self.codes) + 1, dtype=np.int64)
+        ends[0] = 0
+        sizes = np.diff(lists.starts)
+        first = np.append(lists.codes, 0)[lists.starts[:-1]]
+        for low in range(0, len(self.codes), AT_ONCE):
+            own = self.codes[low : low + AT_ONCE]
+            counts = sizes[own]
+            end = ends[low + 1 : low + 1 + len(own)]
+            np.cumsum(counts, out=end)
+            found = first[np.repeat(own, counts)]
+            many = np.flatnonzero(counts > 1)  # most lists are of one string, or of none
+            if len(many):
+                own, counts = own[many], counts[many]
+                found[expand_ranges(end[many] - counts, counts)] = lists.codes[expand_ranges(lists.starts[own], counts)]
+            codes.append(found)
+            end += ends[low]
+        return Ragged(lists.vocabulary, np.concatenate(codes), ends[self.starts])
 
     def expand(self, strings: Callable[[str], Sequence[str]]) -> Ragged:
         """Every string replaced by `strings(string)`, called once per distinct string."""
@@ -72,19 +104,10 @@ class Ragged:
         """Every string replaced: `fast` takes all those of the vocabulary that are plain at once, `slow` each other one."""
         if len(plain) < FEW:
             return self.expand(slow)
-        at = np.flatnonzero(plain), np.flatnonzero(~plain)
-        place = np.empty(len(self.vocabulary), dtype=np.int64)
-        place[np.concatenate(at)] = np.arange(len(place))
-        some = fast(self.vocabulary.take(pa.array(at[0])))
-        others = Ragged.of_lists(map(slow, self.vocabulary.take(pa.array(at[1])).to_pylist()))
-        vocabulary, codes = distinct([some.vocabulary, others.vocabulary.cast(some.vocabulary.type)])
-        count = len(some.vocabulary)
-        lists = Ragged(
-            vocabulary,
-            np.concatenate([codes[:count][some.codes], codes[count:][others.codes]]),
-            np.append(some.starts[:-1], others.starts + some.starts[-1]),
-        )
-        return Ragged(vocabulary, place[self.codes], self.starts).then(lists)
+        some, others = (self.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
+        lists = Ragged.joined([fast(some), Ragged.of_lists(map(slow, others.to_pylist()))])
+        place = np.where(plain, np.cumsum(plain) - 1, len(some) + np.cumsum(~plain) - 1)
+        return Ragged(self.vocabulary, place[self.codes], self.starts).then(lists)
 
     def to_lists(self) -> pa.ListArray:
         """The same as list<string>, one list per row."""
@@ -97,7 +120,7 @@ def distinct(arrays: Sequence[pa.Array]) -> tuple[pa.Array, NDArray[np.int64]]:
     if not encoded.num_chunks:
         return arrays[0].slice(0, 0), np.empty(0, dtype=np.int64)
     codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
-    return encoded.chunk(encoded.num_chunks - 1).dictionary, np.concatenate(codes).astype(np.int64)
+    return encoded.chunk(encoded.num_chunks - 1).dictionary, np.concatenate(codes, dtype=np.int64)
 
 
 def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:

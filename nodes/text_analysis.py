@@ -7,28 +7,29 @@ changes whenever its terms do.
 
 Reads: arrays of text. Gives: the terms of each text, in order, with repetitions.
 
-Texts are cut into runs over their bytes, and only *distinct* runs meet Python: cost follows the vocabulary. A byte above
-127 always belongs to a run, so normalisation (NFKC), Unicode classes and scripts are settled per distinct run too.
+Texts are cut into runs over their bytes (`word_runs`), and only *distinct* runs meet Python: cost follows the vocabulary.
+A byte above 127 always belongs to a run, so normalisation (NFKC), Unicode classes and scripts are settled per distinct run
+too.
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import Stemmer
-from numpy.typing import NDArray
 
 from .ascii_words import is_plain, parts_of
 from .errors import InputError
-from .ragged import Ragged, distinct, starts_of
+from .ragged import FEW, Ragged, distinct, starts_of
+from .word_runs import runs_of
 
-__all__ = ["ANALYZERS", "Analyzer", "analyze", "analyzer_for", "query_tokens", "terms_of"]
+__all__ = ["ANALYZERS", "Analyzer", "analyze", "analyzer_for", "query_tokens", "terms_by_kind", "terms_of"]
 
 STOPWORDS = frozenset(
     """
@@ -101,55 +102,26 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
     if analyzer not in ANALYZERS:
         raise InputError.one_of(ANALYZERS, analyzer, "analyzer")
     rule = ANALYZERS[analyzer]
-    cut = [_runs(chunk, b".-'" if rule.compounds else b"") for chunk in _chunks(texts)]
-    runs, codes = distinct([pa.array([], pa.string()), *(runs for runs, _ in cut)])
-    starts = starts_of(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in cut)]))
-    words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
-    plain = is_plain(words.vocabulary, LONGEST_WORD) & rule.compounds
-    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rule.stem else str
-    terms = words.in_two_ways(plain, lambda some: _plain_terms(some, rule), lambda word: _word_terms(word, rule, stem))
-    return Ragged(runs, codes, starts).then(terms)
+    runs = runs_of(texts, joined=rule.compounds)
+    return runs.then(_terms_of_runs(runs.vocabulary, [rule]))
 
 
-# --- bytes to runs ---------------------------------------------------------------------------------------------------
+def terms_by_kind(texts: pa.Array, evidence_kinds: pa.Array) -> Ragged:
+    """The terms of each text under the analyzer of its kind: `terms_of` for all kinds at once.
 
-_WORD_BYTE = np.zeros(256, dtype=bool)
-_WORD_BYTE[list(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz") + list(range(128, 256))] = True
-_CHUNK_BYTES = 1 << 24
-
-
-def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterable[pa.LargeStringArray]:
-    """Contiguous arrays without nulls, of about `_CHUNK_BYTES` each (a longer single text stays whole)."""
-    for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
-        array = pc.fill_null(chunk.cast(pa.large_string()), "")
-        offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-        start = 0
-        while start < len(array):
-            end = max(int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1, start + 1)
-            yield array.slice(start, end - start)
-            start = end
-
-
-def _runs(texts: pa.LargeStringArray, joiners: bytes) -> tuple[pa.StringArray, NDArray[np.int64]]:
-    """The maximal runs of word bytes and how many each text has; a joiner between two word bytes holds them together."""
-    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
-    offsets = offsets - offsets[0]
-    seams = offsets[(offsets > 0) & (offsets < len(data))]
-    word = _WORD_BYTE[data]
-    for joiner in joiners:
-        at = np.flatnonzero(data[1:-1] == joiner) + 1
-        between = _WORD_BYTE[data[at - 1]] & _WORD_BYTE[data[at + 1]]
-        word[at[between & ~np.isin(at, seams) & ~np.isin(at + 1, seams)]] = True
-    fenced = np.concatenate(([False], word, [False]))
-    bounds = np.flatnonzero(fenced[1:] != fenced[:-1])
-    split = seams[word[seams - 1] & word[seams]]  # one text ends in a word and the next begins with one
-    if len(split):
-        bounds = np.sort(np.concatenate([bounds, split, split]), kind="stable")
-    begin, end = bounds[::2], bounds[1::2]
-    run_offsets = pa.py_buffer(starts_of(end - begin).astype(np.int32))
-    runs = pa.StringArray.from_buffers(len(begin), run_offsets, pa.py_buffer(data[word]))
-    return runs, np.diff(np.searchsorted(begin, offsets))
+    These analyzers differ in their stopwords alone, so texts are cut and words taken apart once, whatever their kind.
+    """
+    kinds = evidence_kinds.dictionary_encode()
+    names = [analyzer_for(kind) for kind in kinds.dictionary.to_pylist()]
+    used = sorted(set(names)) or [analyzer_for(None)]
+    runs = runs_of(texts, joined=True)
+    terms = _terms_of_runs(runs.vocabulary, [ANALYZERS[name] for name in used])
+    if len(used) > 1:
+        first = np.array([used.index(name) * len(runs.vocabulary) for name in names])[kinds.indices.to_numpy()]
+        codes = np.repeat(first, np.diff(runs.starts))
+        codes += runs.codes
+        runs = Ragged(runs.vocabulary, codes, runs.starts)
+    return runs.then(terms)
 
 
 # --- distinct runs to words ------------------------------------------------------------------------------------------
@@ -184,25 +156,46 @@ _PARTS = re.compile(
 _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 
 
-def _plain_terms(words: pa.Array, rule: Analyzer) -> Ragged:
-    """`_compound_terms` of words that `ascii_words` can take apart, all at once."""
+def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
+    """The terms of every run under the first rule, then of every run under the next; they differ in stopwords alone."""
+    words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
+    plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW)
+    some, others = (words.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
+    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rules[0].stem else str
+    slow = others.to_pylist()
+    one_by_one = (_word_terms(word, rule, stem) for rule in rules for word in slow)
+    lists = Ragged.joined([_plain_terms(some, rules), Ragged.of_lists(one_by_one)])
+    place = np.where(plain, np.cumsum(plain) - 1, len(some) * len(rules) + np.cumsum(~plain) - 1)
+    step = np.where(plain, len(some), len(others))
+    codes = np.concatenate([(place + number * step)[words.codes] for number in range(len(rules))])
+    return Ragged(words.vocabulary, codes, starts_of(np.tile(np.diff(words.starts), len(rules)))).then(lists)
+
+
+def _plain_terms(words: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
+    """`_compound_terms` of words that `ascii_words` can take apart, all at once, under one rule after the other."""
     parts, counts, lowered = parts_of(words)
     of_word = np.repeat(np.arange(len(words)), counts)
     split = counts > 1
     alone = ~split[of_word]
     split[of_word[alone]] = (pc.binary_length(parts).to_numpy() != pc.binary_length(words).to_numpy()[of_word])[alone]
     parts, codes = distinct([parts])
-    stopped = pc.is_in(parts, value_set=pa.array(sorted(rule.stopwords), pa.string())).to_numpy(zero_copy_only=False)
-    stems = pa.array(Stemmer.Stemmer("english", 0).stemWords(parts.to_pylist()), pa.string()) if rule.stem else parts
+    stemmer = Stemmer.Stemmer("english", 0)
+    stems = pa.array(stemmer.stemWords(parts.to_pylist()), pa.string()) if rules[0].stem else parts
     vocabulary, found = distinct([stems, lowered.filter(pa.array(split))])
-    kept = ~stopped[codes]
-    starts = starts_of(split + np.bincount(of_word[kept], minlength=len(words)))
-    terms = np.empty(starts[-1], dtype=np.int64)
-    is_whole = np.zeros(len(terms), dtype=bool)
-    is_whole[starts[:-1][split]] = True
-    terms[is_whole] = found[len(stems) :]
-    terms[~is_whole] = found[: len(stems)][codes[kept]]
-    return Ragged(vocabulary, terms, starts)
+    of_part, of_whole = found[: len(stems)], found[len(stems) :]
+    terms, sizes = [], []
+    for rule in rules:
+        stopped = pc.is_in(parts, value_set=pa.array(sorted(rule.stopwords), pa.string()))
+        kept = ~stopped.to_numpy(zero_copy_only=False)[codes]
+        size = split + np.bincount(of_word[kept], minlength=len(words))
+        own = np.empty(size.sum(), dtype=np.int64)
+        is_whole = np.zeros(len(own), dtype=bool)
+        is_whole[starts_of(size)[:-1][split]] = True
+        own[is_whole] = of_whole
+        own[~is_whole] = of_part[codes[kept]]
+        terms.append(own)
+        sizes.append(size)
+    return Ragged(vocabulary, np.concatenate(terms), starts_of(np.concatenate(sizes)))
 
 
 def _word_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:

@@ -57,8 +57,8 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
         sync_path(path.parent)
 
 
-def write_table(path: Path, table: pa.Table) -> dict[str, Any]:
-    """Write a new Arrow IPC file of one record batch and sync it; the caller publishes its folder.
+def write_table(path: Path, table: pa.Table, *, sync: bool = True) -> dict[str, Any]:
+    """Write a new Arrow IPC file of one record batch and sync it, or leave that to `sync_all`; the caller publishes its folder.
 
     Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is held against them.
     """
@@ -67,8 +67,9 @@ def write_table(path: Path, table: pa.Table) -> dict[str, Any]:
         with pa.ipc.new_file(pa.PythonFile(hashed, "w"), table.schema) as writer:
             for batch in table.combine_chunks().to_batches():
                 writer.write_batch(batch)
-        file.flush()
-        os.fsync(file.fileno())
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
     return {"bytes": hashed.tell(), "sha256": hashed.sha256.hexdigest()}
 
 

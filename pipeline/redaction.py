@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -42,7 +42,7 @@ from .redaction_rules import (
     token_rules,
 )
 
-__all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_list_column", "redact_text"]
+__all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_columns", "redact_text"]
 
 REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
 """Detector and version, recorded with a corpus: another value means that it has to be indexed again."""
@@ -78,35 +78,53 @@ def redact_column(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Arra
 
     Nulls stay null; a value without a mask has an empty list of ranges. The type of the column is kept.
     """
-    values = _flat(column)
-    long = pc.fill_null(pc.greater_equal(pc.binary_length(values), _SHORTEST), False)
-    encoded = values.filter(long).dictionary_encode() if pc.any(long).as_py() else None
-    if encoded is None:
-        return values, mask_spans(values)
-    distinct = encoded.dictionary
-    if len(distinct) * _TEXT_COST + pc.sum(pc.binary_length(distinct)).as_py() < _SETUP_COST:
-        cleaned = pa.array(map(redact_text, distinct.to_pylist()), type=values.type)
-    else:
-        suspect = pa.array(_suspects(distinct))
-        cleaned = distinct
-        if pc.any(suspect).as_py():
-            masked = pa.array(_redact(distinct.filter(suspect)), type=values.type)
-            cleaned = pc.replace_with_mask(distinct, suspect, masked)
-    if not cleaned.equals(distinct):
-        values = pc.replace_with_mask(values, long, cleaned.take(encoded.indices))
+    (values,) = redact_columns([column])
     return values, mask_spans(values)
 
 
-def redact_list_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A list<string> column with the secrets of each string masked."""
-    lists = _flat(column)
-    flat = lists.flatten()
-    if not len(flat):
-        return lists
-    cleaned, _ = redact_column(flat)
+def redact_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
+    """String columns, or columns of lists of strings, with the secrets of each string masked.
+
+    All of them are looked through at once: setting RE2 up costs more than most columns.
+    """
+    arrays = [_flat(column) for column in columns]
+    strings = [array.flatten() if pa.types.is_list(array.type) else array for array in arrays]
+    long = [pc.fill_null(pc.greater_equal(pc.binary_length(values), _SHORTEST), False) for values in strings]
+    encoded = [values.filter(mask).dictionary_encode() for values, mask in zip(strings, long, strict=True)]
+    masked = _masked([one.dictionary for one in encoded])
+    done = []
+    for array, values, mask, one, own in zip(arrays, strings, long, encoded, masked, strict=True):
+        if own is not one.dictionary:
+            values = pc.replace_with_mask(values, mask, own.take(one.indices))
+        done.append(_listed(values, array) if pa.types.is_list(array.type) else values)
+    return done
+
+
+def _masked(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Columns of strings with the secrets of each masked; a column without any comes back as it is."""
+    size = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
+    count = sum(map(len, columns))
+    if count * _TEXT_COST + size < _SETUP_COST:
+        close = (pa.array(map(redact_text, column.to_pylist()), column.type) for column in columns)
+        return [column if column.equals(own) else own for column, own in zip(columns, close, strict=True)]
+    texts = pa.chunked_array([column.cast(pa.large_string()) for column in columns])
+    suspect = _suspects(texts.combine_chunks() if size < _COPIED else texts)
+    done, at = list[pa.Array](), 0
+    for column in columns:
+        own = pa.array(suspect[at : at + len(column)])
+        at += len(column)
+        if pc.any(own).as_py():
+            masked = pa.array(_redact(column.filter(own)), column.type)
+            column = column if masked.equals(column.filter(own)) else pc.replace_with_mask(column, own, masked)
+        done.append(column)
+    return done
+
+
+def _listed(strings: pa.Array, lists: pa.ListArray) -> pa.ListArray:
+    """Lists with other strings in place of their own."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, cleaned, type=lists.type, mask=lists.is_null())
+    return pa.ListArray.from_arrays(offsets, strings, type=lists.type, mask=lists.is_null())
 
 
 def mask_spans(values: pa.Array) -> pa.Array:
@@ -248,6 +266,8 @@ _SHORTEST = 12
 """No secret with what tells it is shorter, in bytes."""
 _TEXT_COST, _SETUP_COST = 100, 6_000
 """Setting RE2 up costs as much as a close look at 6,000 characters; each text costs another 100."""
+_COPIED = 1 << 24
+"""Bytes of columns that are sooner copied together than looked through one by one: RE2 is set up for each."""
 
 
 @cache
@@ -257,15 +277,15 @@ def _groups() -> tuple[str, ...]:
     return tuple("|".join(patterns[i : i + _GROUP]) for i in range(0, len(patterns), _GROUP))
 
 
-def _suspects(texts: pa.Array) -> NDArray[np.bool_]:
+def _suspects(texts: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     suspect = np.zeros(len(texts), dtype=bool)
     for pattern in _groups():
         suspect |= _matches(texts, pattern)
     return suspect
 
 
-def _matches(texts: pa.Array, pattern: str) -> NDArray[np.bool_]:
-    return pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(zero_copy_only=False)
+def _matches(texts: pa.Array | pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False), dtype=bool)
 
 
 def _re2(pattern: re.Pattern[str]) -> str:

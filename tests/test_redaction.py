@@ -20,7 +20,7 @@ from scoped_retrieval.pipeline.redaction import (
     REDACTOR,
     mask_spans,
     redact_column,
-    redact_list_column,
+    redact_columns,
     redact_text,
 )
 from scoped_retrieval.pipeline.redaction_rules import token_rules
@@ -169,8 +169,31 @@ def test_a_column_is_masked_like_each_of_its_values_however_it_is_chunked() -> N
 
 def test_lists_keep_their_shape() -> None:
     lists = pa.array([["a", SECRETS["github-token"]], None, [], ["b"]])
-    assert redact_list_column(lists).to_pylist() == [["a", "[REDACTED:github-token]"], None, [], ["b"]]
-    assert redact_list_column(lists[1:]).to_pylist() == [None, [], ["b"]]
+    assert redact_columns([lists])[0].to_pylist() == [["a", "[REDACTED:github-token]"], None, [], ["b"]]
+    assert redact_columns([lists[1:]])[0].to_pylist() == [None, [], ["b"]]
+
+
+@pytest.mark.parametrize("copied", [0, 1 << 24])
+@pytest.mark.parametrize("repeated", [1, 30])
+def test_columns_looked_through_together_are_masked_like_each_alone(
+    monkeypatch: pytest.MonkeyPatch, copied: int, repeated: int
+) -> None:
+    monkeypatch.setattr(redaction, "_COPIED", copied)
+    token = SECRETS["github-token"]
+    columns = [
+        pa.array([f"nothing to see in {n}" for n in range(repeated)]),
+        pa.array(
+            [f"row {n} {token}" for n in range(repeated)] + [None, "short", "nothing to see here"], pa.large_string()
+        ),
+        pa.array([[token, "x"], None, [], [f"{token} and {token}"]] * repeated),
+        pa.array([], pa.string()),
+        pa.chunked_array([["a"], [f"b {token}"]], pa.string()),
+    ]
+    together = redact_columns(columns)
+    assert [one.to_pylist() for one in together] == [redact_columns([one])[0].to_pylist() for one in columns]
+    assert [one.type for one in together] == [one.type for one in columns]
+    assert token not in str([one.to_pylist() for one in together])
+    assert together[0].equals(columns[0])
 
 
 @settings(max_examples=150, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -208,6 +209,70 @@ def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -
     status = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
     assert known.stands(world.tree, b"a.md", status, 2**20, SourceReport())
     assert not known.standing["a.md"].settled
+
+
+def test_only_a_settled_file_with_the_status_of_its_reading_stands_by_its_status(world: World) -> None:
+    world.index()
+    reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
+    assert reading is not None
+    settled = reading.paths["a.md"]._replace(settled=True)
+    changes = {"mode": 1, "inode": 1, "size": 1, "modified": 1, "changed": 1, "settled": False}
+    others = [settled._replace(**{name: value}) for name, value in changes.items()]
+    for before, started, recorded, stands in [
+        (settled, 2**62, 2**52, True),
+        (settled, 0, 2**52, False),
+        (settled, 2**62, 0, False),
+        *((other, 2**62, 2**52, False) for other in others),
+    ]:
+        known = Rereadings("shop", None, (), started).source("workspace:tree")
+        known.before = replace(reading, paths={"a.md": before})
+        files = [b"a.md", b"gone.md", b"\xff.md"]
+        left = list(known.in_question(world.tree, files, recorded, SourceReport()))
+        assert left == files[stands:]
+        assert known.standing == ({"a.md": before} if stands else {})
+
+
+@pytest.mark.parametrize("modified", [10**9, 2**62])
+def test_a_file_of_which_either_time_is_younger_than_the_import_does_not_stand_by_its_status(
+    world: World, modified: int
+) -> None:
+    """The one was changed now and says it is old, the other says that it is from the future."""
+    os.utime(world.tree / "a.md", ns=(modified, modified))
+    world.index()
+    status = (world.tree / "a.md").stat()
+    started = status.st_ctime_ns - 1 if modified < status.st_ctime_ns else status.st_ctime_ns + 10**12
+    known = Rereadings("shop", None, (), started).source("workspace:tree")
+    reading = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
+    assert reading is not None
+    known.before = Reading("", paths={"a.md": reading._replace(settled=True)})
+    assert list(known.in_question(world.tree, [b"a.md"], 2**53, SourceReport())) == [b"a.md"]
+
+
+def test_a_file_behind_a_link_does_not_stand_by_its_status(world: World) -> None:
+    world.write(**{"src/c": "# C\n"})
+    world.index()
+    reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
+    assert reading is not None
+    (world.tree / "src").rename(world.tree.parent / "elsewhere")
+    (world.tree / "src").symlink_to(world.tree.parent / "elsewhere")
+    known = Rereadings("shop", None, (), 2**62).source("workspace:tree")
+    known.before = replace(reading, paths={"src/c.md": reading.paths["src/c.md"]._replace(settled=True)})
+    assert list(known.in_question(world.tree, [b"src/c.md"], 2**52, SourceReport())) == [b"src/c.md"]
+
+
+def test_what_was_said_of_files_is_said_again_in_their_order(world: World) -> None:
+    world.index()
+    reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
+    assert reading is not None
+    said = json.dumps({"skipped": {}, "notes": {"a note": ["b.md"]}})
+    paths = {"b.md": reading.paths["b.md"]._replace(settled=True, said=said)}
+    known = Rereadings("shop", None, (), 2**62).source("workspace:tree")
+    known.before, report = replace(reading, paths=paths), SourceReport()
+    questions = known.in_question(world.tree, [b"a.md", b"b.md", b"c.md"], 2**52, report)
+    assert next(questions) == b"a.md"
+    assert not report.notes
+    assert next(questions) == b"c.md"
+    assert report.noted_at == {"a note": ["b.md"]}
 
 
 def test_what_is_ignored_from_now_on_ends(world: World) -> None:

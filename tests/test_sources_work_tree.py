@@ -196,3 +196,10 @@ def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -
 )
 def test_tests_and_configuration_are_document_types_of_code(path: str, document_type: str | None) -> None:
     assert file_kind(path).document_type == document_type
+
+
+@pytest.mark.parametrize("at", [".", "below", "below/deeper"])
+def test_a_folder_in_a_repository_is_read_as_git_lists_it_however_deep_it_lies(tmp_path: Path, at: str) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    write(tmp_path, {".git/info/exclude": "b.md\n", f"{at}/a.md": "# A\n", f"{at}/b.md": "# B\n"})
+    assert paths(read(tmp_path / at)) == ["a.md"]

@@ -46,6 +46,8 @@ def described(evidence: pa.Table, rows: NDArray[np.int64], descriptions: pa.Tabl
     among, at = pa.array(rows), pa.array(place)
     for name in _FREE:
         stored, now = evidence[name], descriptions[name]
+        if stored.null_count + now.null_count == len(stored) + len(now):
+            continue  # as most columns are
         if not stored.take(among).equals(now):
             column = pa.chunked_array([*stored.chunks, *now.chunks], stored.type).combine_chunks().take(at)
             evidence = evidence.set_column(evidence.schema.get_field_index(name), evidence.schema.field(name), column)

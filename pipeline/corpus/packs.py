@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from ..durable import publish_folder, staging_folder, write_table
+from ..durable import publish_folder, staging_folder, sync_all, write_table
 from ..places import ObjectPlace, Place
 from .parts import Part
 from .postings import PostingLists, posting_lists
@@ -175,7 +175,8 @@ def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Fil
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():
-            files[name] = write_table(folder / name, table)
+            files[name] = write_table(folder / name, table, sync=False)
+        sync_all((folder / name for name in files), folder)
         named = "\n".join(f"{name} {file['sha256']}" for name, file in files.items())
         pack = hashlib.sha256(named.encode()).hexdigest()[:32]
         publish_folder(folder, packs / pack)

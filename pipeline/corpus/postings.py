@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from ...nodes.frames import FIELDS, SegmentPostings
 from ...nodes.index_keys import conflict_keys, id_keys
 from ...nodes.plain_keys import keys_of_definitions, keys_of_paths
-from ...nodes.ragged import Ragged, distinct, starts_of
+from ...nodes.ragged import Ragged, starts_of
 from ...nodes.siphash import siphash
-from ...nodes.text_analysis import analyzer_for, terms_of
+from ...nodes.text_analysis import terms_by_kind
 from ..cores import cores
 
 _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
@@ -37,19 +38,25 @@ INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *_TEXT_COLUMNS, *(column for 
 """Columns of EVIDENCE that decide a row's postings and its length."""
 
 CORES = cores()
-PIECE = 8_192
+PIECE = 2_048
 """Rows that are worth a thread."""
-SORTED_APART = 1 << 18
-"""Numbers that are worth a thread to sort."""
+SORTED_APART = 1 << 17
+"""Postings that are worth a thread to sort."""
+SAMPLE = 1 << 10
+"""Postings that tell about where equal shares of all of them lie."""
 
 _EMPTY = pa.scalar("", pa.large_string())
 
 
 @dataclass(frozen=True)
 class Postings:
-    """Postings in no order: key `keys[key[i]]` occurs `freq[i]` times in row `row[i]`; pairs may repeat."""
+    """Postings in no order: key `keys[key[i]]` occurs `freq[i]` times in row `row[i]`; pairs may repeat, and keys may.
+
+    `hashes` are those of `keys`.
+    """
 
     keys: pa.LargeStringArray
+    hashes: NDArray[np.uint64]
     key: NDArray[np.int64]
     row: NDArray[np.int64]
     freq: NDArray[np.int32]
@@ -58,26 +65,28 @@ class Postings:
     def none(cls) -> Postings:
         """No postings."""
         none = np.empty(0, dtype=np.int64)
-        return cls(pa.array([], pa.large_string()), none, none, none.astype(np.int32))
+        return cls(pa.array([], pa.large_string()), none.astype(np.uint64), none, none, none.astype(np.int32))
 
     def moved(self, rows: NDArray[np.int64]) -> Postings:
         """The same with row `i` at `rows[i]`; rows at -1 are gone."""
         row = rows[self.row]
+        if rows.min(initial=0) >= 0:
+            return replace(self, row=row)
         kept = row >= 0
-        return Postings(self.keys, self.key[kept], row[kept], self.freq[kept])
+        return replace(self, key=self.key[kept], row=row[kept], freq=self.freq[kept])
 
     def shifted(self, by: int) -> Postings:
         """The same with `by` added to every row."""
-        return Postings(self.keys, self.key, self.row + by, self.freq)
+        return replace(self, row=self.row + by) if by else self
 
 
 def joined(parts: Sequence[Postings]) -> Postings:
-    """All the postings of some parts (at least one) under one list of keys."""
-    keys, codes = distinct([part.keys for part in parts])
+    """All the postings of some parts (at least one)."""
     starts = starts_of(np.array([len(part.keys) for part in parts]))
     return Postings(
-        keys,
-        np.concatenate([codes[start + part.key] for start, part in zip(starts, parts, strict=False)]),
+        pa.concat_arrays([part.keys for part in parts]),
+        np.concatenate([part.hashes for part in parts]),
+        np.concatenate([part.key + start for start, part in zip(starts, parts, strict=False)]),
         np.concatenate([part.row for part in parts]),
         np.concatenate([part.freq for part in parts]),
     )
@@ -88,21 +97,24 @@ def postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
 
     Many rows are taken in pieces, one on each core: a row's postings do not depend on the others.
     """
-    count = min(CORES, evidence.num_rows // PIECE)
-    if count < 2:
-        return _postings_of(evidence)
+    count = max(min(CORES, evidence.num_rows // PIECE), 1)
     size = -(-evidence.num_rows // count)
-    with ThreadPoolExecutor(count) as pool:
-        found = list(pool.map(_postings_of, (evidence.slice(at * size, size) for at in range(count))))
-    shifted = [postings.shifted(at * size) for at, (postings, _) in enumerate(found)]
-    return joined(shifted), pa.concat_arrays([length for _, length in found])
+    pieces = [evidence.slice(at * size, size) for at in range(count)]
+    if count == 1:
+        found = list(map(_postings_of, pieces))
+    else:
+        with ThreadPoolExecutor(count) as pool:
+            found = list(pool.map(_postings_of, pieces))
+    parts = [part.shifted(at * size) for at, (own, _) in enumerate(found) for part in own]
+    return joined(parts), pa.array(np.concatenate([length for _, length in found]), pa.int32())
 
 
-def _postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
-    parts, length = _text_postings(evidence)
+def _postings_of(evidence: pa.Table) -> tuple[list[Postings], NDArray[np.int64]]:
+    terms = terms_by_kind(index_text(evidence, _TEXT_COLUMNS), evidence["evidence_kind"].combine_chunks())
+    parts = [_postings("text", terms)]
     parts += [_postings(field, keys(Ragged.of(evidence[column]))) for field, column, keys in _KEYED_COLUMNS]
     parts.append(_postings("id", Ragged.of(evidence["evidence_id"])))  # lower case by construction
-    return joined(parts), pa.array(length, pa.int32())
+    return parts, np.diff(terms.starts)
 
 
 def index_text(evidence: pa.Table, columns: Sequence[str]) -> pa.Array:
@@ -130,34 +142,18 @@ def posting_lists(postings: Postings, row_starts: NDArray[np.int64]) -> tuple[Po
 
     Segment `s` has the rows `row_starts[s]:row_starts[s + 1]`.
     """
-    hashes, keys, rank = _sorted_keys(postings.keys)
-    segment = np.searchsorted(row_starts, postings.row, side="right") - 1
-    span = int(np.diff(row_starts).max(initial=1))
-    if len(row_starts) * len(keys) * span >= 2**63:
+    distinct, rank = _ranks(postings)
+    sizes = np.diff(row_starts)
+    segments, span = len(sizes), int(sizes.max(initial=1))
+    if (segments + 1) * len(distinct) * span >= 2**63:
         raise OverflowError("too many segments, keys and rows for one pack")
-    code = (segment * len(keys) + rank[postings.key]) * span + (postings.row - row_starts[segment])
-    if np.all(postings.freq == 1):
-        code = _sorted(code)
-        freq = None
-    else:
-        order = np.argsort(code, kind="stable")
-        code, freq = code[order], postings.freq[order]
-    first = np.flatnonzero(np.diff(code, prepend=-1))
-    freqs = np.diff(first, append=len(code)) if freq is None else np.add.reduceat(freq, first) if len(first) else freq
-    code = code[first]
-    group = code // span
-    rows = code - group * span
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    used = group[starts]
-    stored = used % max(len(keys), 1)
-    lists = PostingLists(
-        hashes[stored],
-        keys.take(pa.array(stored)),
-        np.append(starts, len(rows)),
-        rows.astype(np.int32),
-        freqs.astype(np.int32),
-    )
-    return lists, np.searchsorted(used, np.arange(len(row_starts)) * len(keys))
+    first = np.arange(segments) * (len(distinct) * span) - row_starts[:-1]
+    code = (rank * span)[postings.key]
+    code += (np.repeat(first, sizes) + np.arange(row_starts[-1]))[postings.row]
+    used, counts, rows, freqs = _lists(code, postings.freq, span)
+    stored = distinct[used % max(len(distinct), 1)]
+    lists = PostingLists(postings.hashes[stored], postings.keys.take(pa.array(stored)), starts_of(counts), rows, freqs)
+    return lists, np.searchsorted(used, np.arange(segments + 1) * len(distinct))
 
 
 def trimmed(lists: SegmentPostings, keep: NDArray[np.bool_]) -> PostingLists:
@@ -172,44 +168,87 @@ def trimmed(lists: SegmentPostings, keep: NDArray[np.bool_]) -> PostingLists:
     return PostingLists(lists.hashes[used], keys, starts, place[rows[stays]], freqs[stays])
 
 
-def _sorted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers in order; halves are sorted side by side, then merged, which a stable sort does in one pass."""
-    if CORES < 2 or len(numbers) < SORTED_APART:
-        return np.sort(numbers)
-    with ThreadPoolExecutor(2) as pool:
-        halves = list(pool.map(np.sort, np.array_split(numbers, 2)))
-    merged = np.concatenate(halves)
-    merged.sort(kind="stable")
-    return merged
-
-
-def _sorted_keys(keys: pa.LargeStringArray) -> tuple[NDArray[np.uint64], pa.LargeStringArray, NDArray[np.int64]]:
-    """Keys in order of (hash, text), and the place of each in it."""
-    hashes = siphash(keys)
-    order = np.argsort(hashes, kind="stable")
-    if np.any(np.diff(hashes[order]) == 0):
+def _ranks(postings: Postings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One of each set of equal keys, in order of (hash, text), and the place of each key's set in it."""
+    hashes, keys = postings.hashes, postings.keys
+    order = np.argsort(hashes)
+    new = np.zeros(len(order), dtype=bool)
+    new[_changes(hashes[order])] = True
+    again = np.flatnonzero(~new)
+    if not _equal(keys, order[again - 1], order[again]).all():
         order = np.array(sorted(range(len(keys)), key=lambda i: (hashes[i], keys[i].as_py())))
+        new[1:] = ~_equal(keys, order[:-1], order[1:])
     rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return hashes[order], keys.take(pa.array(order)), rank
+    rank[order] = np.cumsum(new) - 1
+    return order[new], rank
 
 
-def _text_postings(evidence: pa.Table) -> tuple[list[Postings], NDArray[np.int64]]:
-    kinds = pc.dictionary_encode(evidence["evidence_kind"].combine_chunks())
-    names = np.array([analyzer_for(kind) for kind in kinds.dictionary.to_pylist()], dtype=object)
-    of_row = names[kinds.indices.to_numpy()] if len(kinds) else names
-    texts = index_text(evidence, _TEXT_COLUMNS)
-    length = np.zeros(len(texts), dtype=np.int64)
-    parts = []
-    for name in sorted(set(names)):
-        rows = np.flatnonzero(of_row == name)
-        terms = terms_of(texts.take(pa.array(rows)), name)
-        length[rows] = np.diff(terms.starts)
-        parts.append(_postings("text", terms).moved(rows))
-    return parts, length
+def _equal(keys: pa.LargeStringArray, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether keys at some places are those at others."""
+    return np.asarray(pc.equal(keys.take(pa.array(some)), keys.take(pa.array(others))), dtype=bool)
+
+
+Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+
+def _lists(code: NDArray[np.int64], freq: NDArray[np.int32], span: int) -> Lists:
+    """The lists that are not empty, rows per list, and rows and frequencies in order: code = list * span + row.
+
+    Ranges of lists, of about equal work, are sorted side by side; no list lies in two of them.
+    """
+    count = max(min(CORES, len(code) // SORTED_APART), 1)
+    counted = None if np.all(freq == 1) else freq
+    if count == 1:
+        return _in_lists(code, counted, span)
+    sample = np.sort(code[:: max(len(code) // SAMPLE, 1)])
+    bounds = sample[np.arange(1, count) * len(sample) // count] // span * span
+
+    def between(low: int, high: int) -> Lists:
+        chosen = np.flatnonzero((code >= low) & (code < high))
+        return _in_lists(code[chosen] - low, None if counted is None else counted[chosen], span, low // span)
+
+    with ThreadPoolExecutor(count) as pool:
+        calls = [pool.submit(between, *ends) for ends in pairwise([0, *bounds.tolist(), int(code.max()) + 1])]
+        used, counts, rows, freqs = zip(*(call.result() for call in calls), strict=True)
+    return np.concatenate(used), np.concatenate(counts), np.concatenate(rows), np.concatenate(freqs)
+
+
+def _in_lists(code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int, first_list: int = 0) -> Lists:
+    """`_lists` of some codes, the lists counted from a first one; None as `freq` stands for ones."""
+    order = _order(code // span)
+    ordered = code[order]
+    if np.any(ordered[1:] < ordered[:-1]):  # rows have been moved; those as they were read lie in order
+        order = np.argsort(code, kind="stable")
+        ordered = code[order]
+    first = _changes(ordered)
+    if freq is None:
+        freqs = np.diff(first, append=len(ordered))
+    else:
+        freqs = np.add.reduceat(freq[order], first) if len(first) else freq
+    code = ordered[first]
+    group = code // span
+    starts = _changes(group)
+    rows = (code - group * span).astype(np.int32)
+    return group[starts] + first_list, np.diff(starts, append=len(code)), rows, freqs.astype(np.int32)
+
+
+def _changes(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where a number differs from the one before."""
+    new = np.ones(len(numbers), dtype=bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def _order(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The stable order of numbers from 0, by 16 bits after 16: NumPy sorts so few by radix, many times as fast as all 64."""
+    order = np.arange(len(numbers))
+    for bits in range(0, int(numbers.max(initial=0)).bit_length(), 16):
+        digits = (numbers >> bits).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")] if bits else np.argsort(digits, kind="stable")
+    return order
 
 
 def _postings(field: str, terms: Ragged) -> Postings:
     prefix = pa.scalar(f"{FIELDS[field]}:", pa.large_string())
     keys = pc.binary_join_element_wise(prefix, terms.vocabulary.cast(pa.large_string()), _EMPTY)
-    return Postings(keys, terms.codes, terms.rows, np.ones(len(terms.codes), dtype=np.int32))
+    return Postings(keys, siphash(keys), terms.codes, terms.rows, np.ones(len(terms.codes), dtype=np.int32))

@@ -164,7 +164,8 @@ def _written(folder: Place, source: Source, reading: Reading) -> str:
     data = memoryview(sink.getvalue())
     # Named by its content: STATE never names a file that says something else than when it was written.
     name = f"{hashlib.sha256(chr(0).join(source).encode() + data).hexdigest()[:32]}.arrow"
-    write_atomic(folder / name, data)
+    write_atomic(folder / name, data, sync=False)
+    sync_path(folder / name)  # the folder follows with STATE
     return name
 
 

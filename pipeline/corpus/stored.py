@@ -145,4 +145,4 @@ def _postings(lists: SegmentPostings) -> Postings:
     span = slice(lists.starts[0], lists.starts[-1])
     counts = np.diff(lists.starts)
     key = np.repeat(np.arange(len(counts)), counts)
-    return Postings(lists.keys, key, lists.rows[span].astype(np.int64), lists.freqs[span])
+    return Postings(lists.keys, lists.hashes, key, lists.rows[span].astype(np.int64), lists.freqs[span])

@@ -20,7 +20,7 @@ from typing import IO
 
 from ...nodes.errors import InputError
 
-__all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git"]
+__all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git", "may_find_repository"]
 
 ABSENT = "000000"
 """Mode of a side of a change on which the file is absent."""
@@ -48,6 +48,12 @@ class Change:
     path: bytes
     mode: str
     blob: str
+
+
+def may_find_repository(path: Path) -> bool:
+    """Whether git may find a repository at a folder or above; where it cannot, nobody need start a process to hear so."""
+    folder = path.resolve()
+    return any(os.path.lexists(each / name) for each in (folder, *folder.parents) for name in (".git", "HEAD"))
 
 
 class Git:

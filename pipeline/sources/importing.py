@@ -36,7 +36,7 @@ from ...nodes.vocabulary import (
     Vocabulary,
 )
 from ..quoting import canonical
-from ..redaction import redact_column, redact_list_column
+from ..redaction import mask_spans, redact_columns
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
 from .trust_defaults import (
@@ -300,13 +300,11 @@ def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
 
 def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) -> pa.Array:
     """Masks secrets in place, and refuses them in keys; gives the byte ranges of the masks in `text`."""
-    columns["text"], spans = redact_column(columns["text"])
-    for name in _REDACTED:
-        columns[name], _ = redact_column(columns[name])
-    for name in _REDACTED_LISTS:
-        columns[name] = redact_list_column(columns[name])
+    names = ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
+    before = dict(columns)
+    columns |= zip(names, redact_columns([columns[name] for name in names]), strict=True)
     for name in (*_KEYS, *_COMPARED):
-        changed = _changed(columns[name])
+        changed = _changed(before[name], columns[name])
         if pc.any(changed).as_py():
             row = pc.index(changed, True).as_py()
             hint = "rows are told apart by it, and masked ones would be alike: give the row another, or leave it out"
@@ -315,16 +313,16 @@ def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) ->
                 f"- at {_place(columns, row, where)}.{name}",
                 hint=hint,
             )
+    spans = mask_spans(columns["text"])
     report.redacted = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
     return spans.cast(_REDACTIONS.type)
 
 
-def _changed(column: pa.Array) -> pa.Array:
+def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
     """Which rows hold a secret, in the one value or in one of the list."""
     if not pa.types.is_list(column.type):
-        return pc.fill_null(pc.not_equal(redact_column(column)[0], column), False)
-    values = pc.list_flatten(column)
-    secret = pc.fill_null(pc.not_equal(redact_column(values)[0], values), False)
+        return pc.fill_null(pc.not_equal(masked, column), False)
+    secret = pc.fill_null(pc.not_equal(pc.list_flatten(masked), pc.list_flatten(column)), False)
     rows = pc.list_parent_indices(column).filter(secret)
     return pc.is_in(pa.array(np.arange(len(column)), rows.type), value_set=rows)
 

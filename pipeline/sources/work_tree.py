@@ -25,7 +25,7 @@ from ...nodes.errors import InputError
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
-from .git_commands import Git
+from .git_commands import Git, may_find_repository
 from .metadata import metadata_of
 from .report import SourceReport
 from .rereading import Rereadings
@@ -82,7 +82,8 @@ def read_work_tree(
     elif rereadings is not None:
         rereadings.share([source_id])
     below = os.fsencode(folder) + b"/"
-    for raw in sorted(paths):
+    files = sorted(paths)
+    for raw in known.in_question(folder, files, recorded, report) if known is not None else files:
         status = known.status(below + raw, recorded) if known is not None else None
         if known is not None and known.stands(folder, raw, status, options.max_file_bytes, report):
             continue
@@ -142,6 +143,8 @@ def add_file(
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
     """Paths of the files under `root` that are not ignored, relative to it, `/` separated."""
+    if not may_find_repository(root):
+        return list(_walk(root, report))
     try:
         listed = Git(root).try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
     except InputError:

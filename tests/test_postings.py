@@ -1,0 +1,93 @@
+"""Postings, sorted into lists."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scoped_retrieval.pipeline.corpus import postings
+from scoped_retrieval.pipeline.corpus.postings import Postings, joined, posting_lists
+
+Listed = list[tuple[str, list[int], list[int]]]
+
+
+def made(*rows: tuple[str, int, int, int]) -> Postings:
+    """Each (key, hash, row, freq) under a key of its own."""
+    keys, hashes, row, freq = zip(*rows, strict=True)
+    return Postings(
+        pa.array(keys, pa.large_string()), np.array(hashes, np.uint64), np.arange(len(rows)), np.array(row),
+        np.array(freq, np.int32),
+    )  # fmt: skip
+
+
+def lists(some: Postings, row_starts: list[int]) -> list[Listed]:
+    """(key, rows, frequencies) of each list, by segment."""
+    found, at = posting_lists(some, np.array(row_starts))
+    every = [
+        (key, found.rows[low:high].tolist(), found.freqs[low:high].tolist())
+        for key, (low, high) in zip(found.keys.to_pylist(), pairwise(found.starts), strict=True)
+    ]
+    return [every[low:high] for low, high in pairwise(at)]
+
+
+def test_equal_keys_are_one_list_whoever_brought_them() -> None:
+    some = joined([made(("a", 2, 1, 1), ("b", 1, 0, 1)), made(("a", 2, 0, 1)), made(("a", 2, 1, 1))])
+    assert lists(some, [0, 2]) == [[("b", [0], [1]), ("a", [0, 1], [1, 2])]]
+
+
+def test_keys_of_one_hash_are_told_apart_and_ordered_by_their_texts() -> None:
+    some = made(("b", 5, 0, 1), ("a", 5, 1, 1), ("c", 4, 0, 1), ("b", 5, 2, 1), ("a", 5, 0, 1))
+    assert lists(some, [0, 3]) == [[("c", [0], [1]), ("a", [0, 1], [1, 1]), ("b", [0, 2], [1, 1])]]
+
+
+def test_every_segment_has_its_own_lists_with_rows_counted_from_its_first() -> None:
+    some = made(("a", 1, 3, 1), ("a", 1, 0, 1), ("b", 2, 2, 1))
+    assert lists(some, [0, 1, 3, 4]) == [[("a", [0], [1])], [("b", [1], [1])], [("a", [0], [1])]]
+
+
+def test_frequencies_of_a_pair_add_up() -> None:
+    some = made(("a", 1, 1, 3), ("a", 1, 0, 2), ("a", 1, 1, 4))
+    assert lists(some, [0, 2]) == [[("a", [0, 1], [2, 7])]]
+
+
+def test_no_postings_are_no_lists() -> None:
+    assert lists(Postings.none(), [0]) == []
+    assert lists(Postings.none(), [0, 2, 3]) == [[], []]
+
+
+def test_rows_are_moved_and_those_that_go_take_their_postings_along() -> None:
+    some = made(("a", 1, 0, 1), ("a", 1, 1, 2), ("b", 2, 2, 1))
+    assert lists(some.moved(np.array([2, 0, 1])), [0, 3]) == [[("a", [0, 2], [2, 1]), ("b", [1], [1])]]
+    assert lists(some.moved(np.array([0, -1, -1])), [0, 1]) == [[("a", [0], [1])]]
+
+
+@pytest.mark.parametrize("keys", [20, 1 << 17])
+@pytest.mark.parametrize("counted", [1, 3])
+@pytest.mark.parametrize("moved", [False, True])
+def test_lists_do_not_depend_on_how_many_are_sorted_at_once(
+    monkeypatch: pytest.MonkeyPatch, keys: int, counted: int, moved: bool
+) -> None:
+    chance = np.random.default_rng(1)
+    key, row = chance.integers(0, keys, 3_000) ** 2 // keys, np.sort(chance.integers(0, 50, 3_000))
+    some = made(*((str(k), int(k) + 7, int(r), int(k) % counted + 1) for k, r in zip(key, row, strict=True)))
+    some = some.moved(chance.permutation(50)) if moved else some
+    found = []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(postings, "CORES", cores)
+        monkeypatch.setattr(postings, "SORTED_APART", 10)
+        found.append(lists(some, [0, 20, 50]))
+    expected: dict[tuple[int, int], dict[int, int]] = {}
+    for k, r, freq in zip(some.keys.to_pylist(), some.row.tolist(), some.freq.tolist(), strict=True):
+        pairs = expected.setdefault((r >= 20, int(k)), {})
+        pairs[r - 20 * (r >= 20)] = pairs.get(r - 20 * (r >= 20), 0) + freq
+    by_hand = [
+        [
+            (str(k), sorted(pairs), [pairs[r] for r in sorted(pairs)])
+            for (s, k), pairs in sorted(expected.items())
+            if s == n
+        ]
+        for n in (0, 1)
+    ]
+    assert found == [by_hand] * 3
