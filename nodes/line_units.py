@@ -118,7 +118,7 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
         first=first,
         start=starts - offsets[owner],
         end=ends - breaks - offsets[owner],
-        line=starts_of(closed),
+        line=starts_of(closed.astype(np.int64)),
         tokens=np.maximum.accumulate(running[0][1:] + ~closed),
         chars=running[1][1:] + ~closed,
         before_tokens=running[0],
