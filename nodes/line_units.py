@@ -123,7 +123,7 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
         chars=running[1][1:] + ~closed,
         before_tokens=running[0],
         before_chars=running[1],
-        solid=starts_of(solid),
+        solid=starts_of(solid.astype(np.int64)),
         line_first=np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)),
         every=every,
     )
