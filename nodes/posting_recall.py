@@ -24,7 +24,6 @@ from .compiled_recall import recall_compiled
 from .frames import PostingIndex, SegmentPostings, posting_keys
 from .keys import distinct_numbers, first_of_runs
 from .numbers import EXACT_BELOW, RESOLUTION, quantise
-from .ragged import starts_of
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope, numbers, slabs, spread
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
@@ -97,7 +96,7 @@ def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Posting
     local = local[kept]
     flag = np.zeros(len(scope.rows), dtype=bool)
     flag[local] = True
-    starts = starts_of(kept)[matches.starts]
+    starts = np.concatenate(([0], kept.cumsum()))[matches.starts]
     return _Postings(starts, (flag.cumsum() - 1)[local], matches.freqs[kept], flag.nonzero()[0])
 
 

@@ -342,7 +342,7 @@ def _required(contracts: pa.Table, plan_rules: pa.Table, request: Int, rule: Int
     """Whether the contract requires evidence that the rule serves."""
     wanted = held(contracts["required_evidence"], REQUIRED_EVIDENCE.values)
     served = held(plan_rules["requires"], REQUIRED_EVIDENCE.values)
-    return (wanted[:, request] & served[:, rule]).any(axis=0)
+    return np.logical_or.reduce(wanted[:, request] & served[:, rule], axis=0)
 
 
 def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, NDArray[np.float64]]]) -> pa.Table:

@@ -231,15 +231,16 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
 def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
     """The row of KIND_POLICIES for each candidate: that of its document type, else that of its kind; -1 for neither."""
     of_row = {"purpose": purpose, "evidence_kind": rows["evidence_kind"], "document_type": rows["document_type"]}
-    places, stated, shape = [], [], []
+    places, stated, shape, values = [], [], [], []
     for name, column in of_row.items():
         stating = flat(kind_policies[name]).dictionary_encode()
         places.append(positions(column, stating.dictionary))
         stated.append(np.asarray(stating.indices))
         shape.append(len(stating.dictionary) + 1)
+        values.append(stating.dictionary)
     among = np.full(shape, -1, dtype=np.int64)  # the last place is that of a value without a policy, -1
     among[tuple(stated)] = np.arange(kind_policies.num_rows)
-    any_type = int(positions(constants(("",)), stating.dictionary)[0])
+    any_type = int(positions(constants(("",)), values[-1])[0])
     narrow, wide = among[tuple(places)], among[places[0], places[1], any_type]
     return np.where(narrow >= 0, narrow, wide)
 
@@ -299,7 +300,7 @@ def _scope(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner:
     closeness = np.zeros(len(owner))
     for name, (ours, theirs) in _SAME.items():
         if rows[ours].null_count < len(owner) and asked[theirs].null_count < len(owner):
-            closeness += quantise(_SCOPE_PARTS[name] * truth(pc.equal(rows[ours], asked[theirs])))
+            closeness += quantise(np.where(truth(pc.equal(rows[ours], asked[theirs])), _SCOPE_PARTS[name], 0.0))
     named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
     if not named.any():
         return closeness
@@ -309,7 +310,7 @@ def _scope(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner:
     )
     keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
     anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
-    return closeness + quantise(_SCOPE_PARTS["directory"] * (positions(keys, anchored) >= 0))
+    return closeness + quantise(np.where(positions(keys, anchored) >= 0, _SCOPE_PARTS["directory"], 0.0))
 
 
 def _source_signal(rows: Rows, authority: Float, recency: Float) -> pa.Array:
