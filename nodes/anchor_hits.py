@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .frames import expand_ranges
 from .index_keys import definition_keys
 from .item_texts import text_bytes
-from .keys import constants, first_of_runs, flat
+from .keys import NOWHERE, constants, first_of_runs, flat
 from .list_columns import flattened
 from .numbers import quantise
 from .ragged import Ragged
@@ -48,7 +48,6 @@ SIGNALS = {
 
 CALLEE_SIGNAL = "called by what is named"
 
-_NOWHERE = np.empty(0, dtype=np.int64)
 _KINDS = ("test", "path", "error", "identifier", "id")
 
 
@@ -150,7 +149,7 @@ def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArr
     """Pairs of positions with equal request and equal text; the right side only where `among`."""
     chosen = among.nonzero()[0]
     if not len(chosen) or not len(names):
-        return _NOWHERE, _NOWHERE
+        return NOWHERE, NOWHERE
     values = values.take(pa.array(chosen))
     distinct = values.unique()
     code = np.asarray(pc.index_in(names, value_set=distinct).fill_null(-1)).astype(np.int64)

@@ -31,7 +31,7 @@ def definition_terms(values: pa.Array) -> Keys:
     bare = pc.replace_substring_regex(bare, pattern=r"^\S*\.py::", replacement="")
     named = np.asarray(pc.match_substring_regex(bare, pattern=r"^[^\s/]+$"))
     keys = Ragged.of(pc.if_else(pa.array(named), bare, pa.scalar(None, bare.type))).expand(definition_keys)
-    return keys, np.ldexp(1.0, -_places(keys))
+    return keys, np.ldexp(1.0, -_inside(keys))
 
 
 def path_terms(values: pa.Array) -> Keys:
@@ -49,5 +49,5 @@ def id_terms(values: pa.Array) -> Keys:
     return keys, np.ones(len(keys.codes))
 
 
-def _places(keys: Ragged) -> NDArray[np.int64]:
+def _inside(keys: Ragged) -> NDArray[np.int64]:
     return np.arange(len(keys.codes)) - keys.starts[:-1].repeat(np.diff(keys.starts))

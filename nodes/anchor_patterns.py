@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .item_texts import text_bytes
-from .keys import constants
+from .keys import NOWHERE, constants
 
 KINDS = ("identifier", "path", "test", "error", "id")
 
@@ -34,7 +34,6 @@ _START = r"(?:^|[^\w/.@+~-])"
 _NAME = r"[A-Za-z_$][\w$]*"
 
 _TEXT = pa.large_string()
-_NOWHERE = np.empty(0, dtype=np.int64)
 _SMALL, _CAPITAL, _SCORE = 1, 2, 3
 _LETTER = np.zeros(256, dtype=np.uint8)
 """Of each byte, whether it is a small letter or a digit, a capital, an underscore, or none of them (0)."""
@@ -156,7 +155,7 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
         clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
         said = Said.of(clean)
     found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in PATTERNS if said.may_match(one)]
-    text = np.concatenate([_NOWHERE, *(at for _, at, _ in found)])
+    text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
     kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])
     if not len(text):
         return AnchorMatches(text, kind, constants((), _TEXT))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import SchemaError
 from .gates import GATES, NUMBER
-from .keys import constants, flat, gathered_columns
+from .keys import among, constants, flat, gathered_columns
 from .second_wall import Mask, place_stops, time_stops
 from .selectors import glob_mask
 from .tables import (
@@ -121,8 +121,8 @@ def _model_visibility(rows: pa.Table, place: NDArray[np.int64]) -> pa.Array:
 
 def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
     """For admitted rows, the first gate that a stricter contract would close: an unverified or outdated state, a review."""
-    unverified = ~_among(rows["lifecycle"], ("verified",))
-    unreviewed = ~_among(rows["declared_safety"], ("safe",))
+    unverified = ~among(rows["lifecycle"], ("verified",))
+    unreviewed = ~among(rows["declared_safety"], ("safe",))
     none = pa.scalar(None, pa.string())
     soft = pc.if_else(pa.array(unverified), "lifecycle", pc.if_else(pa.array(unreviewed), "safety", none))
     return pc.if_else(pa.array(admitted), soft, none)
@@ -135,12 +135,12 @@ def _standing(rows: pa.Table, asked: pa.Table, over: Mask) -> pa.Array:
     that was declared evidence at least.
     """
     declared = rows["declared_standing"]
-    historical = _among(rows["lifecycle"], _HISTORICAL) | over
-    unverified = ~_among(rows["lifecycle"], ("verified", "revoked", *_HISTORICAL))
-    untrusted = _among(rows["evidence_kind"], _UNTRUSTED_KINDS) | _among(rows["origin_class"], _UNTRUSTED_ORIGINS)
+    historical = among(rows["lifecycle"], _HISTORICAL) | over
+    unverified = ~among(rows["lifecycle"], ("verified", "revoked", *_HISTORICAL))
+    untrusted = among(rows["evidence_kind"], _UNTRUSTED_KINDS) | among(rows["origin_class"], _UNTRUSTED_ORIGINS)
     instructing = (
-        _among(declared, ("evidence", "instruction"))
-        & _among(rows["origin_class"], _RULE_ORIGINS)
+        among(declared, ("evidence", "instruction"))
+        & among(rows["origin_class"], _RULE_ORIGINS)
         & np.asarray(pc.equal(rows["owner_project"], asked["project"]))
     )
     if instructing.any():
@@ -168,7 +168,3 @@ def _validity(rows: pa.Table, asked: pa.Table) -> pa.Array:
     begun = pc.less_equal(rows["valid_from"], asked["as_of"]).fill_null(True)
     over = pc.less_equal(rows["valid_until"], asked["as_of"]).fill_null(False)
     return pc.if_else(flat(begun), pc.if_else(flat(over), "expired", "valid"), "not_yet")
-
-
-def _among(words: pa.ChunkedArray, listed: tuple[str, ...]) -> Mask:
-    return np.asarray(pc.is_in(words, constants(listed)))

@@ -31,6 +31,7 @@ from .keys import (
     gathered,
     gathered_columns,
     last_of_runs,
+    literal,
     objects,
     pair_codes,
     pair_positions,
@@ -40,7 +41,7 @@ from .keys import (
 )
 from .masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .recall_scope import codes_of
-from .rendering import GROUPS, TRIMMING_POLICY, labels, literal
+from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
 from .tables import (
     FITS,

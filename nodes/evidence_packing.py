@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from .item_texts import resolvable, text_bytes
 from .keys import (
+    among,
     constants,
     distinct_numbers,
     distinct_rows,
@@ -79,7 +80,7 @@ def packs(
     conflict = _numbers_of(owner, rows["conflict_set"])
     disputed = np.asarray(rows["conflict_set"].is_valid())
     unverified = np.asarray(pc.equal(pc.fill_null(rows["lifecycle"], "candidate"), "candidate"))
-    stale = np.asarray(_among(rows["lifecycle"], ("deprecated", "expired")))
+    stale = among(rows["lifecycle"], ("deprecated", "expired"))
     standing = _standing(verdicts, verdict, unverified, stale)
 
     packing = _Packing(owner)
@@ -184,10 +185,6 @@ def _numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
 
 def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
     return contracts[name].to_numpy().astype(np.int64)[owner]
-
-
-def _among(column: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> pa.Array:
-    return pc.is_in(flat(column), value_set=constants(values))
 
 
 def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:

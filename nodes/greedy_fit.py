@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from .frames import expand_ranges
 from .item_texts import ItemTexts
-from .keys import constants, first_of_runs, flat, run_lengths
+from .keys import constants, first_of_runs, flat, literal, run_lengths
 from .line_units import Units, focus_units, units_of
-from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces, literal
+from .rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
 from .token_counting import Counters
 
 BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")

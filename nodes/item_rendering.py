@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import constants, flat, gathered, gathered_columns, objects
+from .keys import constants, flat, gathered, gathered_columns, literal, objects
 from .masking import masked
 from .rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
 
@@ -22,7 +22,6 @@ Int = NDArray[np.int64]
 _STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
 """What is printed of a stored row beside its text."""
 _GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.large_string())
-_NO_LINE = pa.scalar("", pa.large_string())
 
 
 @dataclass(frozen=True)
@@ -99,11 +98,11 @@ def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Arr
     """The line before each item: the heading where a model-brief turns to another kind, else nothing."""
     brief = shapes == "model-brief"
     if not brief.any():
-        return pa.repeat(_NO_LINE, len(owner))
+        return pa.repeat(literal(""), len(owner))
     kind = objects(kinds)
     turns = np.ones(len(owner), dtype=bool)
     turns[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1])
-    return pc.if_else(pa.array(turns & brief), group_lines(kinds), _NO_LINE)
+    return pc.if_else(pa.array(turns & brief), group_lines(kinds), literal(""))
 
 
 def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:

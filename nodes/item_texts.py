@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .keys import first_of_runs, flat, gathered, gathered_columns, last_of_runs, pair_positions, run_lengths
+from .keys import first_of_runs, flat, gathered, gathered_columns, last_of_runs, literal, pair_positions, run_lengths
 from .list_columns import flattened
 
 Int = NDArray[np.int64]
 _PLACE = ("line_start", "line_end", "byte_start", "byte_end")
 _ENDS = ("line_end", "byte_end")
-_NOTHING, _BREAK = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         open_end = ~np.asarray(pc.ends_with(text, "\n"))
         open_end[ending] = False
         text = _joined(
-            pc.if_else(pa.array(open_end), pc.binary_join_element_wise(text, _BREAK, _NOTHING), text), opening
+            pc.if_else(pa.array(open_end), pc.binary_join_element_wise(text, literal("\n"), literal("")), text), opening
         )
         size = size + open_end
         before = size.cumsum() - size
@@ -108,7 +107,7 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
 
 def _joined(text: pa.Array, opening: Int) -> pa.Array:
     offsets = pa.array(np.concatenate((opening, [len(text)])))
-    return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), _NOTHING)
+    return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), literal(""))
 
 
 def resolvable(

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
-_NOWHERE = np.empty(0, dtype=np.int64)
+NOWHERE = np.empty(0, dtype=np.int64)
+"""No positions."""
 _TEXTS = {pa.string().id, pa.large_string().id}
 A_HANDFUL = 64
 """Texts up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
@@ -150,7 +151,7 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
 
 def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
     if not len(values):
-        return _NOWHERE
+        return NOWHERE
     if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
         places = {value: place for place, value in reversed(list(enumerate(among.to_pylist())))}
         return np.array([places.get(value, -1) for value in values.to_pylist()], dtype=np.int64)
@@ -253,6 +254,12 @@ def among(column: Column, wanted: Collection[str]) -> NDArray[np.bool_]:
 def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) -> pa.Array:
     """Literal texts as an array, `string` unless said otherwise: made once for each list that code names."""
     return pa.array(values, type_ or pa.string())
+
+
+@lru_cache(maxsize=256)
+def literal(text: str) -> pa.Scalar:
+    """A text that code names, `large_string`, as it is joined to others."""
+    return pa.scalar(text, pa.large_string())
 
 
 def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str, rows: int) -> pa.Array:

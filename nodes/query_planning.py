@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 from .anchor_keys import definition_terms, id_terms, path_terms
 from .anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
 from .frames import MICROS_PER_DAY, expand_ranges, micros
-from .keys import constants, distinct_numbers, first_of_runs, flat, gathered, gathered_columns, positions, truth
+from .keys import (
+    NOWHERE,
+    constants,
+    distinct_numbers,
+    first_of_runs,
+    flat,
+    gathered,
+    gathered_columns,
+    literal,
+    positions,
+    truth,
+)
 from .list_columns import flattened, held
 from .ragged import Ragged, starts_of
 from .role_words import EXPANSION_WEIGHT, expansions
@@ -65,8 +76,6 @@ _CONTRACTED = ("request_id", "mode", "lane_k", "as_of", "role", "window_paths", 
 _SAID = ("question", "context_summary", "failing_test", "error_text", "state")
 """What a question is put together from, anchors apart."""
 _BY_SUB_QUERY = pc.SortOptions([("request_id", "ascending"), ("sub_query_id", "ascending")])
-_EMPTY, _SPACE, _LINE = (pa.scalar(text, _TEXT) for text in ("", " ", "\n"))
-_NOWHERE = np.empty(0, dtype=np.int64)
 
 Int = NDArray[np.int64]
 
@@ -200,7 +209,7 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
 def _text_terms(texts: pa.ChunkedArray, subs: Int, weight: float) -> tuple[str, Int, pa.Array, NDArray[np.float64]]:
     """Every term of the texts of some sub-queries, each at the same weight; a null text has none."""
     if not len(subs) or texts.null_count == len(texts):
-        return "text", _NOWHERE, constants((), _TEXT), np.empty(0)
+        return "text", NOWHERE, constants((), _TEXT), np.empty(0)
     if texts.null_count:
         subs = subs[np.asarray(texts.is_valid())[subs]]
     encoded = flat(texts).dictionary_encode()
@@ -218,9 +227,9 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.
     if pa.types.is_list(values.type):
         at, values = flattened(values)
         if not len(at):
-            return _NOWHERE, _NOWHERE, constants((), _TEXT), column
+            return NOWHERE, NOWHERE, constants((), _TEXT), column
     elif values.null_count == len(values):
-        return _NOWHERE, _NOWHERE, constants((), _TEXT), column
+        return NOWHERE, NOWHERE, constants((), _TEXT), column
     else:
         at, values = np.asarray(values.is_valid()).nonzero()[0], values.drop_null()
         values = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"(?s)\n.*", replacement="")
@@ -274,14 +283,12 @@ def _lanes(plan_rules: pa.Table, rule: Int, effort: Int, extra: Int, extras: lis
     efforts, ruled = RECALL_EFFORTS.values, plan_rules["lanes"].to_pylist()
     distinct, which = distinct_numbers((rule * len(efforts) + effort) * len(extras) + extra)
     lists = []
-    for one in distinct.tolist():
-        lanes, effort, extra = (
-            ruled[one // len(extras) // len(efforts)],
-            efforts[one // len(extras) % len(efforts)],
-            extras[one % len(extras)],
-        )
-        chosen = dict.fromkeys([*lanes, *extra, *_GRAPH] if effort == "graph" else [*lanes, *extra])
-        lists.append([lane for lane in chosen if effort != "minimal" or lane in _MINIMAL])
+    for code in distinct.tolist():
+        pair, added = divmod(code, len(extras))
+        of_rule, of_effort = divmod(pair, len(efforts))
+        walks, few = efforts[of_effort] == "graph", efforts[of_effort] == "minimal"
+        chosen = dict.fromkeys([*ruled[of_rule], *extras[added], *(_GRAPH if walks else ())])
+        lists.append([lane for lane in chosen if not few or lane in _MINIMAL])
     return pa.array(lists, type=pa.list_(pa.string())), which
 
 
@@ -310,7 +317,7 @@ def _query_texts(
             pa.array(starts_of(np.bincount(owner[chosen], minlength=contracts.num_rows))),
             flat(anchors["value"]).take(pa.array(chosen)),
         )
-        return pc.binary_join(lists, _SPACE)
+        return pc.binary_join(lists, literal(" "))
 
     errors = named(~observed & is_kind["error"])
     parts = {
@@ -331,11 +338,11 @@ def _query_texts(
         filled = truth(pc.greater(pc.binary_length(text), 0))
         columns.append(text.take(pa.array(request, mask=~(named_by[rule] & filled[request]))))
     if not columns:
-        return pa.repeat(_EMPTY, len(request))
+        return pa.repeat(literal(""), len(request))
     # Arrow's join with `skip` loses a row whose values are all null, so such a row gets an empty one.
     blank = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
-    columns[0] = pc.if_else(pa.array(blank), _EMPTY, columns[0]) if blank.any() else columns[0]
-    return pc.binary_join_element_wise(*columns, _LINE, null_handling="skip")
+    columns[0] = pc.if_else(pa.array(blank), literal(""), columns[0]) if blank.any() else columns[0]
+    return pc.binary_join_element_wise(*columns, literal("\n"), null_handling="skip")
 
 
 def _required(contracts: pa.Table, plan_rules: pa.Table, request: Int, rule: Int) -> NDArray[np.bool_]:

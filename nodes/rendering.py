@@ -21,7 +21,6 @@ from __future__ import annotations
 import hashlib
 import string
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .item_texts import text_bytes
-from .keys import constants, flat
+from .keys import constants, flat, literal
 from .ragged import starts_of
 from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
@@ -114,7 +113,6 @@ _DOUBTFUL = np.isin(np.arange(256), [*range(32), *b"[<>&", *range(127, 256)])
 """Bytes without which a text has neither an invisible character nor a forged label or fence, in any spelling."""
 _LETTERS = string.ascii_lowercase
 _TEXT = pa.large_string()
-_NOTHING = pa.scalar("", _TEXT)
 
 
 def quoted(texts: pa.Array) -> pa.Array:
@@ -172,9 +170,9 @@ def locators(path: pa.Array, title: pa.Array, source: pa.Array, line: pa.Array, 
     every = clean(pa.concat_arrays([part.cast(_TEXT) for part in (path, title, source, section)]))
     rows = len(path)
     path, title, source, section = (every.slice(rows * place, rows) for place in range(4))
-    named = (pc.if_else(pc.equal(text, _NOTHING), None, text) for text in (path, title) if text.null_count < rows)
-    at = pc.fill_null(_join("#", pc.cast(line, _TEXT)), _NOTHING)
-    where = pc.fill_null(_join(" (", section, ")"), _NOTHING)
+    named = (pc.if_else(pc.equal(text, literal("")), None, text) for text in (path, title) if text.null_count < rows)
+    at = pc.fill_null(_join("#", pc.cast(line, _TEXT)), literal(""))
+    where = pc.fill_null(_join(" (", section, ")"), literal(""))
     return _join(pc.coalesce(*named, source), at, where)
 
 
@@ -241,16 +239,16 @@ def pieces(
     noted = pc.and_(shown, pc.equal(style, "footnote"))
     return Pieces(
         head=head,
-        fence=pc.if_else(shown, _join(" ", words, "\n"), _NOTHING),
-        tail=pc.if_else(shown, literal(">>\n"), _NOTHING),
-        foot=pc.if_else(noted, _join("[", label, "]: ", locator, "\n"), _NOTHING),
+        fence=pc.if_else(shown, _join(" ", words, "\n"), literal("")),
+        tail=pc.if_else(shown, literal(">>\n"), literal("")),
+        foot=pc.if_else(noted, _join("[", label, "]: ", locator, "\n"), literal("")),
         fenced=fenced,
     )
 
 
 def _noted(before: str, words: pa.Array) -> pa.Array | str:
     """Words behind `before`; nothing where they are null."""
-    return "" if words.null_count == len(words) else pc.fill_null(_join(before, words), _NOTHING)
+    return "" if words.null_count == len(words) else pc.fill_null(_join(before, words), literal(""))
 
 
 @dataclass(frozen=True)
@@ -292,7 +290,7 @@ def _segments(
     opening = _join(heading, item.head)
     rows = len(owner)
     bounds = starts_of(np.bincount(owner, minlength=count))
-    feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), _NOTHING)
+    feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), literal(""))
     flat = pa.concat_arrays([opening, body, item.tail, feet])
     # Parts in printing order: opening, body, tail of each item, and the footnotes at the end of every block.
     index = np.arange(rows)
@@ -307,7 +305,7 @@ def _segments(
     cut[starts_at[:-1]] = True
     bounds = np.concatenate((cut.nonzero()[0], [len(cut)]))
     runs = pa.LargeListArray.from_arrays(pa.array(bounds), flat.take(pa.array(printed)))
-    return pc.binary_join(runs, _NOTHING), bounds.searchsorted(starts_at)
+    return pc.binary_join(runs, literal("")), bounds.searchsorted(starts_at)
 
 
 def _seal(body: str) -> tuple[str, str]:
@@ -337,10 +335,4 @@ def _worded(values: pa.Array, words: dict[str, str]) -> pa.Array:
 def _join(*parts: pa.Array | str) -> pa.Array:
     """Parts side by side, element by element; null where any part is."""
     large = [literal(p) if type(p) is str else p if p.type == _TEXT else p.cast(_TEXT) for p in parts]
-    return pc.binary_join_element_wise(*large, _NOTHING)
-
-
-@lru_cache(maxsize=256)
-def literal(text: str) -> pa.Scalar:
-    """A text that code names, as it is joined to others."""
-    return pa.scalar(text, _TEXT)
+    return pc.binary_join_element_wise(*large, literal(""))
