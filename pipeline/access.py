@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from ..nodes.errors import AccessError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
-from .places import Place
 from .settings import Settings
 
 __all__ = [
@@ -65,7 +64,7 @@ def open_run(settings: Settings, id_: str) -> Any:
     try:
         return store.open(run_id)
     except StoreError as error:
-        if _hears_of_damage(settings, folder):
+        if _hears_of_damage(settings, run_id):
             raise
         raise unknown(id_) from error
 
@@ -80,7 +79,7 @@ def expect_reader(settings: Settings, run: Any) -> None:
         if _starter(run) == settings.principal or readable_snapshots(settings, run, questions=False):
             return
     except StoreError:
-        if _hears_of_damage(settings, run.folder):
+        if _hears_of_damage(settings, run.run_id):
             raise
     raise unknown(run.run_id)
 
@@ -106,17 +105,23 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
         except (ScopedRetrievalError, KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException):
             if started_by(store.path / run_id, settings.principal):
                 return True
+            if logged().get(run_id) == settings.principal:
+                return True
             return (store.holds(run_id) or run_id in logged()) and _audits_any(settings, grants())
 
     return known
 
 
-def _logged(store: Any) -> frozenset[str]:
-    """The ids of the runs that LOG names; of a damaged one none."""
+def _logged(store: Any) -> dict[str, str | None]:
+    """The runs that LOG names, and who started each as far as it says; of a damaged one none."""
     try:
-        return frozenset(line.run_id for line in store.log.lines())
+        lines = store.log.lines()
     except ScopedRetrievalError:
-        return frozenset()
+        return {}
+    found: dict[str, str | None] = {}
+    for line in lines:
+        found[line.run_id] = line.body.get("started_by") or found.get(line.run_id)
+    return found
 
 
 def _audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
@@ -143,7 +148,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
             for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
         )
     except StoreError as error:
-        if _hears_of_damage(settings, run.folder):
+        if _hears_of_damage(settings, run.run_id):
             raise
         raise unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
@@ -305,14 +310,16 @@ def _starter(run: Any) -> str | None:
     return run.manifest.get("settings", {}).get("principal")
 
 
-def _hears_of_damage(settings: Settings, folder: Place) -> bool:
-    """Whether damage may be told: to auditors, and to whoever started the run, as far as that can still be read.
+def _hears_of_damage(settings: Settings, run_id: str) -> bool:
+    """Whether damage may be told: to auditors, and to whoever started the run, as it says itself or else LOG.
 
-    Where nobody can tell whose a run is, it is everybody else's: that it exists is not said.
+    Where neither can tell whose a run is, it is everybody else's: that it exists is not said.
     """
-    from .runs import started_by
+    from .runs import RunStore, started_by
 
-    return started_by(folder, settings.principal) or _audits_any(settings, _in_force(settings))
+    store = RunStore(settings["runs"], create=False)
+    mine = started_by(store.path / run_id, settings.principal) or _logged(store).get(run_id) == settings.principal
+    return mine or _audits_any(settings, _in_force(settings))
 
 
 def unknown(id_: str) -> AccessError:

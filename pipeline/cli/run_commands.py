@@ -285,6 +285,7 @@ def compact(
     as_json: JsonFlag = False,
 ) -> int:
     """Turn the interactive snapshots of runs that you may know of into Parquet parts; no digest changes."""
+    from ...nodes.errors import StoreError, VerificationError
     from ..runs import RunStore
     from ..runs import compact as compact_run
     from ..runs.ids import run_of
@@ -298,15 +299,22 @@ def compact(
     pending = [run_id for run_id in store.uncompacted() if known(run_id)]
     ids = [open_run(settings, run).run_id] if run else pending
     live = [run_id for run_id in ids if run_id in pending]
-    done = [compact_run(store, run_id) for run_id in ids]
+    done, damaged = [], []
+    for run_id in ids:
+        try:
+            done.append(compact_run(store, run_id))
+        except (StoreError, VerificationError) as error:
+            damaged.append(f"{run_id}: {error.message}")
     said = [
         f"{one.run_id}: compacted {one.snapshots.num_rows} interactive snapshots into Parquet"
         if one.run_id in live
         else f"{one.run_id}: nothing to compact, it is in Parquet already"
         for one in done
     ]
-    emit({"compacted": live}, as_json=as_json, text="\n".join(said) if said else "nothing to compact")
-    return EXIT["ok"]
+    compacted = [one.run_id for one in done if one.run_id in live]
+    report = {"compacted": compacted, "damaged": damaged}
+    emit(report, as_json=as_json, text="\n".join([*said, *damaged]) or "nothing to compact")
+    return EXIT["differs"] if damaged else EXIT["ok"]
 
 
 def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:

@@ -27,7 +27,7 @@ from .ids import new_run_id, snapshot_id
 from .live_files import live_file, live_files, read_live, read_settings, write_live
 from .log import Line, LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
-from .run import FORMAT, INTERACTIVE, Run
+from .run import FORMAT, INTERACTIVE, Run, starter_of
 from .store import RunStore, kind_of
 from .writing import write_manifest, write_stored
 
@@ -82,6 +82,7 @@ class LiveRun:
         sha256 = write_live(path, stored | {"texts": texts}, None if self.number else self._settings)
         digest = stored["snapshots"]["snapshot_digest"][0].as_py()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, "snapshot_digest": digest}
+        line |= {"started_by": self._settings.get("principal")}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
         except BaseException as error:
@@ -122,7 +123,9 @@ def compact(store: RunStore, run_id: str) -> Run:
             _adopt(store, folder, lines, logged)
             _write(folder)
         _remove(folder / "live")
-        store.log.append("run", folder.name, manifest_sha256=sha256_of(folder / "manifest.json"))
+        store.log.append(
+            "run", folder.name, manifest_sha256=sha256_of(folder / "manifest.json"), started_by=starter_of(folder)
+        )
     return Run(folder)
 
 
@@ -148,7 +151,7 @@ def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[st
         sha256 = sha256_of(folder / "live" / file)
         lineage = lineage or sha256_of(folder / "lineage.json")
         line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, "snapshot_digest": digest}
-        store.log.append("live", folder.name, **line, adopted=True)
+        store.log.append("live", folder.name, **line, started_by=starter_of(folder), adopted=True)
 
 
 def _write(folder: Place) -> None:

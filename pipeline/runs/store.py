@@ -293,7 +293,8 @@ class StagedRun:
             self._finished = True
         if (self.folder / STAGE).exists():
             remove_tree(self.folder / STAGE)
-        self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest))
+        started_by = self.plan["settings"].get("principal")
+        self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest), started_by=started_by)
         return Run(self.folder)
 
     def _receipt_path(self, shard: int) -> Place:
