@@ -9,91 +9,57 @@ alone as soon as what it could still gain is known to be too little. No fast-mat
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types  # pyright: ignore[reportMissingImports]
+from numba import types  # pyright: ignore[reportMissingImports]
 
+from .list_kernels import bound, grade, posting_of
 from .lookup_kernels import alike, count, find, gather
-from .selection_kernels import BINS, before, choose, filled, first_from, front, given, index, loop, sort
+from .selection_kernels import BINS, before, choose, filled, front, given, index, loop, sort
 
 __all__ = [
-    "alike", "best_held", "best_shown", "contributions", "count", "find", "frequencies", "gather", "read_keys",
+    "alike", "best_held", "best_shown", "bound", "count", "find", "frequencies", "gather", "grade", "read_keys",
+    "withheld",
 ]  # fmt: skip
 
+SEED = 64
+"""Postings left per row asked for, from which on it pays to score some rows whole first."""
 SHORT = 8
 """A list of as many postings per row that it is asked about is read from end to end."""
 
-_I8, _I4, _U8, _F8, _B = types.int64, types.int32, types.uint64, types.float64, types.boolean
+_I8, _I4, _U8, _U1, _F8, _B = types.int64, types.int32, types.uint64, types.uint8, types.float64, types.boolean
 
 
 @loop(_I8, _I8, given(_I8), given(_I4), given(_I8), given(_I8), given(_B, 2), filled(_I8))
-def frequencies(first, last, starts, row, key, setting, open_, found) -> None:
-    """In how many rows that are open the keys of the pairs from `first` to `last` occur."""
+def frequencies(first, last, starts, row, key, judged, open_, found) -> None:
+    """In how many rows that are open the keys of the pairs from `first` to `last` occur; `judged` is the line of `open_`
+    that says which are, -1 where all are.
+    """
     for pair in range(first, last):
-        held = 0
-        for posting in range(starts[key[pair]], starts[key[pair] + 1]):
-            held += open_[setting[pair], row[posting]]
+        low, high, held = starts[key[pair]], starts[key[pair] + 1], np.int64(0)
+        if judged[pair] < 0:
+            held = high - low
+        else:
+            own = open_[judged[pair]]
+            for posting in range(low, high):
+                held += own[index(row[posting])]
         found[pair] = held
 
 
 @loop(
-    _I8, _I8, given(_I8), given(_I4), given(_I4), given(_I8), given(_I8), given(_F8), given(_B, 2),
-    given(_I8), given(_F8), _F8, _F8, given(_I8), given(_I8),
-    filled(_I4), filled(_I8), filled(_I4), filled(_I8), filled(_I8, 2), given(_I8), filled(_U8, 2), filled(_I4, 2),
+    _I8, _I8, given(_I8), given(_I4), given(_I4), given(_I8), given(_I8), given(_F8), given(_F8, 2), given(_I8),
+    given(_B, 2), given(_I8), filled(_I4), filled(_I8),
 )  # fmt: skip
-def contributions(
-    first, last, starts, row, freq, key, setting, weight, open_, length, mean, k1, b, shown, held,
-    shown_row, shown_part, held_row, held_part, bounds, line, words, before_word,
+def withheld(
+    first, last, starts, row, grade_, key, setting, scale, factor, judged, open_, held, held_row, held_part,
 ) -> None:  # fmt: skip
-    """What each posting of the pairs from `first` to `last` adds to a score under BM25 (lucene): of open rows from
-    `shown[pair]` on, of others from `held[pair]`. `bounds[pair]` becomes the least and the greatest part.
-
-    Pairs are sorted by setting. A pair with a `line` of words gets a bit per open row there, and the number of its rows
-    before each word.
-    """
-    half, of = np.empty(len(length)), np.int64(-1)
+    """The rows that are not open of the pairs from `first` to `last`, and what each adds to a score, from `held[pair]` on."""
     for pair in range(first, last):
-        if setting[pair] != of:
-            of = setting[pair]
-            for at in range(len(length)):  # as `Bm25.half`, step by step
-                ratio = length[at] / mean[of] if mean[of] > 0 else 1.0
-                half[at] = k1 * ((1.0 - b) + b * ratio)
-        at, beside = shown[pair], held[pair]
-        least, most = np.int64(1) << 62, np.int64(0)
-        for posting in range(starts[key[pair]], starts[key[pair] + 1]):
-            own = row[posting]
-            times = np.float64(freq[posting])
-            whole = np.int64(np.rint(weight[pair] * (times / (times + half[own])) * 1073741824.0))
-            least, most = min(least, whole), max(most, whole)
-            if open_[of, own]:
-                shown_row[at], shown_part[at] = own, whole
-                at += 1
-            else:
-                held_row[beside], held_part[beside] = own, whole
-                beside += 1
-        bounds[pair, 0], bounds[pair, 1] = least, most
-        if line[pair] >= 0:
-            own_words, word = words[line[pair]], np.int64(0)
-            for posting in range(shown[pair], at):
-                own_words[index(shown_row[posting] >> 6)] |= np.uint64(1) << np.uint64(shown_row[posting] & 63)
-            for posting in range(shown[pair], at):
-                while word <= shown_row[posting] >> 6:
-                    before_word[line[pair], word] = posting - shown[pair]
-                    word += 1
-
-
-@njit(inline="always")
-def _ones(word) -> np.int64:
-    """How many bits of a word are set."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@njit(inline="always")
-def _part_of(own, low, high, row, part) -> np.int64:
-    """What a row has in a sorted list from `low` to `high`, 0 where it is not in it."""
-    at = first_from(row, own, low, high)
-    return part[at] if at < high and row[at] == own else np.int64(0)
+        if judged[pair] >= 0:
+            at, own, factors = held[pair], open_[judged[pair]], factor[setting[pair]]
+            for posting in range(starts[key[pair]], starts[key[pair] + 1]):
+                if not own[index(row[posting])]:
+                    held_row[at] = row[posting]
+                    held_part[at] = np.int64(np.rint(scale[pair] * factors[index(grade_[posting])]))
+                    at += 1
 
 
 @loop(given(_I8), given(_I4), _I8, _I8, _I8, filled(_I8), gives=_I8)
@@ -112,13 +78,15 @@ def _edge(sums, cells, size, k, shift, counts) -> np.int64:
 
 
 @loop(
-    _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I4), given(_I8), given(_I8, 2), given(_I8),
-    given(_U8, 2), given(_I4, 2), given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8,
+    _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I8), given(_F8), given(_I8), given(_F8, 2),
+    given(_I8), given(_I4), given(_I4), given(_I4), given(_U8, 2), given(_I4, 2), given(_U1, 2),
+    given(_I8), given(_B, 2), given(_B, 2), given(_B), given(_I8), given(_I8), given(_I8), _I8,
     filled(_I8), filled(_I8, 2), filled(_I8, 2),
 )  # fmt: skip
 def best_shown(
-    first, last, starts, pairs, lists, row, part, bounds, line, words, before_word,
-    allowed, every, filter_, k, rank, bits, found, keys, places,
+    first, last, starts, pairs, key, setting, scale, bounds, factor,
+    lists, row, grade_, line, words, before_word, peak,
+    judged, open_, allowed, every, filter_, k, rank, bits, found, keys, places,
 ) -> None:  # fmt: skip
     """The keys of the best open rows of the sub-queries from `first` to `last`: at least `k` if there are so many, and
     no more than a line of `keys` holds. `found` is how many there are of the `k`.
@@ -126,9 +94,10 @@ def best_shown(
     A key is a score, and behind it in `bits` bits how far the place of the row's id is from the last one. Where both
     need too many, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`.
 
-    The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as what is left could not lift
-    a new row to a score that `k` rows have already, the lists left are only asked about rows that can still be among
-    them. `every` says which filters let every row pass.
+    The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995), and the whole scores of the rows that
+    are best so far say what a row needs (`least`). A row that its list and the `peak` of the later ones among its
+    neighbors could not lift so high is passed over; as soon as none could, the lists left are only asked about rows
+    that can still be among the best. `every` says which filters let every row pass.
     """
     rows, most = len(rank), 0
     for sub in range(first, last):
@@ -136,82 +105,125 @@ def best_shown(
     sums, counts = np.zeros(rows, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
     touched, cells = np.empty(rows + 1, dtype=np.int32), np.empty(rows + 1, dtype=np.int32)
     score, place, cell = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
-    order, rest = np.empty(most, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
+    order, rest, short = (
+        np.empty(most, dtype=np.int64), np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
+    )  # fmt: skip
+    later = np.zeros(words.shape[1], dtype=np.int32)
     limit = (np.int64(1) << bits) - 1
     for sub in range(first, last):
-        size, left, of = starts[sub + 1] - starts[sub], np.int64(0), filter_[sub]
+        size, left, of, long = starts[sub + 1] - starts[sub], np.int64(0), filter_[sub], np.int64(0)
+        if size == 0:
+            found[sub] = 0
+            continue
         for at in range(size):
             pair, to = pairs[starts[sub] + at], at
-            while to > 0 and bounds[order[to - 1], 1] < bounds[pair, 1]:
+            while to > 0 and bounds[order[to - 1]] < bounds[pair]:
                 order[to] = order[to - 1]
                 to -= 1
             order[to] = pair
-            left += lists[pair + 1] - lists[pair]
-        rest[size] = 0
+            left += lists[key[pair] + 1] - lists[key[pair]]
+            long += np.int64(line[key[pair]] >= 0)
+        factors, own_open = factor[setting[order[0]]], max(judged[order[0]], np.int64(0))
+        free = every[of] and judged[order[0]] < 0
+        rest[size] = short[size] = 0
         for at in range(size - 1, -1, -1):
-            rest[at] = rest[at + 1] + bounds[order[at], 1]
-        shift = np.int64(0)
+            rest[at] = rest[at + 1] + bounds[order[at]]
+            short[at] = short[at + 1] + (bounds[order[at]] if line[key[order[at]]] < 0 else np.int64(0))
+        shift, unit = np.int64(0), np.int64(0)
         while rest[0] >> shift >= BINS:
             shift += 1
+        while rest[0] >> unit >= 1 << 24:
+            unit += 1
+        if long:
+            later[:] = 0
+            for at in range(size):
+                own_line = line[key[order[at]]]
+                if own_line >= 0:
+                    step, own_peak = np.int32((bounds[order[at]] >> unit) // 255 + 1), peak[own_line]
+                    for word in range(len(later)):
+                        later[word] += own_peak[word] * step
         many, least, at = np.int64(0), np.int64(0), 0
         while at < size and rest[at] >= least:
-            low, high = lists[order[at]], lists[order[at] + 1]
-            if every[of]:
+            one, times, after = key[order[at]], scale[order[at]], short[at + 1]
+            low, high, own_line = lists[one], lists[one + 1], line[one]
+            if own_line >= 0:
+                step, own_peak = np.int32((bounds[order[at]] >> unit) // 255 + 1), peak[own_line]
+                for word in range(len(later)):
+                    later[word] -= own_peak[word] * step
+            for posting in range(low, high):
+                own = row[index(posting)]
+                old = sums[index(own)]
+                part = np.int64(np.rint(times * factors[index(grade_[index(posting)])]))
+                if old:
+                    sums[index(own)] = old + part
+                elif part + after + (np.int64(later[index(own >> 6)]) << unit) >= least and (
+                    free or ((judged[order[0]] < 0 or open_[own_open, own]) and allowed[of, own])
+                ):
+                    touched[index(many)] = own
+                    many += 1
+                    sums[index(own)] = part
+            at += 1
+            left -= high - low
+            if left > many + BINS and many >= k[sub]:
+                edge = _edge(sums, touched, many, k[sub], shift, counts)
+                least = max(least, edge)
+                if at < size and left > SEED * k[sub]:
+                    some = np.int64(0)
+                    for number in range(many):
+                        own = touched[index(number)]
+                        if sums[index(own)] >= edge and some < 2 * k[sub]:
+                            cells[index(some)] = own
+                            score[index(some)] = sums[index(own)]
+                            some += 1
+                    for other in range(at, size):
+                        one, times = key[order[other]], scale[order[other]]
+                        for number in range(some):
+                            posting = posting_of(
+                                cells[index(number)], lists[one], lists[one + 1], row, line[one], words, before_word
+                            )
+                            if posting >= 0:
+                                score[index(number)] += np.int64(np.rint(times * factors[index(grade_[posting])]))
+                    front(score, some, k[sub])
+                    edge = score[0]
+                    for number in range(k[sub]):
+                        edge = min(edge, score[number])
+                    least = max(least, edge)
+        live = np.int64(0)
+        for number in range(many):
+            own = touched[index(number)]
+            hope = short[at] + (np.int64(later[index(own >> 6)]) << unit)
+            cells[index(live)] = own
+            place[index(live)] = hope
+            live += np.int64(sums[index(own)] + hope >= least)
+        while at < size:
+            pair, kept = order[at], np.int64(0)
+            one, times = key[pair], scale[pair]
+            low, high, own_line = lists[one], lists[one + 1], line[one]
+            step = (bounds[pair] >> unit) // 255 + 1
+            for number in range(live):
+                own, hope = cells[index(number)], place[index(number)]
+                if sums[index(own)] + hope >= least:
+                    cells[index(kept)] = own
+                    place[index(kept)] = hope - (
+                        bounds[pair] if own_line < 0 else (np.int64(peak[own_line, own >> 6]) * step) << unit
+                    )
+                    kept += 1
+            if own_line < 0 and high - low < SHORT * kept:
                 for posting in range(low, high):
                     own = row[index(posting)]
                     old = sums[index(own)]
-                    touched[index(many)] = own
-                    many += np.int64(old == 0)
-                    sums[index(own)] = old + part[index(posting)]
+                    if old:
+                        sums[index(own)] = old + np.int64(np.rint(times * factors[index(grade_[posting])]))
             else:
-                for posting in range(low, high):
-                    own = row[index(posting)]
-                    if allowed[of, own]:
-                        touched[many] = own
-                        many += np.int64(sums[own] == 0)
-                        sums[own] += part[posting]
-            at += 1
-            left -= high - low
-            if left > many + BINS:
-                least = max(least, _edge(sums, touched, many, k[sub], shift, counts))
-        live = many
-        if at < size:
-            live = np.int64(0)
-            for number in range(many):
-                own = touched[index(number)]
-                cells[index(live)] = own
-                live += np.int64(sums[index(own)] + rest[at] >= least)
-            while at < size:
-                pair, kept = order[at], np.int64(0)
-                low, high = lists[pair], lists[pair + 1]
-                for number in range(live):
+                for number in range(kept):
                     own = cells[index(number)]
-                    cells[index(kept)] = own
-                    kept += np.int64(sums[index(own)] + rest[at] >= least)
-                if high - low < SHORT * kept:
-                    for posting in range(low, high):
-                        own = row[index(posting)]
-                        old = sums[index(own)]
-                        sums[index(own)] = old + (part[index(posting)] if old else np.int64(0))
-                elif line[pair] >= 0:
-                    own_words, own_before = words[line[pair]], before_word[line[pair]]
-                    for number in range(kept):
-                        own = np.uint64(cells[index(number)])
-                        word, bit = own_words[own >> np.uint64(6)], own & np.uint64(63)
-                        if (word >> bit) & np.uint64(1):
-                            ahead = _ones(word & ((np.uint64(1) << bit) - np.uint64(1)))
-                            sums[own] += part[low + own_before[own >> np.uint64(6)] + ahead]
-                else:
-                    for number in range(kept):
-                        own = cells[index(number)]
-                        sums[index(own)] += _part_of(own, low, high, row, part)
-                live = kept
-                at += 1
-                if at < size and live > 2 * k[sub]:
-                    least = max(least, _edge(sums, cells, live, k[sub], shift, counts))
-        else:
-            for number in range(many):
-                cells[index(number)] = touched[index(number)]
+                    posting = posting_of(own, low, high, row, own_line, words, before_word)
+                    if posting >= 0:
+                        sums[index(own)] += np.int64(np.rint(times * factors[index(grade_[posting])]))
+            live = kept
+            at += 1
+            if at < size and live > 2 * k[sub]:
+                least = max(least, _edge(sums, cells, live, k[sub], shift, counts))
         if live > k[sub]:
             least = max(least, _edge(sums, cells, live, k[sub], shift, counts))
         kept = np.int64(0)
