@@ -62,19 +62,25 @@ def withheld(
                     at += 1
 
 
+@loop(given(_I8), _I8, gives=_I8)
+def _edge(counts, k) -> np.int64:
+    """The highest bin of a histogram that has the `k`-th best; there are as many."""
+    above, bin_ = np.int64(0), len(counts)
+    while above < k:
+        bin_ -= 1
+        above += counts[bin_]
+    return np.int64(bin_)
+
+
 @loop(given(_I8), given(_I4), _I8, _I8, _I8, filled(_I8), gives=_I8)
-def _edge(sums, cells, size, k, shift, counts) -> np.int64:
+def _least(sums, cells, size, k, shift, counts) -> np.int64:
     """A score that at least `k` of some cells have, by a histogram; 0 if there are fewer."""
     if size < k:
         return np.int64(0)
     counts[:] = 0
     for at in range(size):
         counts[index(sums[index(cells[index(at)])] >> shift)] += 1
-    above, bin_ = 0, len(counts)
-    while above < k:
-        bin_ -= 1
-        above += counts[bin_]
-    return np.int64(bin_) << shift
+    return _edge(counts, k) << shift
 
 
 @loop(
@@ -102,13 +108,13 @@ def best_shown(
     rows, most = len(rank), 0
     for sub in range(first, last):
         most = max(most, starts[sub + 1] - starts[sub])
-    sums, counts = np.zeros(rows, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
+    sums, counts = np.empty(rows, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
     touched, cells = np.empty(rows + 1, dtype=np.int32), np.empty(rows + 1, dtype=np.int32)
     score, place, cell = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
     order, rest, short = (
         np.empty(most, dtype=np.int64), np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
     )  # fmt: skip
-    later = np.zeros(words.shape[1], dtype=np.int32)
+    later, seen = np.zeros(rows // 64 + 1, dtype=np.int32), np.zeros(rows // 64 + 1, dtype=np.uint64)
     limit = (np.int64(1) << bits) - 1
     for sub in range(first, last):
         size, left, of, long = starts[sub + 1] - starts[sub], np.int64(0), filter_[sub], np.int64(0)
@@ -143,6 +149,7 @@ def best_shown(
                     for word in range(len(later)):
                         later[word] += own_peak[word] * step
         many, least, at = np.int64(0), np.int64(0), 0
+        counts[:] = 0
         while at < size and rest[at] >= least:
             one, times, after = key[order[at]], scale[order[at]], short[at + 1]
             low, high, own_line = lists[one], lists[one + 1], line[one]
@@ -150,31 +157,46 @@ def best_shown(
                 step, own_peak = np.int32((bounds[order[at]] >> unit) // 255 + 1), peak[own_line]
                 for word in range(len(later)):
                     later[word] -= own_peak[word] * step
-            for posting in range(low, high):
-                own = row[index(posting)]
-                old = sums[index(own)]
-                part = np.int64(np.rint(times * factors[index(grade_[index(posting)])]))
-                if old:
-                    sums[index(own)] = old + part
-                elif part + after + (np.int64(later[index(own >> 6)]) << unit) >= least and (
-                    free or ((judged[order[0]] < 0 or open_[own_open, own]) and allowed[of, own])
-                ):
-                    touched[index(many)] = own
-                    many += 1
+            if at == 0 and free:
+                many = high - low
+                for number in range(many):
+                    own = row[index(low + number)]
+                    part = np.int64(np.rint(times * factors[index(grade_[index(low + number)])]))
+                    touched[index(number)] = own
                     sums[index(own)] = part
+                    seen[index(own >> 6)] |= np.uint64(1) << np.uint64(own & 63)
+                    counts[index(part >> shift)] += 1
+            else:
+                for posting in range(low, high):
+                    own = row[index(posting)]
+                    word, bit = index(own >> 6), np.uint64(1) << np.uint64(own & 63)
+                    part = np.int64(np.rint(times * factors[index(grade_[index(posting)])]))
+                    if seen[word] & bit:
+                        old = sums[index(own)]
+                        sums[index(own)] = old + part
+                        counts[index(old >> shift)] -= 1
+                        counts[index((old + part) >> shift)] += 1
+                    elif part + after + (np.int64(later[word]) << unit) >= least and (
+                        free or ((judged[order[0]] < 0 or open_[own_open, own]) and allowed[of, own])
+                    ):
+                        touched[index(many)] = own
+                        many += 1
+                        sums[index(own)] = part
+                        seen[word] |= bit
+                        counts[index(part >> shift)] += 1
             at += 1
             left -= high - low
-            if left > many + BINS and many >= k[sub]:
-                edge = _edge(sums, touched, many, k[sub], shift, counts)
+            if many >= k[sub]:
+                edge = _edge(counts, k[sub]) << shift
                 least = max(least, edge)
                 if at < size and left > SEED * k[sub]:
-                    some = np.int64(0)
-                    for number in range(many):
+                    some, number = np.int64(0), np.int64(0)
+                    while some < 2 * k[sub] and number < many:
                         own = touched[index(number)]
-                        if sums[index(own)] >= edge and some < 2 * k[sub]:
-                            cells[index(some)] = own
-                            score[index(some)] = sums[index(own)]
-                            some += 1
+                        cells[index(some)] = own
+                        score[index(some)] = sums[index(own)]
+                        some += np.int64(sums[index(own)] >= edge)
+                        number += 1
                     for other in range(at, size):
                         one, times = key[order[other]], scale[order[other]]
                         for number in range(some):
@@ -211,9 +233,8 @@ def best_shown(
             if own_line < 0 and high - low < SHORT * kept:
                 for posting in range(low, high):
                     own = row[index(posting)]
-                    old = sums[index(own)]
-                    if old:
-                        sums[index(own)] = old + np.int64(np.rint(times * factors[index(grade_[posting])]))
+                    if (seen[index(own >> 6)] >> np.uint64(own & 63)) & np.uint64(1):
+                        sums[index(own)] += np.int64(np.rint(times * factors[index(grade_[posting])]))
             else:
                 for number in range(kept):
                     own = cells[index(number)]
@@ -223,9 +244,9 @@ def best_shown(
             live = kept
             at += 1
             if at < size and live > 2 * k[sub]:
-                least = max(least, _edge(sums, cells, live, k[sub], shift, counts))
+                least = max(least, _least(sums, cells, live, k[sub], shift, counts))
         if live > k[sub]:
-            least = max(least, _edge(sums, cells, live, k[sub], shift, counts))
+            least = max(least, _least(sums, cells, live, k[sub], shift, counts))
         kept = np.int64(0)
         if bits:
             for number in range(live):
@@ -249,7 +270,7 @@ def best_shown(
             sort(score, place, cell, found[sub])
             keys[sub, : found[sub]], places[sub, : found[sub]] = score[: found[sub]], place[: found[sub]]
         for number in range(many):
-            sums[index(touched[index(number)])] = 0
+            seen[index(touched[index(number)] >> 6)] = 0
 
 
 @loop(
