@@ -23,7 +23,7 @@ from .graded_lists import Lists
 from .keys import distinct_numbers, distinct_rows
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
-from .recall_scope import Bool, Float, Int, Scope, recorded_at, spread
+from .recall_scope import Bool, Float, Int, Scope, happened_at, recorded_at, spread
 from .recall_selection import Found
 from .scope_postings import lists_of
 
@@ -38,6 +38,8 @@ KEY_BITS = 62
 """Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
 SLACK = 1.0 + 2.0**-40
 """What bounds are raised by, so that no rounded product is above its bound."""
+MANY = 1 << 14
+"""Postings of a sub-query from which on it pays to find out first what a score needs."""
 SPARE = 32
 """Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 
@@ -71,11 +73,12 @@ class Prepared(NamedTuple):
     factor: Float
     """Of each setting and grade."""
     judged: Int
-    """The line of each pair in `open_`, -1 where every row is open."""
+    """The line of each setting in `open_`, -1 where every row is open."""
     open_: Bool
     held_starts: Int
-    held: tuple[NDArray[np.int32], Int]
-    """The rows that are not open and their parts, by pair."""
+    held_counts: Int
+    held: tuple[NDArray[np.int32], NDArray[np.int32]]
+    """The rows that are not open and their grades, by pair, with one to spare between them."""
     allowed: Bool
     filter_: Int
     rank: Int
@@ -161,10 +164,15 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     shut = np.flatnonzero(count < len(rows))  # N says where every row is open: none has to be judged
     line = np.full(len(count), -1, dtype=np.int64)
     line[shut] = np.arange(len(shut))
-    open_ = clock.grid(index, clocks[shut], rows) & ~scope.withheld
+    open_ = _open(kernels, scope, clocks[shut])
     judged, postings = line[part.setting], lists.counts(part.key)
+    held = starts_of(np.where(judged < 0, 0, np.minimum(postings, (len(rows) - count)[part.setting]) + 1))
+    held_row, held_grade = (np.empty(int(held[-1]), dtype=np.int32) for _ in range(2))
     frequency = np.empty(len(postings), dtype=np.int64)
-    in_threads(kernels.frequencies, postings, lists.starts, lists.row, part.key, judged, open_, frequency)
+    in_threads(
+        kernels.frequencies, np.where(judged < 0, 0, postings), lists.starts, lists.row, lists.grade, part.key, judged,
+        open_, held, held_row, held_grade, frequency,
+    )  # fmt: skip
     mean = np.divide(length, count, out=np.zeros(len(count)), where=count > 0)
     factor = bm25.saturation(lists.times, lists.span, mean[:, None])
     scale = part.weight * bm25.idf(frequency, count[part.setting]) / RESOLUTION
@@ -173,19 +181,31 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     longest = max(int(np.diff(part.starts).max()), 1)
     if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / longest:
         return None
-    held = starts_of(postings - frequency)
-    held_row, held_part = (np.empty(int(held[-1]), dtype=kind) for kind in (np.int32, np.int64))
-    if len(held_row):
-        in_threads(
-            kernels.withheld, postings, lists.starts, lists.row, lists.grade, part.key, part.setting, scale, factor,
-            judged, open_, held, held_row, held_part,
-        )  # fmt: skip
     allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
     bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `Lists.peak`
     return Prepared(
-        part, lists, scale, bounds, factor, judged, open_, held, (held_row, held_part), allowed, filter_, rank, clocks
-    )
+        part, lists, scale, bounds, factor, line, open_, held, postings - frequency, (held_row, held_grade), allowed,
+        filter_, rank, clocks,
+    )  # fmt: skip
+
+
+def _open(kernels: ModuleType, scope: Scope, clocks: Int) -> Bool:
+    """Which rows are open under some clocks, bool[clocks, rows]."""
+    index, rows, clock = scope.tables.row_index, scope.rows, scope.tables.clock[0]
+    if not index.single or clock.history[clocks].any():
+        return clock.grid(index, clocks, rows) & ~scope.withheld
+    open_ = np.empty((len(clocks), len(rows)), dtype=bool)
+    if len(clocks):
+        at = index.placement_starts[rows]
+        since = np.maximum(index.recorded[at], index.valid_from[rows])
+        until = np.minimum(np.minimum(index.superseded[at], index.deleted[at]), index.valid_until[rows])
+        work = np.full(len(clocks), len(rows))
+        in_threads(
+            kernels.judge, work, clock.as_of[clocks], clock.start[clocks], clock.end[clocks], since, until,
+            happened_at(index, rows, at), scope.withheld, open_,
+        )  # fmt: skip
+    return open_
 
 
 def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
@@ -199,29 +219,46 @@ def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     bits = bits if highest.bit_length() + bits <= KEY_BITS else 0
     found, keys = np.zeros(subs, dtype=np.int64), np.zeros((subs, int(k.max()) + SPARE), dtype=np.int64)
     places = np.zeros((0 if bits else subs, keys.shape[1]), dtype=np.int64)
-    lists, allowed = prepared.lists, prepared.allowed
+    lists, work = prepared.lists, _work(part, prepared.lists.counts(part.key))
+    gates, gate = _gates(prepared)
     given = (
-        part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
-        lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, lists.peak, prepared.judged,
-        prepared.open_, allowed, allowed.all(axis=1), prepared.filter_, k, prepared.rank, bits, found, keys, places,
+        work >= MANY, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
+        lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, lists.peak, gates, gate, k,
+        prepared.rank, bits, found, keys, places,
     )  # fmt: skip
 
     def find(first: int, last: int) -> None:
-        kernels.best_shown(first, last, *given)
+        kernels.best_of_few(first, last, *given)
+        kernels.best_of_many(first, last, *given)
         if bits:
             keys[first:last].sort(axis=1)  # NumPy's sort is many times as fast as a compiled loop
 
-    in_threads(find, _work(part, lists.counts(part.key)))
+    in_threads(find, work)
     ends = np.cumsum(found)
     row, score = np.empty(int(ends[-1]), dtype=np.int64), np.empty(int(ends[-1]))
     kernels.read_keys(0, subs, found, keys, places, bits, index.by_id, ends, row, score)
     return Found.of(np.repeat(sub, found), row, score)
 
 
+def _gates(prepared: Prepared) -> tuple[Bool, Int]:
+    """The distinct sets of rows that may return, bool[sets, rows], and the set of each sub-query, -1 where all rows may."""
+    part, allowed, filter_ = prepared.part, prepared.allowed, prepared.filter_
+    line = np.full(len(part.starts) - 1, -1, dtype=np.int64)
+    asked = np.flatnonzero(np.diff(part.starts))
+    line[asked] = prepared.judged[part.setting[part.pairs[part.starts[asked]]]]
+    if allowed.all():
+        return prepared.open_ if len(prepared.open_) else allowed, line
+    first, gate = distinct_rows(line, filter_)
+    gates = allowed[filter_[first]]
+    judged = line[first] >= 0
+    gates[judged] &= prepared.open_[line[first[judged]]]
+    return gates, gate
+
+
 def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     """The `withheld_k` best rows per request that are not open, of a document the newest only."""
     part = prepared.part
-    if not len(prepared.held[0]):
+    if not prepared.held_counts.any():
         return Found.concat([])
     index, (clock, of_request) = scope.tables.row_index, scope.tables.clock
     request = scope.request[part.low + part.requests[:-1]]
@@ -236,11 +273,13 @@ def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     k = np.minimum(scope.tables.contract_numbers("withheld_k")[request], len(scope.rows))
     ends, found = np.cumsum(k), np.zeros(len(request), dtype=np.int64)
     sub, row, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(3))
-    work = np.diff(starts_of(_work(part, np.diff(prepared.held_starts)))[part.requests])
+    work = np.diff(starts_of(_work(part, prepared.held_counts))[part.requests])
+    alone = np.bincount(scope.document)[scope.document] == 1
     in_threads(
-        kernels.best_held, work, part.requests, part.starts, part.pairs, prepared.held_starts, *prepared.held,
-        prepared.allowed, prepared.filter_, scope.document, int(scope.document.max()) + 1, recorded, line, k,
-        prepared.rank, ends, found, sub, row, total,
+        kernels.best_held, work, part.requests, part.starts, part.pairs, part.setting, prepared.scale, prepared.bounds,
+        prepared.factor, prepared.held_starts, prepared.held_counts, *prepared.held, prepared.allowed, prepared.filter_,
+        scope.document, alone, int(scope.document.max()) + 1, recorded, line, k, prepared.rank, ends, found, sub, row,
+        total,
     )  # fmt: skip
     _, at = spread(ends - k, found)
     return Found.of(
