@@ -38,8 +38,12 @@ KEY_BITS = 62
 """Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
 SLACK = 1.0 + 2.0**-40
 """What bounds are raised by, so that no rounded product is above its bound."""
-MANY = 1 << 14
-"""Postings of a sub-query from which on it pays to find out first what a score needs."""
+MANY = 1 << 15
+"""Postings of a sub-query from which on it pays to find out first what a score needs, and"""
+WIDE = 1 << 18
+"""rows of its scope: the sums of fewer stay in the processor's cache as they are."""
+LISTS = 64
+"""Lists of a sub-query up to which it does: each takes a number per 64 rows."""
 SPARE = 32
 """Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 
@@ -158,8 +162,7 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
 
 def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25) -> Prepared | None:
     index, rows = scope.tables.row_index, scope.rows
-    clock, of_request = scope.tables.clock
-    clocks = of_request[scope.request[part.examples]]
+    clocks = scope.tables.clock[1][scope.request[part.examples]]
     count, length = (values[scope.request[part.examples]] for values in scope.tables.statistics)
     shut = np.flatnonzero(count < len(rows))  # N says where every row is open: none has to be judged
     line = np.full(len(count), -1, dtype=np.int64)
@@ -221,8 +224,9 @@ def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     places = np.zeros((0 if bits else subs, keys.shape[1]), dtype=np.int64)
     lists, work = prepared.lists, _work(part, prepared.lists.counts(part.key))
     gates, gate = _gates(prepared)
+    many = (work >= MANY) & (np.diff(part.starts) <= LISTS) & (len(scope.rows) >= WIDE)
     given = (
-        work >= MANY, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
+        many, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
         lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, lists.peak, gates, gate, k,
         prepared.rank, bits, found, keys, places,
     )  # fmt: skip

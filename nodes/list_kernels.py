@@ -39,7 +39,8 @@ def bound(first, last, starts, row, grade_, usual, top, line, words, before_word
             most = max(most, usual[index(grade_[posting])])
         top[one] = most
         if line[one] >= 0:
-            own_words, own_before, own_peak, word = words[line[one]], before_word[line[one]], peak[line[one]], np.int64(0)
+            own_words, own_before, own_peak = words[line[one]], before_word[line[one]], peak[line[one]]
+            word = np.int64(0)
             for posting in range(low, high):
                 own = np.int64(row[posting])
                 while word <= own >> 6:
