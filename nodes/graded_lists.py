@@ -38,7 +38,7 @@ class Lists(NamedTuple):
     row: NDArray[np.int32]
     """Position in `scope.rows`, ascending inside a key."""
     grade: NDArray[np.int32]
-    times: Int
+    times: NDArray[np.int32]
     """The frequency of each grade."""
     span: Int
     """The length of its rows, in terms."""
@@ -69,13 +69,16 @@ def graded(kernels: ModuleType, starts: Int, row: NDArray[np.int32], freq: NDArr
     line = np.full(len(counts), -1, dtype=np.int32)
     line[chosen] = np.arange(len(chosen))
     shape = len(chosen), len(length) // WORD + 1
-    words, before, peak = (np.zeros(shape, dtype=kind) for kind in (np.uint64, np.int32, np.uint8))
+    words, before = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.int32)
+    peak = np.zeros(shape, dtype=np.uint8)
     top = np.zeros(len(counts))
     in_threads(kernels.bound, counts, starts, row, freq, usual, top, line, words, before, peak)
     return Lists(starts, row, freq, times, span, usual, top, line, words, before, peak)
 
 
-def _grades(kernels: ModuleType, row: NDArray[np.int32], freq: NDArray[np.int32], length: Int) -> tuple[Int, Int]:
+def _grades(
+    kernels: ModuleType, row: NDArray[np.int32], freq: NDArray[np.int32], length: Int
+) -> tuple[NDArray[np.int32], Int]:
     """Frequency and length of each grade; `freq` becomes the grades."""
     shape = int(freq.max(initial=0)) + 1, int(length.max(initial=0)) + 1
     if shape[0] * shape[1] <= SLOTS:
@@ -83,6 +86,7 @@ def _grades(kernels: ModuleType, row: NDArray[np.int32], freq: NDArray[np.int32]
         kernels.grade(row, freq, length, slots)
         times, span = np.nonzero(slots >= 0)
         order = np.argsort(slots[times, span])
-        return times[order], span[order]
+        return times[order].astype(np.int32), span[order]
     codes, freq[:] = distinct_numbers(freq * np.int64(shape[1]) + length[row])
-    return np.divmod(codes, shape[1])
+    times, span = np.divmod(codes, shape[1])
+    return times.astype(np.int32), span
