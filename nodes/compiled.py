@@ -25,7 +25,10 @@ from numpy.typing import NDArray
 
 PAYS_FROM = 10_000_000
 """Visits of postings that take NumPy about as long as it takes to import numba: a second."""
-SOURCES = ("lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels", "vector_kernels")
+SOURCES = (
+    "lifted_kernels", "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels",
+    "shown_kernels", "vector_kernels",
+)  # fmt: skip
 """The modules that are compiled."""
 ALONE = 200_000
 """Visits that one thread does as fast as several."""

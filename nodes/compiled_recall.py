@@ -2,9 +2,9 @@
 
 Reads a scope, the posting index and its look-ups. Gives `Found`.
 
-The one thing to know: a posting's part of a score depends on its key, its weight in the query, and the setting (clock, N
-and total length), not on the query. So each distinct (setting, key, weight), a *pair*, is worked out once for all
-sub-queries that share it; a thousand queries over one scope at one instant divide once where each would have divided.
+The one thing to know: a posting's part of a score is the product of its key's weight and its grade's factor (see
+`graded_lists`) under a setting (clock, N and total length). So weights are worked out once for each distinct (setting,
+key, weight), a *pair*, factors once per setting, and their product only for the postings that a sub-query looks at.
 """
 
 from __future__ import annotations
@@ -19,24 +19,31 @@ from numpy.typing import NDArray
 from .bm25 import Bm25
 from .compiled import in_threads
 from .frames import PostingIndex
+from .graded_lists import Lists
 from .keys import distinct_numbers, distinct_rows
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
-from .recall_scope import Bool, Float, Int, Scope, recorded_at, spread
+from .recall_scope import Bool, Float, Int, Scope, happened_at, recorded_at, spread
 from .recall_selection import Found
-from .scope_postings import Lists, lists_of
+from .scope_postings import lists_of
 
 if TYPE_CHECKING:
     from .posting_recall import Entries
 
 POSTINGS = 1 << 23
-"""Postings whose parts are held at once: about 100 MiB. A request that needs more is worked out alone."""
+"""Postings of rows that are not open, rows judged and factors held at once: about 100 MiB. A request that needs more is
+worked out alone.
+"""
 KEY_BITS = 62
 """Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
-WORD = 64
-"""Rows that a word has bits for: a list with fewer of them per row would be all zeros."""
-LONG = 1 << 10
-"""Postings from which on a bit per row pays: a shorter list is soon searched."""
+SLACK = 1.0 + 2.0**-40
+"""What bounds are raised by, so that no rounded product is above its bound."""
+MANY = 1 << 15
+"""Postings of a sub-query from which on it pays to find out first what a score needs, and"""
+WIDE = 1 << 18
+"""rows of its scope: the sums of fewer stay in the processor's cache as they are."""
+LISTS = 64
+"""Lists of a sub-query up to which it does: each takes a number per 64 rows."""
 SPARE = 32
 """Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 
@@ -59,19 +66,23 @@ class _Part(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What is worked out once for the sub-queries of a part: the parts of scores, by pair, and which rows may return."""
+    """What is worked out once for the sub-queries of a part: weights, factors, and which rows may return."""
 
     part: _Part
+    lists: Lists
+    scale: Float
+    """The weight of each pair over the resolution: times a factor, and rounded, it is a part of a score."""
     bounds: Int
-    """The least and the greatest part of each pair."""
-    shown_starts: Int
-    shown: tuple[NDArray[np.int32], Int]
-    """Open rows and their parts, by pair."""
-    words: tuple[Int, NDArray[np.uint64], NDArray[np.int32]]
-    """The line of each pair that has a bit per row, -1 for others; the bits; how many stand before each word."""
+    """What each pair can add to a score at most."""
+    factor: Float
+    """Of each setting and grade."""
+    judged: Int
+    """The line of each setting in `open_`, -1 where every row is open."""
+    open_: Bool
     held_starts: Int
-    held: tuple[NDArray[np.int32], Int]
-    """The other rows."""
+    held_counts: Int
+    held: tuple[NDArray[np.int32], NDArray[np.int32]]
+    """The rows that are not open and their grades, by pair, with one to spare between them."""
     allowed: Bool
     filter_: Int
     rank: Int
@@ -109,7 +120,7 @@ def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
 
 
 def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator[_Part]:
-    """Ranges of whole requests whose pairs have at most `POSTINGS` postings together, and at least one request."""
+    """Ranges of whole requests that hold at most `POSTINGS` together, and at least one request."""
     setting = scope.tables.setting[scope.request]
     examples, of_sub = distinct_rows(setting)
     weights, weight = _distinct_weights(entries.weight)
@@ -119,6 +130,7 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
     code = (of_sub[sub] * keys + place[entries.key[known]]) * len(weights) + weight[known]
     starts = np.searchsorted(sub, np.arange(len(scope.sub) + 1))
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
+    shut = len(scope.rows) - scope.tables.statistics[0][scope.request[examples]]
     waiting = [(0, len(first) - 1)]
     while waiting:
         low, high = waiting.pop()
@@ -128,8 +140,9 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
         rest, of_weight = np.divmod(pairs, len(weights))
         setting, key = np.divmod(rest, keys)
         settings, setting = distinct_numbers(setting)
-        grid = len(settings) * len(scope.rows)
-        if high - low > 1 and grid + int(np.diff(lists.starts)[key].sum()) > POSTINGS:
+        grid = len(scope.rows) * np.count_nonzero(shut[settings]) + len(lists.times) * len(settings)
+        held = np.minimum(lists.counts(key), shut[settings][setting]).sum()
+        if high - low > 1 and grid + held > POSTINGS:
             middle = (low + high) // 2
             waiting += [(middle, high), (low, middle)]
         elif len(pairs):
@@ -148,45 +161,54 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
 
 
 def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25) -> Prepared | None:
-    index, pairs = scope.tables.row_index, len(part.key)
-    clock, of_request = scope.tables.clock
-    clocks = of_request[scope.request[part.examples]]
+    index, rows = scope.tables.row_index, scope.rows
+    clocks = scope.tables.clock[1][scope.request[part.examples]]
     count, length = (values[scope.request[part.examples]] for values in scope.tables.statistics)
-    open_ = clock.grid(index, clocks, scope.rows) & ~scope.withheld
-    frequency = np.empty(pairs, dtype=np.int64)
-    postings = np.diff(lists.starts)[part.key]
+    shut = np.flatnonzero(count < len(rows))  # N says where every row is open: none has to be judged
+    line = np.full(len(count), -1, dtype=np.int64)
+    line[shut] = np.arange(len(shut))
+    open_ = _open(kernels, scope, clocks[shut])
+    judged, postings = line[part.setting], lists.counts(part.key)
+    held = starts_of(np.where(judged < 0, 0, np.minimum(postings, (len(rows) - count)[part.setting]) + 1))
+    held_row, held_grade = (np.empty(int(held[-1]), dtype=np.int32) for _ in range(2))
+    frequency = np.empty(len(postings), dtype=np.int64)
     in_threads(
-        kernels.frequencies, postings, lists.starts, lists.row, part.key, part.setting, open_, frequency
+        kernels.frequencies, np.where(judged < 0, 0, postings), lists.starts, lists.row, lists.grade, part.key, judged,
+        open_, held, held_row, held_grade, frequency,
     )  # fmt: skip
-    weight = part.weight * bm25.idf(frequency, count[part.setting])
     mean = np.divide(length, count, out=np.zeros(len(count)), where=count > 0)
-    shown, held = starts_of(frequency), starts_of(postings - frequency)
-    shown_row, held_row = (np.empty(int(ends[-1]), dtype=np.int32) for ends in (shown, held))
-    shown_part, held_part = (np.empty(len(row), dtype=np.int64) for row in (shown_row, held_row))
-    bounds = np.empty((pairs, 2), dtype=np.int64)
-    words = _words(frequency, len(scope.rows))
-    in_threads(
-        kernels.contributions, postings, lists.starts, lists.row, lists.freq, part.key, part.setting, weight, open_,
-        index.length[scope.rows], mean, bm25.k1, bm25.b, shown, held, shown_row, shown_part, held_row, held_part,
-        bounds, *words,
-    )  # fmt: skip
-    most = max(int(np.diff(part.starts).max()), 1)
-    if bounds[:, 0].min() < 1 or bounds[:, 1].max() * RESOLUTION > EXACT_BELOW / most:
+    factor = bm25.saturation(lists.times, lists.span, mean[:, None])
+    scale = part.weight * bm25.idf(frequency, count[part.setting]) / RESOLUTION
+    least, ratio = factor.min(axis=1), (factor / lists.usual).max(axis=1)
+    most = scale * ratio[part.setting] * lists.top[part.key] * SLACK
+    longest = max(int(np.diff(part.starts).max()), 1)
+    if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / longest:
         return None
     allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
-    rank = index.id_rank[scope.rows]
+    rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
+    bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `Lists.peak`
     return Prepared(
-        part, bounds, shown, (shown_row, shown_part), words, held, (held_row, held_part), allowed, filter_, rank, clocks
+        part, lists, scale, bounds, factor, line, open_, held, postings - frequency, (held_row, held_grade), allowed,
+        filter_, rank, clocks,
     )  # fmt: skip
 
 
-def _words(frequency: Int, rows: int) -> tuple[Int, NDArray[np.uint64], NDArray[np.int32]]:
-    """Room for a bit per row, for the long lists."""
-    chosen = np.flatnonzero(frequency >= max(rows // WORD, LONG))
-    line = np.full(len(frequency), -1, dtype=np.int64)
-    line[chosen] = np.arange(len(chosen))
-    shape = len(chosen), rows // WORD + 1
-    return line, np.zeros(shape, dtype=np.uint64), np.empty(shape, dtype=np.int32)
+def _open(kernels: ModuleType, scope: Scope, clocks: Int) -> Bool:
+    """Which rows are open under some clocks, bool[clocks, rows]."""
+    index, rows, clock = scope.tables.row_index, scope.rows, scope.tables.clock[0]
+    if not index.single or clock.history[clocks].any():
+        return clock.grid(index, clocks, rows) & ~scope.withheld
+    open_ = np.empty((len(clocks), len(rows)), dtype=bool)
+    if len(clocks):
+        at = index.placement_starts[rows]
+        since = np.maximum(index.recorded[at], index.valid_from[rows])
+        until = np.minimum(np.minimum(index.superseded[at], index.deleted[at]), index.valid_until[rows])
+        work = np.full(len(clocks), len(rows))
+        in_threads(
+            kernels.judge, work, clock.as_of[clocks], clock.start[clocks], clock.end[clocks], since, until,
+            happened_at(index, rows, at), scope.withheld, open_,
+        )  # fmt: skip
+    return open_
 
 
 def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
@@ -196,31 +218,51 @@ def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     sub = scope.sub[part.low : part.low + subs]
     k = np.minimum(scope.tables.lane_k[sub], len(scope.rows))
     bits = int(prepared.rank.max()).bit_length()
-    highest = int(prepared.bounds[:, 1].max()) * int(np.diff(part.starts).max())
+    highest = int(prepared.bounds.max()) * int(np.diff(part.starts).max())
     bits = bits if highest.bit_length() + bits <= KEY_BITS else 0
     found, keys = np.zeros(subs, dtype=np.int64), np.zeros((subs, int(k.max()) + SPARE), dtype=np.int64)
     places = np.zeros((0 if bits else subs, keys.shape[1]), dtype=np.int64)
+    lists, work = prepared.lists, _work(part, prepared.lists.counts(part.key))
+    gates, gate = _gates(prepared)
+    many = (work >= MANY) & (np.diff(part.starts) <= LISTS) & (len(scope.rows) >= WIDE)
     given = (
-        part.starts, part.pairs, prepared.shown_starts, *prepared.shown, prepared.bounds, *prepared.words,
-        prepared.allowed, prepared.allowed.all(axis=1), prepared.filter_, k, prepared.rank, bits, found, keys, places,
+        many, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
+        lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, lists.peak, gates, gate, k,
+        prepared.rank, bits, found, keys, places,
     )  # fmt: skip
 
     def find(first: int, last: int) -> None:
-        kernels.best_shown(first, last, *given)
+        kernels.best_of_few(first, last, *given)
+        kernels.best_of_many(first, last, *given)
         if bits:
             keys[first:last].sort(axis=1)  # NumPy's sort is many times as fast as a compiled loop
 
-    in_threads(find, _work(part, np.diff(prepared.shown_starts)))
+    in_threads(find, work)
     ends = np.cumsum(found)
     row, score = np.empty(int(ends[-1]), dtype=np.int64), np.empty(int(ends[-1]))
     kernels.read_keys(0, subs, found, keys, places, bits, index.by_id, ends, row, score)
     return Found.of(np.repeat(sub, found), row, score)
 
 
+def _gates(prepared: Prepared) -> tuple[Bool, Int]:
+    """The distinct sets of rows that may return, bool[sets, rows], and the set of each sub-query, -1 where all rows may."""
+    part, allowed, filter_ = prepared.part, prepared.allowed, prepared.filter_
+    line = np.full(len(part.starts) - 1, -1, dtype=np.int64)
+    asked = np.flatnonzero(np.diff(part.starts))
+    line[asked] = prepared.judged[part.setting[part.pairs[part.starts[asked]]]]
+    if allowed.all():
+        return prepared.open_ if len(prepared.open_) else allowed, line
+    first, gate = distinct_rows(line, filter_)
+    gates = allowed[filter_[first]]
+    judged = line[first] >= 0
+    gates[judged] &= prepared.open_[line[first[judged]]]
+    return gates, gate
+
+
 def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     """The `withheld_k` best rows per request that are not open, of a document the newest only."""
     part = prepared.part
-    if not len(prepared.held[0]):
+    if not prepared.held_counts.any():
         return Found.concat([])
     index, (clock, of_request) = scope.tables.row_index, scope.tables.clock
     request = scope.request[part.low + part.requests[:-1]]
@@ -235,11 +277,13 @@ def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     k = np.minimum(scope.tables.contract_numbers("withheld_k")[request], len(scope.rows))
     ends, found = np.cumsum(k), np.zeros(len(request), dtype=np.int64)
     sub, row, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(3))
-    work = np.diff(starts_of(_work(part, np.diff(prepared.held_starts)))[part.requests])
+    work = np.diff(starts_of(_work(part, prepared.held_counts))[part.requests])
+    alone = np.bincount(scope.document)[scope.document] == 1
     in_threads(
-        kernels.best_held, work, part.requests, part.starts, part.pairs, prepared.held_starts, *prepared.held,
-        prepared.allowed, prepared.filter_, scope.document, int(scope.document.max()) + 1, recorded, line, k,
-        prepared.rank, ends, found, sub, row, total,
+        kernels.best_held, work, part.requests, part.starts, part.pairs, part.setting, prepared.scale, prepared.bounds,
+        prepared.factor, prepared.held_starts, prepared.held_counts, *prepared.held, prepared.allowed, prepared.filter_,
+        scope.document, alone, int(scope.document.max()) + 1, recorded, line, k, prepared.rank, ends, found, sub, row,
+        total,
     )  # fmt: skip
     _, at = spread(ends - k, found)
     return Found.of(

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .frames import LISTS_KEPT, PostingIndex, SegmentPostings, key_hashes, posting_keys
+from .graded_lists import Lists, graded
 from .ragged import starts_of
 from .recall_scope import Int, Scope
 
@@ -26,15 +27,6 @@ PER_POSTING = 8
 """Bytes of a posting: its row and its frequency."""
 LEAST = 1 << 10
 """Look-ups of a scope at once, below which it does not."""
-
-
-class Lists(NamedTuple):
-    """The postings of some keys inside a scope: those of key `k` are `starts[k]:starts[k + 1]` of the others."""
-
-    starts: Int
-    row: NDArray[np.int32]
-    """Position in `scope.rows`, ascending inside a key."""
-    freq: NDArray[np.int32]
 
 
 class Whole(NamedTuple):
@@ -71,7 +63,7 @@ def lists_of(
     row, freq = (np.empty(int(bounds[-1]), dtype=np.int32) for _ in range(2))
     for position, (part, own) in zip(positions, segments, strict=True):
         kernels.gather(position, part.starts, part.rows, part.freqs, own, ends, row, freq)
-    return Lists(bounds, row, freq), place
+    return graded(kernels, bounds, row, freq, _lengths(scope)), place
 
 
 def whole_lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_ups: int) -> Whole | None:
@@ -113,8 +105,13 @@ def drawn_together(kernels: ModuleType, scope: Scope, postings: PostingIndex) ->
     for low, high, position, (part, own) in zip(sizes[:-1], sizes[1:], every, segments, strict=True):
         wanted = np.where(ends[low:high] >= 0, position, -1)
         kernels.gather(wanted, part.starts, part.rows, part.freqs, own, ends[low:high], row, freq)
-    lists = Lists(np.append(bounds[first], bounds[-1]), row, freq)
+    lists = graded(kernels, np.append(bounds[first], bounds[-1]), row, freq, _lengths(scope))
     return Whole(lists, hashes[first], *texts_of(keys.take(pa.array(chosen[first]))))
+
+
+def _lengths(scope: Scope) -> Int:
+    """How many terms each row of a scope has."""
+    return scope.tables.row_index.length[scope.rows]
 
 
 def _is_text(starts: Int, texts: NDArray[np.uint8]) -> NDArray[np.bool_]:

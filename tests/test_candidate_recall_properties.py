@@ -34,17 +34,22 @@ PLAN = rules(
 )
 
 
-@pytest.fixture(params=["arrays", "compiled"], scope="module", autouse=True)
+@pytest.fixture(params=["arrays", "compiled", "compiled for many"], scope="module", autouse=True)
 def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every rule holds for NumPy alone and for the compiled loops, and where scopes are large for a shortlist."""
-    if request.param == "compiled":
+    """Every rule holds for NumPy alone and for the compiled loops, those for few postings and those for many, and where
+    scopes are large for a shortlist.
+    """
+    if request.param != "arrays":
         pytest.importorskip("numba", reason="needs the extra fast")
-    loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
+    loaded = compiled.kernels(compiled.PAYS_FROM) if request.param != "arrays" else None
     with pytest.MonkeyPatch.context() as chosen:
         for module in (posting_recall, vector_recall):
             chosen.setattr(module, "kernels", lambda visits: loaded)
         chosen.setattr(vector_recall, "SHORTLIST_FROM", 0)
         chosen.setattr(scope_postings, "LEAST", 1)
+        if request.param == "compiled for many":
+            chosen.setattr(compiled_recall, "MANY", 0)
+            chosen.setattr(compiled_recall, "WIDE", 0)
         yield
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from recall_world import day, frame, line, rules
-from scoped_retrieval.nodes import compiled, compiled_recall, posting_recall, scope_postings
+from scoped_retrieval.nodes import compiled, compiled_recall, graded_lists, posting_recall, scope_postings
 
 pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)
@@ -100,6 +100,38 @@ def test_lists_that_cannot_lift_a_row_to_the_best_are_asked_only_about_rows_that
     many_words: dict[str, Any],
 ) -> None:
     assert _hits(many_words, _questions(60), LOOPS).equals(_hits(many_words, _questions(60), None))
+
+
+@pytest.mark.parametrize("key_bits", [0, 62])
+def test_many_postings_are_scored_by_blocks_of_rows_as_few_are_at_once(
+    world: dict[str, Any], many_words: dict[str, Any], monkeypatch: pytest.MonkeyPatch, key_bits: int
+) -> None:
+    """Of rows that are open and others, filtered and not, and of requests for more rows than there are."""
+    monkeypatch.setattr(compiled_recall, "MANY", 0)
+    monkeypatch.setattr(compiled_recall, "WIDE", 0)
+    monkeypatch.setattr(compiled_recall, "KEY_BITS", key_bits)
+    assert _hits(many_words, _questions(60), LOOPS).equals(_hits(many_words, _questions(60), None))
+    assert _hits(world, REQUESTS, LOOPS).equals(_hits(world, REQUESTS, None))
+
+
+@pytest.mark.parametrize("many", [0, 10**9])
+def test_a_scope_of_which_every_row_is_open_is_not_judged(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    monkeypatch.setattr(compiled_recall, "MANY", many)
+    monkeypatch.setattr(compiled_recall, "WIDE", 0)
+    rng = np.random.default_rng(3)
+    texts = [" ".join(f"word{int(300**own):03d}" for own in rng.random(9)) for _ in range(9000)]
+    open_ = frame([{"text": text, "path": f"src/{at}.py"} for at, text in enumerate(texts)])
+    asked = [request | {"projects": ("shop",), "as_of": day(30)} for request in _questions(40)]
+    plain = _hits(open_, asked, None)
+    monkeypatch.setattr(compiled_recall, "happened_at", None)  # not called: nobody asks when a row happened
+    assert _hits(open_, asked, LOOPS).equals(plain)
+
+
+def test_grades_too_many_for_a_table_are_sorted(many_words: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _hits(many_words, _questions(8), LOOPS)
+    monkeypatch.setattr(graded_lists, "SLOTS", 0)
+    anew = {**many_words, "postings": replace(many_words["postings"])}
+    assert _hits(anew, _questions(8), LOOPS).equals(found)
 
 
 def test_scores_and_ids_too_large_for_one_key_are_compared_one_after_the_other(
