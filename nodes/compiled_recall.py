@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,10 @@ from .graded_lists import Lists
 from .keys import distinct_numbers, distinct_rows
 from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import starts_of
+from .recall_entries import Entries
 from .recall_scope import Bool, Float, Int, Scope, happened_at, recorded_at, spread
 from .recall_selection import Found
 from .scope_postings import lists_of
-
-if TYPE_CHECKING:
-    from .posting_recall import Entries
 
 POSTINGS = 1 << 23
 """Postings of rows that are not open, rows judged and factors held at once: about 100 MiB. A request that needs more is

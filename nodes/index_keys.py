@@ -26,17 +26,23 @@ def definition_keys(name: str) -> list[str]:
     return _distinct(name, bare, bare.lower())
 
 
+DEPTH = 64
+"""Parts of a path whose suffixes are keys; no stored path that people wrote is as deep."""
+
+
 def path_keys(path: str) -> list[str]:
-    """Of a path: itself and every suffix at a `/`, longest first, then the file name without its ending; lower case.
+    """Of a path: itself and its suffixes at a `/`, longest first, then the file name without its ending; lower case.
 
     `src/App/url.test.ts` gives `src/app/url.test.ts`, `app/url.test.ts`, `url.test.ts`, `url.test`. An absolute path of
-    another machine thus finds the stored path that it ends with.
+    another machine thus finds the stored path that it ends with. Of one with more than `DEPTH` parts, suffixes of the last
+    `DEPTH` alone: a question may hold a hundred kilobytes of slashes.
     """
     parts = [part for part in path.strip().lower().replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts:
         return []
     stem = parts[-1].rpartition(".")[0]
-    return _distinct(*("/".join(parts[i:]) for i in range(len(parts))), stem)
+    suffixes = ("/".join(parts[i:]) for i in range(max(0, len(parts) - DEPTH), len(parts)))
+    return _distinct("/".join(parts), *suffixes, stem)
 
 
 def id_keys(value: str) -> list[str]:

@@ -18,8 +18,9 @@ from .index_keys import definition_keys
 from .keys import constants, distinct_numbers, flat, gathered, rank_within
 from .list_columns import flattened
 from .numbers import quantise
-from .posting_recall import Entries, recall_keys
+from .posting_recall import recall_keys
 from .ragged import Ragged
+from .recall_entries import Entries
 from .recall_scope import CELLS, Int, RecallTables, Scope, happened_at, numbers, spread, sub_query_of
 from .recall_selection import Found, best_cells
 

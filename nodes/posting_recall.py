@@ -24,22 +24,9 @@ from .compiled_recall import recall_compiled
 from .frames import PostingIndex, SegmentPostings, posting_keys
 from .keys import distinct_numbers, first_of_runs
 from .numbers import EXACT_BELOW, RESOLUTION, quantise
+from .recall_entries import Entries
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope, numbers, slabs, spread
 from .recall_selection import VIA, Found, best_cells, best_withheld
-
-
-@dataclass(frozen=True)
-class Entries:
-    """Look-ups of a scope: `sub` (position in `scope.sub`, ascending), `key` (position in `keys`), `weight`.
-
-    `hop` marks look-ups that the request did not make itself: they score admissible rows only.
-    """
-
-    keys: list[str]
-    sub: Int
-    key: Int
-    weight: Float
-    hop: Bool | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 -
 from scoped_retrieval.pipeline import grants
 from scoped_retrieval.pipeline.access import known_runs
 from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs.live_files import SUFFIX
 from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.settings import load_settings
 
@@ -204,3 +205,36 @@ def test_a_run_that_is_gone_is_missed_by_auditors_alone(runs_of_ana, shop, capsy
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     code, out, _ = run("verify", capsys=capsys)
     assert (code, out) == (0, "head of the log: -\n")
+
+
+def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, capsys):
+    snapshot, batch, _ = runs_of_ana
+    live = f"run-{snapshot.split('-')[2]}"
+    runs = shop / ".scoped-retrieval" / "runs"
+    grants = shop / "gone.yaml"  # nobody audits
+    file = next((runs / live).glob(f"live/*{SUFFIX}"))
+    file.write_bytes(file.read_bytes()[:9])
+    (runs / batch / "manifest.json").write_text("{")
+    code, out, _ = run("verify", "--grants", str(grants), "--json", capsys=capsys)
+    assert code == 5
+    assert {one["run_id"]: one["status"] for one in json.loads(out)["runs"]} == {live: "changed", batch: "changed"}
+    code, _, err = run("verify", live, "--grants", str(grants), capsys=capsys)
+    assert (code, err) == (5, "")
+    code, _, err = run("replay", snapshot, "--grants", str(grants), capsys=capsys)
+    assert code == 7
+    assert err.startswith("error: Expected a whole snapshot, got a damaged one - at live/000001.arrow.lz4")
+
+
+def test_compact_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys):
+    snapshot, _, _ = runs_of_ana
+    _, other = ask(capsys=capsys)
+    damaged, whole = (f"run-{one.split('-')[2]}" for one in (snapshot, other))
+    assert damaged != whole
+    file = next((shop / ".scoped-retrieval" / "runs" / damaged).glob(f"live/*{SUFFIX}"))
+    file.write_bytes(file.read_bytes()[:9])
+    code, out, _ = run("compact", "--json", capsys=capsys)
+    assert code == 5
+    assert json.loads(out) == {
+        "compacted": [whole],
+        "damaged": [f"{damaged}: Expected the file that LOG names, got a changed one - at live/000001.arrow.lz4"],
+    }

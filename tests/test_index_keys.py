@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.index_keys import conflict_keys, definition_keys, id_keys, path_keys
+from scoped_retrieval.nodes.index_keys import DEPTH, conflict_keys, definition_keys, id_keys, path_keys
 from scoped_retrieval.nodes.ragged import Ragged
 
 PATHS = st.lists(st.text("abC.", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join)
@@ -44,3 +44,11 @@ def test_ragged_lists_come_back_as_they_were(lists: list[list[str] | None]) -> N
     assert ragged.to_lists().to_pylist() == [items or [] for items in lists]
     doubled = ragged.expand(lambda item: [item, item])
     assert doubled.to_lists().to_pylist() == [[i for item in items or [] for i in (item, item)] for items in lists]
+
+
+def test_a_path_without_end_has_a_bounded_number_of_keys():
+    keys = path_keys("a/" * 50_000 + "b.py")
+    assert len(keys) == DEPTH + 2
+    assert keys[0].count("/") == 50_000
+    assert keys[1] == "a/" * (DEPTH - 1) + "b.py"
+    assert path_keys("a/" * (DEPTH - 1) + "b.py") == keys[1:]
