@@ -38,7 +38,7 @@ from .array_bytes import (
     valid,
 )
 from .errors import SchemaError
-from .keys import FEW, flat, positions
+from .keys import FEW_ROWS, flat, positions
 from .schema import Table
 
 FORM = "scoped-retrieval/logical-form/3"
@@ -58,7 +58,7 @@ _Column = tuple[pa.Array, bool]
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
     array = plain(texts)
-    if len(array) <= FEW:
+    if len(array) <= FEW_ROWS:
         values = array.to_pylist()
         return pa.array(
             [None if text is None else hashlib.sha256(text.encode()).hexdigest() for text in values], pa.string()

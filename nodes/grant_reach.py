@@ -6,7 +6,7 @@ judged at `asked_at`: no other instant revives a grant that has expired, or a pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,8 @@ class Reach:
     """Per request: a grant of its own project holds, for a principal that may be asked for."""
     acting: NDArray[np.bool_]
     """Per request: it is asked by its principal, or by one that may act as it."""
+    refused: pa.Array = field(default_factory=lambda: pa.nulls(0, pa.string()))
+    """Per request: why nothing can be asked, null where something can."""
 
     def groups(self) -> pa.ListArray:
         """The principal's groups, per request."""

@@ -17,7 +17,7 @@ from .frames import expand_ranges
 __all__ = ["Ragged", "distinct", "starts_of"]
 
 
-FEW = 64
+FEW_STRINGS = 64
 """Strings that are sooner done one by one than all at once."""
 AT_ONCE = 1 << 15
 """Codes taken at once: what is made of them on the way stays in the processor's cache."""
@@ -102,7 +102,7 @@ class Ragged:
         self, plain: NDArray[np.bool_], fast: Callable[[pa.Array], Ragged], slow: Callable[[str], Sequence[str]]
     ) -> Ragged:
         """Every string replaced: `fast` takes all those of the vocabulary that are plain at once, `slow` each other one."""
-        if len(plain) < FEW:
+        if len(plain) < FEW_STRINGS:
             return self.expand(slow)
         some, others = (self.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
         lists = Ragged.joined([fast(some), Ragged.of_lists(map(slow, others.to_pylist()))])

@@ -85,19 +85,19 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
 
-def reach(requests: Requests, grants: Grants) -> Reach:
-    """The grants that hold for each request: places in GRANTS, and in the requests sorted by id."""
-    return reach_of(_ordered(requests), grants)
+def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> Reach:
+    """The grants that hold for each request: places in GRANTS, and in the requests sorted by id; and who is refused."""
+    requests = _ordered(requests)
+    held = reach_of(requests, grants)
+    return replace(held, refused=_denied_reason(requests, held, _role_of(requests, role_policies)))
 
 
-def contract_bounds(requests: Requests, reach: Reach, role_policies: RolePolicies) -> ContractBounds:
+def contract_bounds(requests: Requests, reach: Reach) -> ContractBounds:
     """What each contract reaches, by request, project and grant; denied requests reach nothing.
 
     Its own project's grants, and those of other projects that requests of its project may use.
     """
-    requests = _ordered(requests)
-    reason = _denied_reason(requests, reach, _role_of(requests, role_policies))
-    return bounds_of(requests, reach, np.asarray(reason.is_valid()))
+    return bounds_of(_ordered(requests), reach, np.asarray(reach.refused.is_valid()))
 
 
 def contracts(
@@ -119,13 +119,12 @@ def contracts(
     preset, policy = _of_requests(mode_presets, requests), _policy_of(requests, purpose_policies)
     role = _role_of(requests, role_policies)
     cap = _resolved("max_unverified_items", requests, policy)
-    reason = _denied_reason(requests, reach, role)
     start, end = _window(requests)
     columns = {
         "request_id": requests["request_id"],
         "contract_id": [""] * requests.num_rows,
-        "denied": reason.is_valid(),
-        "denied_reason": reason,
+        "denied": reach.refused.is_valid(),
+        "denied_reason": reach.refused,
         "groups": reach.groups(),
         "allowed_sources": tidied(requests["allowed_sources"], keep_null=True),
         "denied_sources": tidied(requests["denied_sources"], keep_null=False),

@@ -11,7 +11,7 @@ from numba import njit, types  # pyright: ignore[reportMissingImports]
 
 BINS = 512
 """Of a histogram of scores."""
-FEW = 512
+FEW_CELLS = 512
 """Cells that are sorted by insertion."""
 _I8 = types.int64
 
@@ -123,7 +123,7 @@ def _sink(score, rank, cell, root, end) -> None:
 @loop(filled(_I8), filled(_I8), filled(_I8), _I8)
 def sort(score, rank, cell, size) -> None:
     """Sorts cells by score descending, then rank: few by insertion, many by a heap."""
-    if size <= FEW:
+    if size <= FEW_CELLS:
         for at in range(1, size):
             own, behind, moved, to = score[at], rank[at], cell[at], at
             while to > 0 and before(own, behind, score[to - 1], rank[to - 1]):

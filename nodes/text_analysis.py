@@ -26,7 +26,7 @@ import Stemmer
 
 from .ascii_words import is_plain, parts_of
 from .errors import InputError
-from .ragged import FEW, Ragged, distinct, starts_of
+from .ragged import FEW_STRINGS, Ragged, distinct, starts_of
 from .word_runs import runs_of
 
 __all__ = ["ANALYZERS", "Analyzer", "analyze", "analyzer_for", "query_tokens", "terms_by_kind", "terms_of"]
@@ -159,7 +159,7 @@ _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
     """The terms of every run under the first rule, then of every run under the next; they differ in stopwords alone."""
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
-    plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW)
+    plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW_STRINGS)
     some, others = (words.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
     stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rules[0].stem else str
     slow = others.to_pylist()

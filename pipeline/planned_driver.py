@@ -48,7 +48,7 @@ class PlannedDriver(hamilton_driver.Driver):
             SchemaError: an output is not the table that its node declares.
         """
         wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
-        for call in self._plan(wanted, frozenset(known)):
+        for call in self.plan(wanted, frozenset(known)):
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
                 known[call.name] = made if call.table is None else call.table.check(made)
@@ -60,7 +60,7 @@ class PlannedDriver(hamilton_driver.Driver):
         return {name: known[name] for name in wanted}
 
     @lru_cache(maxsize=64)  # noqa: B019 - one driver lives as long as its process
-    def _plan(self, wanted: tuple[str, ...], known: frozenset[str]) -> tuple[Call, ...]:
+    def plan(self, wanted: tuple[str, ...], known: frozenset[str]) -> tuple[Call, ...]:
         """The calls that give `wanted` where `known` is given, each after those whose tables it needs."""
         nodes = list(self._ordered(wanted, known))
         needed_later = set(wanted) | known

@@ -46,11 +46,11 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[0, digests.FEW], autouse=True)
+@pytest.fixture(scope="module", params=[0, digests.FEW_ROWS], autouse=True)
 def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """What is done for many rows and what is done for few give the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digests, "FEW", request.param)
+        patch.setattr(digests, "FEW_ROWS", request.param)
         yield
 
 

@@ -73,7 +73,7 @@ def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
     requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
     held = grants_of({}, BOT)
     layers = CONTRACT_LAYERS.check(
-        contract_layers(requests, held, reach(requests, held), POLICIES, mode_presets(requests, MODES), ROLES)
+        contract_layers(requests, held, reach(requests, held, ROLES), POLICIES, mode_presets(requests, MODES), ROLES)
     ).to_pylist()
     told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
     plain = ["grants", "purpose", "request"]

@@ -24,11 +24,11 @@ from scoped_retrieval.nodes.keys import (
 )
 
 
-@pytest.fixture(scope="module", params=[(0, 0), (keys.FEW, 0), (keys.FEW, keys.A_HANDFUL)], autouse=True)
+@pytest.fixture(scope="module", params=[(0, 0), (keys.FEW_ROWS, 0), (keys.FEW_ROWS, keys.A_HANDFUL)], autouse=True)
 def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """What is done for many rows and what is done for few give the same."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in zip(("FEW", "A_HANDFUL"), request.param, strict=True):
+        for name, value in zip(("FEW_ROWS", "A_HANDFUL"), request.param, strict=True):
             patch.setattr(keys, name, value)
         yield
 

@@ -14,7 +14,7 @@ from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.ascii_words import is_plain, parts_of
 from scoped_retrieval.nodes.index_keys import definition_keys, path_keys
 from scoped_retrieval.nodes.plain_keys import keys_of_definitions, keys_of_paths
-from scoped_retrieval.nodes.ragged import FEW, Ragged
+from scoped_retrieval.nodes.ragged import FEW_STRINGS, Ragged
 from scoped_retrieval.nodes.siphash import siphash
 from scoped_retrieval.pipeline.corpus import postings
 from scoped_retrieval.pipeline.corpus.incoming import incoming
@@ -65,7 +65,7 @@ def test_other_words_are_not_plain(word: str) -> None:
 def test_keys_taken_all_at_once_are_those_of_each(
     all_: Callable[[Ragged], Ragged], one: Callable[[str], list[str]], alphabet: str
 ) -> None:
-    assert len(drawn(alphabet, 9)) > FEW
+    assert len(drawn(alphabet, 9)) > FEW_STRINGS
     strings = [*drawn(alphabet, 9), None, "src/App/url.test.ts", "src/App/url.test.ts"]
     expected = [[] if string is None else one(string) for string in strings]
     assert all_(Ragged.of(pa.array(strings, pa.string()))).to_lists().to_pylist() == expected

@@ -51,16 +51,18 @@ def grants_of(*changes: dict) -> pa.Table:
 
 
 def contracts_of(requests: pa.Table, grants: pa.Table, policies: pa.Table = POLICIES) -> pa.Table:
-    held, bounds = reach(requests, grants), bounds_of(requests, grants)
+    held, bounds = reach(requests, grants, ROLES), bounds_of(requests, grants)
     return contracts(requests, held, bounds, policies, mode_presets(requests, MODES), ROLES)
 
 
 def bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_bounds(requests, reach(requests, grants), ROLES)
+    return contract_bounds(requests, reach(requests, grants, ROLES))
 
 
 def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_layers(requests, grants, reach(requests, grants), POLICIES, mode_presets(requests, MODES), ROLES)
+    return contract_layers(
+        requests, grants, reach(requests, grants, ROLES), POLICIES, mode_presets(requests, MODES), ROLES
+    )
 
 
 def resolve(request: dict, *grants: dict) -> dict:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes import word_runs
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.ragged import FEW
+from scoped_retrieval.nodes.ragged import FEW_STRINGS
 from scoped_retrieval.nodes.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens, terms_by_kind
 
 ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
@@ -145,7 +145,7 @@ def test_the_terms_of_rows_of_many_kinds_are_those_of_each(texts: list[str | Non
 
 
 def test_the_terms_of_many_words_of_many_kinds_are_those_of_each() -> None:
-    texts = [f"the word{i} of parseUser{i}, don't i\u2019m" for i in range(FEW)]
-    kinds = [("doc", "code", "rule")[i % 3] for i in range(FEW)]
+    texts = [f"the word{i} of parseUser{i}, don't i\u2019m" for i in range(FEW_STRINGS)]
+    kinds = [("doc", "code", "rule")[i % 3] for i in range(FEW_STRINGS)]
     found = terms_by_kind(pa.array(texts, pa.large_string()), pa.array(kinds))
     assert found.to_lists().to_pylist() == [terms(*pair) for pair in zip(texts, map(analyzer_for, kinds), strict=True)]

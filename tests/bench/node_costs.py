@@ -68,7 +68,7 @@ def opened(work: Path) -> Iterator[Retriever]:
 def costs(ask: Callable[[], Any]) -> Counter[str]:
     """CPU seconds by node; what no node took stands under "(beside the nodes)"."""
     taken: Counter[str] = Counter()
-    plan = PlannedDriver._plan
+    plan = PlannedDriver.plan
 
     def timed(call: Call) -> Call:
         def function(**tables: Any) -> Any:
@@ -83,13 +83,13 @@ def costs(ask: Callable[[], Any]) -> Counter[str]:
     def timed_plan(driver: PlannedDriver, *names: Any) -> tuple[Call, ...]:
         return tuple(map(timed, plan(driver, *names)))
 
-    PlannedDriver._plan = timed_plan
+    PlannedDriver.plan = timed_plan
     try:
         started = time.process_time()
         ask()
         whole = time.process_time() - started
     finally:
-        PlannedDriver._plan = plan
+        PlannedDriver.plan = plan
     taken["(beside the nodes)"] = whole - taken.total()
     return taken
 

@@ -131,14 +131,14 @@ grant_lists = st.tuples(grant_changes, st.lists(grant_changes, max_size=1), st.b
 
 def contracts_of(requests: pa.Table, grants: pa.Table, modes: pa.Table = MODES) -> pa.Table:
     """CONTRACTS under the bundled purposes and these worlds' roles."""
-    held = reach(requests, grants)
-    bounds = contract_bounds(requests, held, ROLES)
+    held = reach(requests, grants, ROLES)
+    bounds = contract_bounds(requests, held)
     return contracts(requests, held, bounds, POLICIES, mode_presets(requests, modes), ROLES)
 
 
 def contract_bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
     """CONTRACT_BOUNDS of these worlds' roles."""
-    return contract_bounds(requests, reach(requests, grants), ROLES)
+    return contract_bounds(requests, reach(requests, grants, ROLES))
 
 
 def picks(selector: str, row: dict) -> bool:
