@@ -318,8 +318,18 @@ def unknown_field(path: str, at: str) -> InputError:
         return InputError(f"Expected no asked_at: it is stamped at the door - at {at}")
     if leaf in ("permission_context", "permissions", "groups", "asked_by"):
         return InputError(f"Expected no {leaf}: rights come from the credential - at {at}")
-    near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
-    return InputError.expected("a field of a request", path, at, hint=f"did you mean {near[0]}?" if near else "")
+    return InputError.expected("a field of a request", path, at, hint=_nearest(path.rpartition(".")[0], leaf))
+
+
+def _nearest(parent: str, leaf: str) -> str:
+    """What may have been meant by a name: of a group, one of its fields, or all of them."""
+    group = GROUP_ALIASES.get(_snake(parent), _snake(parent))
+    if group not in GROUPS:
+        near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
+        return f"did you mean {near[0]}?" if near else ""
+    fields = sorted({*GROUPS[group], *(alias for alias, field in ALIASES.items() if field in GROUPS[group])})
+    near = difflib.get_close_matches(leaf, fields, n=1)
+    return f"did you mean {group}.{near[0]}?" if near else f"{group} has {', '.join(fields)}"
 
 
 def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
+from scoped_retrieval.pipeline.request_fields import columns_of
 from scoped_retrieval.pipeline.requests import resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -294,3 +295,21 @@ def test_a_message_quotes_no_part_of_a_secret():
     ]
     for row in rows:
         assert secret[:8] not in refusal(row)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"quesion": "x"}, "did you mean question?"),
+        ({"anchors": {"symbol": ["f"]}}, "did you mean anchors.symbols?"),
+        ({"budget": {"maxTokns": 1}}, "did you mean budget.max_tokens?"),
+        (
+            {"anchors": {"paths": ["a"]}},
+            "anchors has anchor_symbols, current_files, error_text, failing_test, stack_trace, symbols",
+        ),
+    ],
+)
+def test_a_name_that_means_nothing_has_the_nearest_of_its_group_or_all_of_them(given: dict, hint: str):
+    with pytest.raises(InputError) as caught:
+        columns_of(given, "request")
+    assert hint in caught.value.hint
