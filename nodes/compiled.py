@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -48,13 +49,17 @@ def kernels(visits: int) -> Kernels | None:
     return load()
 
 
+_LOADING = Lock()
+"""numba's folder is one for all threads: nobody else may load while it is another."""
+
+
 @lru_cache(maxsize=1)
 def load() -> Kernels | None:
     """The compiled loops, whatever there is to do: for a process that stays. numba compiles them once per machine."""
     if find_spec("numba") is None:
         return None
     try:
-        with kept_by_content(Path(__file__).parent, SOURCES):
+        with _LOADING, kept_by_content(Path(__file__).parent, SOURCES):
             from . import posting_kernels, vector_kernels
     except (ImportError, OSError, RuntimeError):  # another NumPy than numba knows, or no folder that it may write
         return None

@@ -61,6 +61,8 @@ class _Part(NamedTuple):
     """Of each pair."""
     examples: Int
     """A sub-query of the scope for each setting."""
+    longest: int
+    """The most look-ups of a sub-query, those of keys that the scope does not have included: they share what is exact."""
 
 
 class Prepared(NamedTuple):
@@ -129,6 +131,7 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
     starts = np.searchsorted(sub, np.arange(len(scope.sub) + 1))
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
     shut = len(scope.rows) - scope.tables.statistics[0][scope.request[examples]]
+    said = np.bincount(entries.sub, minlength=len(scope.sub))
     waiting = [(0, len(first) - 1)]
     while waiting:
         low, high = waiting.pop()
@@ -138,7 +141,8 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
         rest, of_weight = np.divmod(pairs, len(weights))
         setting, key = np.divmod(rest, keys)
         settings, setting = distinct_numbers(setting)
-        grid = len(scope.rows) * np.count_nonzero(shut[settings]) + len(lists.times) * len(settings)
+        lines = np.count_nonzero(shut[settings]) + scope.aged_lines(np.arange(requests[0], requests[-1]))
+        grid = len(scope.rows) * lines + len(lists.times) * len(settings)
         held = np.minimum(lists.counts(key), shut[settings][setting]).sum()
         if high - low > 1 and grid + held > POSTINGS:
             middle = (low + high) // 2
@@ -146,7 +150,7 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
         elif len(pairs):
             yield _Part(
                 int(requests[0]), requests - requests[0], own - own[0], pair,
-                key, weights[of_weight], setting, examples[settings],
+                key, weights[of_weight], setting, examples[settings], int(said[requests[0] : requests[-1]].max()),
             )  # fmt: skip
 
 
@@ -179,8 +183,7 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     scale = part.weight * bm25.idf(frequency, count[part.setting]) / RESOLUTION
     least, ratio = factor.min(axis=1), (factor / lists.usual).max(axis=1)
     most = scale * ratio[part.setting] * lists.top[part.key] * SLACK
-    longest = max(int(np.diff(part.starts).max()), 1)
-    if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / longest:
+    if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / part.longest:
         return None
     allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
@@ -268,7 +271,7 @@ def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
     if index.single:
         recorded = index.recorded[index.placement_starts[scope.rows]][None, :]
     else:
-        own = np.unique(prepared.clocks)
+        own = np.unique(prepared.clocks[prepared.judged >= 0])  # a request under another has nothing withheld
         line = np.searchsorted(own, of_request[request]).clip(max=len(own) - 1)
         pairs = np.repeat(own, len(scope.rows)), np.tile(scope.rows, len(own))
         recorded = recorded_at(index, clock.judge(index, *pairs)[1]).reshape(len(own), -1)

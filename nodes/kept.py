@@ -29,16 +29,19 @@ class Kept(Generic[Value]):
         """The value of some arrays, compared number by number; None if it is not at hand."""
         with self._lock:
             for at, (known, value, _) in enumerate(self._held):
-                if all(np.array_equal(one, other) for one, other in zip(known, arrays, strict=True)):
+                if _same(known, arrays):
                     self._held.append(self._held.pop(at))
                     return value
         return None
 
     def put(self, arrays: Arrays, value: Value, size: int) -> None:
         """Keep a value; the longest unused go first. One larger than the room is not kept."""
+        if size > self._room:
+            return
         with self._lock:
+            self._held = [one for one in self._held if not _same(one[0], arrays)]
             self._held.append((arrays, value, size))
-            while self._held and sum(held for *_, held in self._held) > self._room:
+            while sum(held for *_, held in self._held) > self._room:
                 self._held.pop(0)
 
     def __len__(self) -> int:
@@ -47,3 +50,7 @@ class Kept(Generic[Value]):
     def __reduce__(self) -> tuple[Callable[[int], Kept[Value]], tuple[int]]:
         """A copy in another process starts empty."""
         return Kept, (self._room,)
+
+
+def _same(some: Arrays, others: Arrays) -> bool:
+    return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit  # pyright: ignore[reportMissingImports]
 
 from .list_kernels import ones, posting_of
-from .selection_kernels import BINS, front, index, loop
+from .selection_kernels import BINS, index, loop
 from .shown_kernels import ARGUMENTS, histogram_edge, ordered, part_of, reached, write
 
 BLOCK = 1 << 13
@@ -65,7 +65,6 @@ def _lifted(
             posting = posting_of(own, lists[one], lists[one + 1], row, line[one], words, before_word)
             if posting >= 0:
                 score[index(number)] += part_of(times, factors, grade[index(posting)])
-    front(score, some, k)
     return score[:k].min()
 
 

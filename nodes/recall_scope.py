@@ -274,11 +274,10 @@ class Scope:
     def returned(self, sub: Int) -> tuple[NDArray[np.bool_], Int]:
         """What the distinct filters of some sub-queries let return, bool[filters, rows], and the filter of each."""
         passed, of = self.filters
-        lists, start = self.windows
-        if (self.oldest[sub] == OPEN_START).all() and (start[sub] == OPEN_START).all():
+        aged = self._aged(sub)
+        if aged is None:
             return passed, of[sub]
-        clock = self.tables.clock[1][self.request]
-        first, inverse = distinct_rows(*(values[sub] for values in (of, clock, self.oldest, lists, start)))
+        first, inverse = aged
         rows = np.arange(len(self.rows))
         step = max(1, CELLS // len(rows))
         grids = [
@@ -286,6 +285,19 @@ class Scope:
             for some in (first[low : low + step] for low in range(0, len(first), step))
         ]
         return np.concatenate(grids), inverse
+
+    def aged_lines(self, sub: Int) -> int:
+        """How many lines `returned` makes for some sub-queries beside those that filters have anyway."""
+        aged = self._aged(sub)
+        return 0 if aged is None else len(aged[0])
+
+    def _aged(self, sub: Int) -> tuple[Int, Int] | None:
+        """The first of those that let the same rows return at the same ages, and which each is; None without ages."""
+        lists, start = self.windows
+        if (self.oldest[sub] == OPEN_START).all() and (start[sub] == OPEN_START).all():
+            return None
+        clock = self.tables.clock[1][self.request]
+        return distinct_rows(*(values[sub] for values in (self.filters[1], clock, self.oldest, lists, start)))
 
     def filtered(self, sub: Int, local: Int) -> Bool:
         """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -209,3 +210,61 @@ def test_a_sum_beyond_what_is_exact_is_left_to_the_arrays(
 def test_numba_is_not_imported_before_there_is_work() -> None:
     code = "import sys, scoped_retrieval.nodes.candidate_recall; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("least", [1, 1 << 62], ids=["whole lists", "lists of the look-ups"])
+def test_words_that_no_row_has_share_what_is_exact_as_well(
+    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    monkeypatch.setattr(scope_postings, "LEAST", least)
+    for module in (posting_recall, compiled_recall):
+        monkeypatch.setattr(module, "EXACT_BELOW", 1.0)
+    asked = [{**REQUESTS[0], "question": "token absent missing nowhere"}]
+    capped = _hits(world, asked, None)
+    assert capped["score"].to_pylist()[0] == 0.25, "a quarter of what is exact: the share of one look-up among four"
+    assert _hits(world, asked, LOOPS).equals(capped)
+
+
+def test_what_a_part_holds_is_bounded_by_the_ages_of_its_rules_and_by_clocks_that_hide_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [
+        {"text": "session token", "project": "shop", "path": f"src/{n}.py", "recorded_time": day(1)}
+        for n in range(2000)
+    ]
+    rows[7]["placements"] = [{"recorded_time": day(1), "superseded_at": day(2)}, {"recorded_time": day(3)}]
+    world = frame(rows)
+    asked = [
+        {
+            "request_id": f"r{n:03d}",
+            "question": "session",
+            "projects": ("shop",),
+            "as_of": day(20 if n else 2),
+            "lane_k": 5,
+        }
+        for n in range(60)
+    ]
+    lines: list[int] = []
+    judged: list[int] = []
+    prepared, recorded = compiled_recall._prepared, compiled_recall.recorded_at
+
+    def watched(*arguments: Any) -> Any:
+        made = prepared(*arguments)
+        lines.append(len(made.allowed))
+        return made
+
+    def counted(index: Any, placement: Any) -> Any:
+        judged.append(len(placement))
+        return recorded(index, placement)
+
+    monkeypatch.setattr(compiled_recall, "POSTINGS", 10 * len(rows))
+    monkeypatch.setattr(compiled_recall, "_prepared", watched)
+    monkeypatch.setattr(compiled_recall, "recorded_at", counted)
+    for at, one in enumerate(asked):
+        one["as_of"] += timedelta(minutes=at)
+    with pytest.MonkeyPatch.context() as chosen:
+        chosen.setattr(posting_recall, "kernels", lambda visits: LOOPS)
+        found = line(world, asked, "lexical_hits", plan=rules({"max_age_days": 90.0}))["lexical_hits"]
+    assert found.num_rows
+    assert max(lines) <= 10, "lines of rows that rules of ages let return"
+    assert max(judged) <= len(rows), "of sixty clocks one hides a row"

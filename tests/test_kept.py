@@ -31,8 +31,16 @@ def test_the_longest_unused_goes_first() -> None:
 
 def test_a_value_larger_than_the_room_is_not_kept() -> None:
     kept: Kept[str] = Kept(10)
-    kept.put(_arrays(1), "a", 11)
-    assert kept.get(_arrays(1)) is None
+    kept.put(_arrays(1), "a", 10)
+    kept.put(_arrays(2), "b", 11)
+    assert [kept.get(_arrays(n)) for n in (1, 2)] == ["a", None]
+
+
+def test_what_is_put_twice_is_held_once() -> None:
+    kept: Kept[str] = Kept(10)
+    for value in ("a", "b"):
+        kept.put(_arrays(1), value, 6)
+    assert (len(kept), kept.get(_arrays(1))) == (1, "b")
 
 
 def test_a_copy_in_another_process_starts_empty() -> None:
