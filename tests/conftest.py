@@ -12,13 +12,19 @@ from typing import Any
 import hypothesis
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes import audit_snapshot
+from scoped_retrieval.nodes import audit_snapshot, compiled
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def loops_as_in_a_new_process() -> None:
+    """Compiled loops that another test has loaded are not taken where they would not pay: a planted fault is in the arrays."""
+    compiled.load.cache_clear()
 
 
 def sha(text: str) -> str:
