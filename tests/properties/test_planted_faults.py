@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from promises import (
     check_conservation,
     check_contributions,
@@ -181,11 +182,11 @@ def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal scores are taken as they come: the order differs from call to call."""
+    """Scores that are about equal are taken as they come: the order differs from call to call."""
     right, calls = posting_recall.best_cells, np.random.default_rng(5)
 
     def wrong(owner: Any, score: Any, id_rank: Any, k: Any) -> Any:
-        return right(owner, score, calls.permutation(len(id_rank)), k)
+        return right(owner, np.floor(score), calls.permutation(len(id_rank)), k)
 
     monkeypatch.setattr(posting_recall, "best_cells", wrong)
     monkeypatch.setattr(lane_recall, "best_cells", wrong)
@@ -273,7 +274,7 @@ def test_one_answer_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None
     def holds(world: World) -> None:
         check_one_answer(world, batch=4, order=Random(3), threads=2)
 
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, Flaky)):  # an order by chance fails otherwise when it is tried again
         holds()
 
 
