@@ -105,7 +105,6 @@ def number_forms(type_: pa.DataType) -> list[np.dtype[np.generic]]:
     if layout == "fixed":
         return [np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_)]
     if layout == "list":
-        type_name(type_)
         return [np.dtype("<u4")]
     return [np.dtype(np.uint8)] if layout == "variable" else []
 

@@ -34,7 +34,7 @@ class Call(NamedTuple):
 class PlannedDriver(hamilton_driver.Driver):
     """A driver of plain functions in this process. It keeps plans and no values, so that threads may share it."""
 
-    def execute(  # type: ignore[override]
+    def execute(  # type: ignore[override]  # Hamilton asks for a list and dictionaries; more is taken here
         self,
         final_vars: Iterable[str],
         overrides: Mapping[str, Any] | None = None,
