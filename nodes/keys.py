@@ -159,6 +159,12 @@ def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
     return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
 
 
+def distinct(values: Column) -> pa.Array:
+    """The distinct values, in the order in which they first stand; of a run of equal ones only the first is looked at."""
+    array = flat(values)
+    return pc.unique(array if len(array) <= FEW_ROWS else array.take(pa.array(_run_starts(array))))
+
+
 def _run_starts(values: pa.Array) -> NDArray[np.int64]:
     """Where a value differs from the one before; a null differs from everything."""
     if len(values) < 2 or not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):

@@ -96,10 +96,10 @@ def digests_known(digests: pa.Table | None) -> dict[str, dict[str, bytes]]:
     """The digests of REQUEST_DIGESTS by table, then by request."""
     found: dict[str, dict[str, bytes]] = {}
     if digests is not None:
-        for name, request, digest in zip(
-            *(digests[c].to_pylist() for c in ("table", "request_id", "digest")), strict=True
-        ):
-            found.setdefault(name, {})[request] = bytes.fromhex(digest)
+        tables, requests = digests["table"].to_pylist(), digests["request_id"].to_pylist()
+        data = bytes.fromhex("".join(digests["digest"].to_pylist()))
+        for name, row, request in zip(tables, range(0, len(data), 32), requests, strict=True):
+            found.setdefault(name, {})[request] = data[row : row + 32]
     return found
 
 

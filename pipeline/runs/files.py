@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,12 +52,6 @@ def parquet_bytes(table: pa.Table) -> memoryview:
     words: Any = [path for field in table.schema for path in _words(field)]
     pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=words)
     return memoryview(sink.getvalue())
-
-
-def parquet_of_each(tables: Sequence[pa.Table]) -> list[memoryview]:
-    """Tables as Parquet, in as many threads as Arrow uses: encoding is most of what a shard's writing takes."""
-    with ThreadPoolExecutor(min(pa.cpu_count(), len(tables)) or 1) as pool:
-        return list(pool.map(parquet_bytes, tables))
 
 
 def _words(field: pa.Field) -> list[str]:
