@@ -38,7 +38,7 @@ from .array_bytes import (
     valid,
 )
 from .errors import SchemaError
-from .keys import FEW_ROWS, distinct, flat, positions
+from .keys import FEW_ROWS, distinct, positions
 from .schema import Table
 
 FORM = "scoped-retrieval/logical-form/3"

@@ -141,7 +141,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
         StoreError: the run is damaged, and the principal started it or audits a project.
     """
     try:
-        if not pc.any(pc.equal(run.snapshots["snapshot_id"], snapshot_id)).as_py():
+        if not run.holds(snapshot_id):
             raise unknown(snapshot_id)
         asked, failed, bounds = (
             run.table(table.name, snapshot_id=snapshot_id).to_pylist()
@@ -307,7 +307,7 @@ def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, A
 
 
 def _starter(run: Any) -> str | None:
-    return run.manifest.get("settings", {}).get("principal")
+    return run.settings.get("principal")
 
 
 def _hears_of_damage(settings: Settings, run_id: str) -> bool:

@@ -90,7 +90,7 @@ def _bm25_of(run: Any) -> Any:
     """
     from ..nodes.bm25 import Bm25
 
-    stored = run.manifest.get("settings", {}).get("bm25")
+    stored = run.settings.get("bm25")
     said = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
     if said is None:
         raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r} - at {run.run_id}")

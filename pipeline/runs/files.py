@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,8 @@ def read_json(path: Place) -> Any:
         raise StoreError(f"Expected JSON, got text that is not - at {path.parent.name}/{path.name}") from None
 
 
-def read_parquet(path: Place, schema: pa.Schema) -> pa.Table:
-    """A Parquet part with the given schema.
+def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet part with the given schema; with `columns`, those alone are read.
 
     Raises:
         StoreError: the file is missing, damaged or of another schema.
@@ -87,16 +87,17 @@ def read_parquet(path: Place, schema: pa.Schema) -> pa.Table:
 
     try:
         with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
-            table = file.read(use_threads=False)
+            table = file.read(columns=columns, use_threads=False)
     except FileNotFoundError:
         raise StoreError(f"Expected a part, got none - at {path.parent.name}/{path.name}") from None
     except ScopedRetrievalError:
         raise
     except (pa.ArrowException, OSError):
         raise StoreError(f"Expected a whole part, got a damaged one - at {path.parent.name}/{path.name}") from None
-    if table.schema.names != schema.names:
-        raise StoreError(f"Expected columns {', '.join(schema.names)}, got others - at {path.name}")
-    return table.cast(schema)
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    if table.schema.names != wanted.names:
+        raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {path.name}")
+    return table.cast(wanted)
 
 
 def sha256_of(path: Place) -> str:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import VerificationError
-from ...nodes.schema import Table
 from ...nodes.snapshot_digest import COVERED, snapshot_digests
 from ...nodes.tables import TABLES
 from ..views import harness_forms
@@ -100,9 +99,10 @@ def replay(store: RunStore, snapshot_id: str) -> Replay:
     """
     run = store.open(snapshot_id)
     request_id = run.request_of(snapshot_id)
-    stored = {t.name: _rows(run, t, request_id) for t in COVERED}
+    stored = {t.name: run.table(t.name, snapshot_id=snapshot_id).combine_chunks() for t in COVERED}
     _check_digest(run, stored, request_id, snapshot_id)
-    texts = run.texts.filter(pc.is_in(run.texts["sha256"], value_set=references(stored)))
+    texts = run.texts_of(snapshot_id)
+    texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
     erased = _erased(stored, texts, snapshot_id)
     tables = {t.name: with_texts(stored[t.name], t, texts) for t in COVERED}
     snapshot = _first(tables["snapshots"])
@@ -119,11 +119,6 @@ def replay(store: RunStore, snapshot_id: str) -> Replay:
         provenance=dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True)),
         erased=erased,
     )
-
-
-def _rows(run: Run, declared: Table, request_id: str) -> pa.Table:
-    table = run.stored(declared.name)
-    return table.filter(pc.equal(table["request_id"], request_id)).combine_chunks()
 
 
 def _check_digest(run: Run, stored: dict[str, pa.Table], request_id: str, snapshot_id: str) -> None:

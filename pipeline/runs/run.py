@@ -1,7 +1,12 @@
-"""Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot."""
+"""Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
+
+Whoever asks about one snapshot reads the file or the parts that it stands in, so that an answer takes as long in a run of
+ten thousand as in one of ten, and damage elsewhere does not keep it back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +17,9 @@ from ...nodes.errors import StoreError, kind_of
 from ...nodes.tables import TABLES
 from ..places import Place
 from .files import read_json, read_parquet
-from .live_files import live_files, read_live, read_settings
-from .parts import PERSISTED, TEXTS, stored_schema, with_texts
+from .ids import SNAPSHOT_ID
+from .live_files import live_file, live_files, read_live, read_settings
+from .parts import PER_RUN, PERSISTED, TEXTS, stored_schema, with_texts
 
 FORMAT = "scoped-retrieval/run/5"
 """Schema version of a run; another one is refused."""
@@ -57,6 +63,9 @@ class Run:
         self.folder = folder
         self.run_id = folder.name
         self.live = not (folder / "manifest.json").exists()
+        self._opened: dict[str, dict[str, pa.Table]] = {}
+        """What was read of interactive files, and of the shards of snapshots that somebody asked about, by file name."""
+        self._shards: dict[str, str] = {}
         if not self.live and self.manifest.get("format") != FORMAT:
             raise StoreError(
                 f"Expected format {FORMAT}, got {self.manifest.get('format')} - at {self.run_id}/manifest.json"
@@ -66,15 +75,15 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """The manifest; of an interactive run, what will stand in it."""
         if self.live:
-            statuses = self.table("snapshots")["status"].value_counts().to_pylist()
+            statuses = self.snapshots["status"].value_counts().to_pylist()
             return {
                 "format": FORMAT,
                 "run_id": self.run_id,
                 "kind": INTERACTIVE,
-                "settings": read_settings(self.folder / "live" / live_files(self.folder)[0]),
-                "created_at": self.table("snapshots")["created_at"][0].as_py().isoformat(),
+                "settings": self.settings,
+                "created_at": self.snapshots["created_at"][0].as_py().isoformat(),
                 "statuses": {s["values"]: s["counts"] for s in statuses},
-                "snapshots": self.table("snapshots").num_rows,
+                "snapshots": self.snapshots.num_rows,
             }
         manifest = read_json(self.folder / "manifest.json")
         if not isinstance(manifest, dict):
@@ -82,37 +91,47 @@ class Run:
         return manifest
 
     @cached_property
-    def _live(self) -> list[dict[str, pa.Table]]:
-        return [read_live(self.folder / "live" / name) for name in live_files(self.folder)]
+    def settings(self) -> dict[str, Any]:
+        """What the run began with; see `RunStore.stage`."""
+        return read_settings(self.folder / "live" / self._files[0]) if self.live else self.manifest.get("settings", {})
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
-        schema = TEXTS if name == "texts" else stored_schema(TABLES[name])
         if self.live:
-            found = [tables[name].cast(schema) for tables in self._live if name in tables]
+            found = [self._live(file).get(name) for file in (self._files[:1] if name in PER_RUN else self._files)]
         else:
             found = [self.part(name, part["path"]) for part in self.manifest["tables"][name]["parts"]]
-        return pa.concat_tables(found) if found else schema.empty_table()
+        return _joined(name, found)
 
     def part(self, name: str, path: str) -> pa.Table:
         """One Parquet part of a table, in stored form."""
-        return read_parquet(self.folder / path, TEXTS if name == "texts" else stored_schema(TABLES[name]))
+        return read_parquet(self.folder / path, _schema(name))
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, its free text in place (null where it was erased).
 
-        `snapshot_id` keeps the rows of one snapshot.
+        `snapshot_id` keeps the rows of one snapshot, and reads no other shard or interactive file than its own.
+
+        Raises:
+            StoreError: the run has no such snapshot, or a file is damaged.
         """
-        declared = TABLES[name]
-        table = self.stored(name)
-        if snapshot_id is not None and "request_id" in table.column_names:
+        if snapshot_id is None or name in PER_RUN:
+            table = self.stored(name)
+        else:
+            table = self._beside(name, snapshot_id)
             table = table.filter(pc.equal(table["request_id"], self.request_of(snapshot_id)))
-        return with_texts(table, declared, self.texts) if texts else table
+        if not texts:
+            return table
+        return with_texts(table, TABLES[name], self.texts if snapshot_id is None else self.texts_of(snapshot_id))
 
     @cached_property
     def texts(self) -> pa.Table:
         """Every text of the run by hash."""
         return self.stored("texts")
+
+    def texts_of(self, snapshot_id: str) -> pa.Table:
+        """The texts of the shard or interactive file of a snapshot, by hash."""
+        return self._beside("texts", snapshot_id)
 
     @cached_property
     def snapshots(self) -> pa.Table:
@@ -124,17 +143,91 @@ class Run:
         """PROVENANCE of the run."""
         return self.stored("provenance")
 
+    def holds(self, snapshot_id: str) -> bool:
+        """Whether a snapshot is of this run.
+
+        Raises:
+            StoreError: no file that can be read holds it, and one cannot be read.
+        """
+        return self._shard(snapshot_id) is not None
+
     def request_of(self, snapshot_id: str) -> str:
         """The request that a snapshot answers.
 
         Raises:
             StoreError: the run has no such snapshot.
         """
-        index = pc.index(self.snapshots["snapshot_id"], snapshot_id).as_py()
-        if index < 0:
-            raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
-        return self.snapshots["request_id"][index].as_py()
+        snapshots = self._beside("snapshots", snapshot_id)
+        return snapshots["request_id"][pc.index(snapshots["snapshot_id"], snapshot_id).as_py()].as_py()
 
     def tables(self) -> dict[str, pa.Table]:
         """Every table of the run in stored form, by name."""
         return {t.name: self.stored(t.name) for t in PERSISTED}
+
+    @cached_property
+    def _files(self) -> list[str]:
+        return live_files(self.folder)
+
+    def _live(self, file: str) -> dict[str, pa.Table]:
+        if file not in self._opened:
+            self._opened[file] = read_live(self.folder / "live" / file)
+        return self._opened[file]
+
+    def _beside(self, name: str, snapshot_id: str) -> pa.Table:
+        """What the shard or interactive file of a snapshot holds of a table."""
+        shard = self._shard(snapshot_id)
+        if shard is None:
+            raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
+        if self.live:
+            return _joined(name, [self._live(shard).get(name)])
+        read = self._opened.setdefault(shard, {})
+        if name not in read:
+            read[name] = _joined(
+                name, [self.part(name, path) for path in self._parts(name) if path.endswith(f"/{shard}")]
+            )
+        return read[name]
+
+    def _shard(self, snapshot_id: str) -> str | None:
+        """The name of the interactive file that holds a snapshot, or of the parts of its shard; None if there is none."""
+        if snapshot_id not in self._shards:
+            damage: StoreError | None = None
+            for shard in self._likely(snapshot_id):
+                try:
+                    ids = self._ids(shard)
+                except StoreError as error:
+                    damage = damage or error
+                    continue
+                if pc.index(ids, snapshot_id).as_py() >= 0:
+                    self._shards[snapshot_id] = shard
+                    return shard
+            if damage:
+                raise damage
+        return self._shards.get(snapshot_id)
+
+    def _likely(self, snapshot_id: str) -> list[str]:
+        """Every shard or interactive file, the one that the id speaks of first."""
+        if not self.live:
+            return [path.rpartition("/")[2] for path in self._parts("snapshots")]
+        named = SNAPSHOT_ID.fullmatch(snapshot_id)
+        own = live_file(int(named["number"])) if named else ""
+        return sorted(self._files, key=lambda file: file != own)
+
+    def _ids(self, shard: str) -> pa.ChunkedArray:
+        """The snapshots of a shard or interactive file."""
+        if self.live:
+            return _joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
+        path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
+        return read_parquet(self.folder / path, _schema("snapshots"), ["snapshot_id"])["snapshot_id"]
+
+    def _parts(self, name: str) -> list[str]:
+        return [part["path"] for part in self.manifest["tables"][name]["parts"]]
+
+
+def _schema(name: str) -> pa.Schema:
+    return TEXTS if name == "texts" else stored_schema(TABLES[name])
+
+
+def _joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
+    """Parts of a table as one."""
+    tables = [table.cast(_schema(name)) for table in found if table is not None]
+    return pa.concat_tables(tables) if tables else _schema(name).empty_table()

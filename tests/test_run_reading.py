@@ -1,0 +1,94 @@
+"""One snapshot is read from the files that it stands in: nothing elsewhere in its run costs it time or keeps it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.runs import Run, RunStore, replay
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from small_corpus import Story, row
+
+QUESTION = "what is the default role of guests"
+SAYS = "the default role of sessions is guest\n"
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Run:
+    """Three requests in three shards."""
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    with story.open(runs=tmp_path / "runs", shard_requests=1) as retriever:
+        rows = [{"request_id": name, "question": QUESTION, "purpose": "answer-question"} for name in "abc"]
+        summary = retriever.run(rows)
+    return RunStore(tmp_path / "runs").open(summary.run_id)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Run:
+    """Three interactive snapshots."""
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    retriever = story.open(runs=tmp_path / "runs")
+    found = [retriever.retrieve(QUESTION) for _ in range(3)]
+    return RunStore(tmp_path / "runs").open(str(found[0].snapshot_id))
+
+
+def shard_parts(run: Run, shard: str) -> list[Path]:
+    found = sorted(run.folder.glob(f"*/part-{shard}.parquet")) + sorted(
+        run.folder.glob(f"tables/*/part-{shard}.parquet")
+    )
+    return [path for path in found if path.parent.name not in PER_RUN]
+
+
+def ids(run: Run) -> list[str]:
+    return run.snapshots["snapshot_id"].to_pylist()
+
+
+def test_damage_in_one_shard_keeps_no_other_snapshot_back(batch: Run):
+    store, (first, _, last) = RunStore(batch.folder.parent), ids(batch)
+    for path in shard_parts(batch, "00000"):
+        path.write_bytes(b"no parquet")
+    assert replay(store, last).status == "ok"
+    with pytest.raises(StoreError, match=r"Expected a whole part, got a damaged one"):
+        replay(store, first)
+
+
+def test_damage_in_one_interactive_file_keeps_no_other_snapshot_back(session: Run):
+    store, (first, second, third) = RunStore(session.folder.parent), ids(session)
+    (session.folder / "live/000002.arrow.lz4").write_bytes(b"no arrow")
+    assert [replay(store, one).status for one in (first, third)] == ["ok", "ok"]
+    with pytest.raises(StoreError, match=r"Expected a whole snapshot, got a damaged one - at live/000002.arrow.lz4"):
+        replay(store, second)
+
+
+@pytest.mark.parametrize("kind", ["batch", "session"])
+def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
+    run: Run = request.getfixturevalue(kind)
+    store, (*_, last), whole = RunStore(run.folder.parent), ids(run), run.table("decisions", snapshot_id=ids(run)[-1])
+    if kind == "batch":
+        others = [path for path in shard_parts(run, "00000") if path.parent.name != "snapshots"]
+    else:
+        others = [run.folder / "live/000002.arrow.lz4"]
+    assert others
+    for path in others:
+        path.unlink()
+    assert replay(store, last).status == "ok"
+    assert store.open(run.run_id).table("decisions", snapshot_id=last).equals(whole)
+    assert whole.num_rows == 1
+
+
+def test_a_snapshot_is_found_in_whatever_file_it_stands(session: Run):
+    first, second, third = ids(session)
+    live = session.folder / "live"
+    (live / "000003.arrow.lz4").rename(live / "000009.arrow.lz4")
+    again = RunStore(session.folder.parent).open(third)
+    assert [again.holds(one) for one in (first, second, third, third[:-1] + "9")] == [True, True, True, False]
+    assert again.table("requests", texts=True, snapshot_id=third)["question"].to_pylist() == [QUESTION]
+
+
+def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch: Run):
+    absent = ids(batch)[0][:-1] + "7"
+    assert not batch.holds(absent)
+    (batch.folder / "tables/snapshots/part-00001.parquet").write_bytes(b"no parquet")
+    with pytest.raises(StoreError, match=r"damaged one - at snapshots/part-00001.parquet"):
+        RunStore(batch.folder.parent).open(batch.run_id).holds(absent)
