@@ -18,6 +18,7 @@ import pytest
 import run as bench_run
 from agreement import same_up_to_ties
 from batch_part import plain_calls, shard_inputs
+from bench_limits import LIMITS, limits_of
 from bench_page import page
 from bench_records import FIELDS, RESULTS, Row, append, latest, record
 from bench_world import SCOPES, World, built_with, is_built, open_world
@@ -137,6 +138,16 @@ def test_the_page_is_rendered_from_records() -> None:
 
 def test_the_page_in_docs_is_made_from_the_records_that_stand() -> None:
     assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == page(latest(RESULTS))
+
+
+def test_the_page_says_of_every_missed_aim_by_how_much_and_what_limits_it() -> None:
+    missed = [one for one in latest(RESULTS) if one["met"] is False]
+    assert {one["row"] for one in missed} <= LIMITS.keys()
+    own = limits_of(
+        [record(row(row="batch/writing", value=628.0, value_unit="us", aim="at most 300 us", met=False), HERE, 1)]
+    )
+    assert "628 us, where the aim is at most 300 us. Encoding" in own
+    assert limits_of([record(row(met=True), HERE, 1), record(row(met=None), HERE, 1)]) == ""
 
 
 def test_the_page_opens_with_what_it_does_not_show() -> None:

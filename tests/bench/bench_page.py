@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bench_limits import limits_of
 from bench_records import RESULTS, ROOT, latest
 from bench_table import figure, figures_of, verdict
 from parts import PARTS
@@ -64,7 +65,7 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
             parts.append(f"## {part.what[0].upper()}{part.what[1:]}\n\n{table_of(rows)}")
     if curves_in(shown):
         parts.append(f"## Curves\n\n![How cost moves with size, scope, batch and workers]({CURVES.name})\n")
-    parts.append(settings_of(shown))
+    parts += [part for part in (limits_of(shown), settings_of(shown)) if part]
     return "\n".join(parts)
 
 
