@@ -52,6 +52,12 @@ def test_every_folder_with_modules_is_a_package():
     assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
 
 
+def test_the_map_of_the_line_names_every_module():
+    told = (ROOT / "nodes" / "__init__.py").read_text(encoding="utf-8")
+    modules = {file.stem for file in (ROOT / "nodes").glob("*.py")} - {"__init__"}
+    assert sorted(name for name in modules if f"`{name}`" not in told) == []
+
+
 def test_all_imports_between_our_modules_are_relative():
     absolute = re.compile(r"^\s*(?:from|import)\s+(?:scoped_retrieval|nodes|pipeline)\b", re.MULTILINE)
     files = [f for folder in FOLDERS for f in (ROOT / folder).rglob("*.py")]
