@@ -44,6 +44,7 @@ class Erasure:
             "texts": self.runs.texts,
             "runs_given_up": self.runs.given_up,
             "runs_unreadable": self.runs.unreadable,
+            "runs_being_written": self.runs.being_written,
         }
 
     def text(self) -> str:
@@ -54,6 +55,9 @@ class Erasure:
             lines.append(f"forgotten: {self.generations} generations that held them")
         lines += [f"{'would give' if self.dry_run else 'gave'} up: {run}, unfinished" for run in self.runs.given_up]
         lines += [f"cannot be read, so nobody knows what it holds: {run}" for run in self.runs.unreadable]
+        lines += [
+            f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written
+        ]
         return "\n".join(lines) + "\n"
 
 
@@ -73,7 +77,7 @@ def erase(
     Raises:
         InputError: nothing was selected by name.
         AccessError: there is no such row that the principal may erase; absent and foreign read alike.
-        BusyError: another process writes the corpus or one of the runs.
+        BusyError: another process writes the corpus.
     """
     if not (source or user or project or evidence):
         raise InputError.expected("a source, user, project or evidence id", "none", "erase")
@@ -94,6 +98,6 @@ def erase(
         return Erasure(True, len(ids), 0, found)
     ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
     runs = erase_evidence(store, ids, reason=reason) if store else RunsErased()
-    if not runs.unreadable:
+    if not runs.unreadable and not runs.being_written:
         corpus.finish_erasure()
     return Erasure(False, len(ids), generations, runs)

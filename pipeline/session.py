@@ -23,7 +23,7 @@ from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
 from .retrieval import Retrieval, retrieval_of, without_snapshot
-from .runs import LiveRun
+from .runs import LiveRun, RunTakenError
 from .runs.ids import new_run_id, snapshot_id
 from .shards import with_counters
 
@@ -93,6 +93,9 @@ class Session:
             own = tables if len(valid) == 1 else _of_request(tables, request_id)
             try:
                 found.append(self._kept(own, name, asked))
+            except RunTakenError:  # somebody compacted the run: this one and those after it are asked in another
+                self.live = None
+                found.extend(self.answers([asked]))
             except Exception as error:  # those before it have their snapshots: nobody is asked again
                 found.append(error)
         return found
@@ -142,6 +145,8 @@ class Session:
             return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
         try:
             self.live.write(tables, self.line.vectors.used(tables))
+        except RunTakenError:
+            raise
         except VerificationError as error:
             return self._unproven(self.live, tables["requests"], name, error)
         except OSError as error:
@@ -163,6 +168,8 @@ class Session:
         found = retrieval_of(tables)
         try:
             live.write(tables)
+        except RunTakenError:
+            raise
         except (VerificationError, OSError) as again:
             return without_snapshot(found, required=True, reason=_said(again))
         self.used.add(found.request_id)

@@ -174,7 +174,7 @@ def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(
     store = RunStore(failing.at(tmp_path.name))
     session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage={})
     session.write(line_tables(1, run_id=session.run_id))
-    failing.puts, failing.takes, failing.silent = 1, takes, silent  # the file, and then the line
+    failing.puts, failing.takes, failing.silent = 2, takes, silent  # the lease, the file, and then the line
     told = LineInDoubtError if silent else None if takes else StoreError
     with pytest.raises(told) if told else nullcontext() as caught:
         session.write(line_tables(1, run_id=session.run_id, first=2))
@@ -182,6 +182,8 @@ def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(
     failing.puts = None
     kept = takes or silent
     assert session.number == (2 if kept else 1) == len(live_files(session.folder))
+    for lease in store.lock_of(session.run_id).with_name(f"{session.run_id}.lease").iterdir():
+        lease.unlink()  # it could not be given up either, and would expire
     session.write(line_tables(1, run_id=session.run_id, first=3))
     lines = [line.body["file"] for line in store.log.lines()]
     assert lines == ["000001.arrow.lz4", "000002.arrow.lz4", "000003.arrow.lz4"][: 3 if kept else 2]

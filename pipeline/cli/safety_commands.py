@@ -101,7 +101,7 @@ def erase(
         dry_run=dry_run,
     )
     emit(done.as_dict(), as_json=as_json, text=done.text())
-    return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
+    return EXIT["unreadable"] if done.runs.unreadable or done.runs.being_written else EXIT["ok"]
 
 
 def leak_test(

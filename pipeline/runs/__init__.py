@@ -1,6 +1,7 @@
 """Runs: what was asked, decided and shown, kept so that it can be read, replayed and verified without the corpus.
 
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
+runs/.locks/<run_id>              who writes a run holds it; of a folder a file, of an object store leases
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from .answer_log import log_answer, logged_answers
 from .erasure import RunsErased, erase_evidence, erase_texts
-from .live import LiveRun, compact
+from .live import LiveRun, RunTakenError, compact
 from .replay import Replay, replay
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
@@ -28,6 +29,7 @@ __all__ = [
     "Replay",
     "Run",
     "RunStore",
+    "RunTakenError",
     "RunsErased",
     "StagedRun",
     "VerifyReport",

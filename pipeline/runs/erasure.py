@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat, pair_codes, positions
 from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
@@ -63,35 +64,59 @@ class RunsErased:
     """Unfinished runs whose parts held the text: they could not be resumed on a generation that is gone."""
     unreadable: list[str] = field(default_factory=list)
     """Damaged runs: nobody can say what they hold."""
+    being_written: list[str] = field(default_factory=list)
+    """Runs that another process was writing: what they will hold, nobody can say yet."""
 
 
 def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: str, dry_run: bool = False) -> RunsErased:
     """Remove every text that shows something of these rows from every run of a folder.
 
-    Interactive runs that show any of it are compacted first. With `dry_run` nothing is written.
+    Interactive runs that show any of it are compacted first. With `dry_run` nothing is written. Where a run is
+    `being_written`, the same must be asked again once it is not.
     """
     done = RunsErased()
     ids = pa.array(sorted(evidence_ids), pa.string())
-    for run_id in store.run_ids():
-        try:
+    whole = store.run_ids()
+    for run_id in whole:
+        with _counted(done, run_id):
             run = store.open(run_id)
             if hashes := texts_showing(run, ids):
+                if not dry_run and run.live:
+                    hashes = texts_showing(compact(store, run_id), ids)  # its session may have gone on
                 done.runs.append(run_id)
                 done.texts += len(hashes)
                 if not dry_run:
-                    erase_texts(store, compact(store, run_id).run_id, hashes, reason=reason)
+                    erase_texts(store, run_id, hashes, reason=reason)
             if not dry_run:
                 _sweep(store, run)
-        except (ScopedRetrievalError, pa.ArrowException):
-            done.unreadable.append(run_id)
     for run_id in store.unfinished():
-        folder = store.folder(run_id)
-        if (folder / "manifest.json").exists() or not any(_shows(folder, ids)):
+        if run_id in whole:
             continue
+        with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):
+            _give_up(store, run_id, ids, done, dry_run=dry_run)
+    return done
+
+
+@contextmanager
+def _counted(done: RunsErased, run_id: str) -> Iterator[None]:
+    """Go on with other runs where this one is damaged or somebody writes it."""
+    try:
+        yield
+    except BusyError:
+        done.being_written.append(run_id)
+    except (ScopedRetrievalError, pa.ArrowException):
+        done.unreadable.append(run_id)
+
+
+def _give_up(store: RunStore, run_id: str, ids: pa.Array, done: RunsErased, *, dry_run: bool) -> None:
+    """Remove an unfinished run whose parts show something of these rows."""
+    folder = store.path / run_id
+    if (folder / "manifest.json").exists():
+        done.being_written.append(run_id)  # it was finished since the others were read
+    elif any(_shows(folder, ids)):
         done.given_up.append(run_id)
         if not dry_run:
             remove_tree(folder)
-    return done
 
 
 def texts_showing(run: Run, evidence_ids: pa.Array) -> set[str]:

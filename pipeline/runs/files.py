@@ -73,7 +73,9 @@ def read_json(path: Place) -> Any:
         raise StoreError(f"Expected a file, got none - at {path.parent.name}/{path.name}") from None
     except ScopedRetrievalError:
         raise
-    except (OSError, ValueError):
+    except OSError as error:
+        raise _unread("JSON", path, error) from error
+    except ValueError:
         raise StoreError(f"Expected JSON, got text that is not - at {path.parent.name}/{path.name}") from None
 
 
@@ -92,12 +94,18 @@ def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None =
         raise StoreError(f"Expected a part, got none - at {path.parent.name}/{path.name}") from None
     except ScopedRetrievalError:
         raise
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow's own have no number
+            raise _unread("a part", path, error) from error
         raise StoreError(f"Expected a whole part, got a damaged one - at {path.parent.name}/{path.name}") from None
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     if table.schema.names != wanted.names:
         raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {path.name}")
     return table.cast(wanted)
+
+
+def _unread(what: str, path: Place, error: OSError) -> StoreError:
+    return StoreError(f"Expected to read {what}, got {error.strerror or error} - at {path.parent.name}/{path.name}")
 
 
 def sha256_of(path: Place) -> str:

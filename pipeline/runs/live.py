@@ -5,12 +5,15 @@ writes the same tables as Parquet parts under a manifest; no digest changes. A c
 the next `compact` does the rest.
 
 What one would otherwise get wrong: the file is the promise, not its line. LOG is not synced for it, so a loss of power
-may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them.
+may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them. And
+another process may compact (or erase from) a run whose session goes on: both hold the run's lock while they write, and
+the session begins another run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import VerificationError
+from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, make_folders, remove_tree
+from ..locks import confirm
 from ..places import ObjectPlace, Place
 from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
@@ -30,6 +34,13 @@ from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, sto
 from .run import FORMAT, INTERACTIVE, Run, starter_of
 from .store import RunStore, kind_of
 from .writing import write_manifest, write_stored
+
+COMPACTED_WITHIN = 60.0
+"""Seconds that a snapshot waits for whoever compacts its run."""
+
+
+class RunTakenError(StoreError):
+    """The run was compacted while its session went on: the next snapshot belongs in another run."""
 
 
 class LiveRun:
@@ -53,6 +64,8 @@ class LiveRun:
         self._lineage_sha256 = ""
         self._in_doubt: dict[str, str] = {}
         """The line of the last snapshot, where the log may lack it."""
+        self._taken = False
+        """Whether this process lost its hold on the run, and somebody else may have it."""
         self._settings = dict(settings or {})
 
     def next_id(self, after: int = 0) -> str:
@@ -64,22 +77,37 @@ class LiveRun:
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
-            StoreError: the disk does not take it; nothing is left behind.
+            RunTakenError: somebody compacted the run, and nothing was written.
+            StoreError: the disk does not take it; no snapshot is left behind.
             LineInDoubtError: a store may have taken it. Its file and number stay; the next snapshot, or `compact`,
                 gives it the line that it may lack.
         """
-        if self._in_doubt:
-            self._settle()
         stored = stored_tables(tables, PER_REQUEST)
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
-        if not self.number:
-            make_folders(self.folder / "live", self.store.path)
-            self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
-            stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
+        with locked(self.store.lock_of(self.run_id), "a snapshot", timeout=COMPACTED_WITHIN):
+            if self._taken or (self.folder / "manifest.json").exists():
+                raise RunTakenError(f"Expected an open run, got one that was compacted - at {self.run_id}")
+            if self._in_doubt:
+                self._settle()
+            self._write(stored | {"texts": texts})
+
+    def _write(self, stored: dict[str, pa.Table]) -> None:
         file = live_file(self.number + 1)
         path = self.folder / "live" / file
-        sha256 = write_live(path, stored | {"texts": texts}, None if self.number else self._settings)
+        try:
+            if not self.number:
+                make_folders(self.folder / "live", self.store.path)
+                self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
+                stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
+            sha256 = write_live(path, stored, None if self.number else self._settings)
+        except (
+            Exception
+        ):  # the bytes may be there and only their name not on disk: the caller is told that they are not
+            with suppress(OSError):
+                path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
+            raise
+        self._confirm()
         digest = stored["snapshots"]["snapshot_digest"][0].as_py()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, "snapshot_digest": digest}
         line |= {"started_by": self._settings.get("principal")}
@@ -93,6 +121,14 @@ class LiveRun:
                 path.unlink(missing_ok=True)
             raise
         self.number += 1
+
+    def _confirm(self) -> None:
+        """Stop where a lease ran out while the file was put: whoever compacts now adopts it, and so it gets no line here."""
+        try:
+            confirm(self.store.lock_of(self.run_id))
+        except StoreError:
+            self._taken = True
+            raise
 
     def _settle(self) -> None:
         """Give the last snapshot its line where the log lacks it: lines are in the order of their files."""

@@ -1,7 +1,7 @@
 """Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
 
-Whoever asks about one snapshot reads the file or the parts that it stands in, so that an answer takes as long in a run of
-ten thousand as in one of ten, and damage elsewhere does not keep it back.
+Whoever asks about one snapshot reads the file or the parts that it stands in, and of other shards the ids of their
+snapshots at most: an answer takes little longer in a large run, and damage elsewhere does not keep it back.
 """
 
 from __future__ import annotations
@@ -93,14 +93,17 @@ class Run:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What the run began with; see `RunStore.stage`."""
-        return read_settings(self.folder / "live" / self._files[0]) if self.live else self.manifest.get("settings", {})
+        if self.live:
+            return read_settings(self.folder / "live" / self._files[0])
+        settings = self.manifest.get("settings")
+        return settings if isinstance(settings, dict) else {}
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
         if self.live:
             found = [self._live(file).get(name) for file in (self._files[:1] if name in PER_RUN else self._files)]
         else:
-            found = [self.part(name, part["path"]) for part in self.manifest["tables"][name]["parts"]]
+            found = [self.part(name, path) for path in self._parts(name)]
         return _joined(name, found)
 
     def part(self, name: str, path: str) -> pa.Table:
@@ -138,7 +141,7 @@ class Run:
         """SNAPSHOTS of the run."""
         return self.stored("snapshots")
 
-    @property
+    @cached_property
     def provenance(self) -> pa.Table:
         """PROVENANCE of the run."""
         return self.stored("provenance")
@@ -220,7 +223,17 @@ class Run:
         return read_parquet(self.folder / path, _schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
     def _parts(self, name: str) -> list[str]:
-        return [part["path"] for part in self.manifest["tables"][name]["parts"]]
+        """The paths of the parts of a table, as the manifest names them.
+
+        Raises:
+            StoreError: it does not, or not so.
+        """
+        try:
+            return [str(part["path"]) for part in self.manifest["tables"][name]["parts"]]
+        except (KeyError, TypeError) as error:
+            raise StoreError(
+                f"Expected the parts of every table, got none of {name} - at {self.run_id}/manifest.json"
+            ) from error
 
 
 def _schema(name: str) -> pa.Schema:

@@ -102,7 +102,7 @@ class RunStore:
         folder = self.folder(run_id)
         if (folder / "manifest.json").exists():
             run = StagedRun(self, run_id, finished=True)
-            if run_id in self._logged():
+            if run_id in self.logged():
                 raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
             if kind_of(folder) != BATCH:
                 hint = f"`compact {run_id}` does the rest of it"
@@ -122,7 +122,7 @@ class RunStore:
 
     def _unlogged(self) -> Iterator[tuple[str, str | None]]:
         """Ids and kinds of runs that no line of LOG names as whole; no kind where there is nothing to read it from."""
-        logged = self._logged()
+        logged = self.logged()
         for run_id in self.folders():
             if run_id not in logged:
                 yield run_id, kind_of(self.path / run_id)
@@ -181,7 +181,8 @@ class RunStore:
             raise StoreError(f"Expected a run in this folder, got none - at {run_id}", hint="`runs` lists them")
         return folder
 
-    def _logged(self) -> set[str]:
+    def logged(self) -> set[str]:
+        """The ids of the runs that a line of LOG names as whole."""
         return {line.run_id for line in self.log.lines() if line.kind == "run"}
 
 
@@ -219,8 +220,13 @@ class StagedRun:
 
         Raises:
             BusyError: another process is writing it.
+            StoreError: another process finished or removed it since it was opened here.
         """
         with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
+            there = (self.folder / "manifest.json") if self._finished else (self.folder / STAGE / "run.json")
+            whole = (self.folder / "manifest.json").exists() and not self._finished
+            if whole or not there.exists() or (self._finished and self.run_id in self.store.logged()):
+                raise StoreError(f"Expected an unfinished run, got one that somebody just ended - at {self.run_id}")
             yield
 
     @property

@@ -1,0 +1,150 @@
+"""Two who write one run: compacting, resuming and erasing while its session or its batch goes on loses nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
+from scoped_retrieval.pipeline.runs.files import locked
+from scoped_retrieval.pipeline.session import Asked
+from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
+from small_corpus import Story, row
+
+QUESTION = "what is the default role of guests"
+SAYS = "the default role of sessions is guest\n"
+ROWS = [{"request_id": name, "question": QUESTION, "purpose": "answer-question"} for name in "abc"]
+
+
+@pytest.fixture
+def retriever(tmp_path: Path) -> Retriever:
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    return story.open(runs=tmp_path / "runs", shard_requests=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path, retriever: Retriever) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+def statuses(store: RunStore) -> dict[str, str]:
+    return {run_id: verify(store, run_id).status for run_id in store.run_ids()}
+
+
+def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriever, store: RunStore):
+    first = retriever.retrieve(QUESTION)
+    compact(store, str(first.snapshot_id))
+    found = [first, retriever.retrieve(QUESTION), retriever.retrieve(QUESTION)]
+    assert [one.status for one in found] == ["ok"] * 3
+    assert [one.block for one in found] == [first.block] * 3
+    assert [replay(store, str(one.snapshot_id)).block for one in found] == [first.block] * 3
+    assert list(statuses(store).values()) == ["ok", "ok"]
+    assert store.uncompacted() == [store.open(str(found[1].snapshot_id)).run_id]
+    assert store.open(str(found[2].snapshot_id)).snapshots.num_rows == 2
+
+
+def test_requests_asked_together_go_on_together(retriever: Retriever, store: RunStore):
+    first = retriever.retrieve(QUESTION)
+    compact(store, str(first.snapshot_id))
+    found = retriever._session.answers([Asked({**one}, 0.0) for one in ROWS])
+    names = [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them
+    assert [replay(store, str(name)).request["request_id"] for name in names] == ["a", "b", "c"]
+    assert list(statuses(store).values()) == ["ok", "ok"]
+
+
+def test_nobody_writes_a_snapshot_while_its_run_is_compacted(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    first = retriever.retrieve(QUESTION)
+    monkeypatch.setattr(live, "COMPACTED_WITHIN", 0.0)
+    run = store.open(str(first.snapshot_id))
+    with locked(store.lock_of(run.run_id), "a run"):
+        found = retriever.retrieve(QUESTION)
+    assert [one["condition"] for one in found.conditions if one["condition"] == "snapshot_missing"]
+    assert "Expected to write a snapshot, got a lock that another process holds" in str(found.conditions)
+    assert found.snapshot_id is None
+    assert retriever.retrieve(QUESTION).snapshot_id is not None
+    assert statuses(store) == {run.run_id: "ok"}
+
+
+def test_a_snapshot_whose_name_may_not_be_on_disk_is_not_there(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    first = retriever.retrieve(QUESTION)
+    whole = live.write_live
+
+    def synced_no_more(path: Path, *given: object) -> str:
+        whole(path, *given)  # type: ignore[arg-type]
+        raise StoreError("Expected to sync a folder, got Input/output error - at live")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live, "write_live", synced_no_more)
+        assert retriever.retrieve(QUESTION).snapshot_id is None
+    run = store.open(str(first.snapshot_id))
+    assert [path.name for path in (run.folder / "live").iterdir()] == ["000001.arrow.lz4"]
+    assert verify(store, run.run_id).status == "ok"
+
+
+def test_a_first_snapshot_that_was_not_written_leaves_no_folder(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> str:
+        raise StoreError("Expected to write a file, got No space left on device - at live")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live, "write_live", full)
+        assert retriever.retrieve(QUESTION).snapshot_id is None
+    assert store.folders() == []
+    assert retriever.retrieve(QUESTION).snapshot_id is not None
+
+
+def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):
+    staged = retriever._staged(ROWS)
+    other, _ = retriever._resumed(staged.run_id)
+    with staged.lock():
+        for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
+            pass
+        run = staged.finish()
+    with pytest.raises(StoreError, match=r"Expected an unfinished run, got one that somebody just ended - at run-"):
+        other.lock().__enter__()
+    assert verify(store, run.run_id).status == "ok"
+
+
+def test_a_run_that_is_being_written_is_not_given_up_by_an_erasure(retriever: Retriever, store: RunStore):
+    ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
+    staged = retriever._staged(ROWS)
+    with staged.lock():
+        shards = in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock)
+        next(shards)
+        done = erase_evidence(store, ids, reason="asked by its owner")
+        assert (done.being_written, done.given_up, done.texts) == ([staged.run_id], [], 0)
+        for _ in shards:
+            pass
+        staged.finish()
+    again = erase_evidence(store, ids, reason="asked by its owner")
+    assert (again.being_written, again.runs, again.texts > 0) == ([], [staged.run_id], True)
+    assert verify(store, staged.run_id).status == "erased"
+    texts = store.open(staged.run_id).texts["text"].to_pylist()
+    assert not [text for text in texts if "guest\n" in text]
+
+
+def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    story = Story(
+        tmp_path, row("doc", "docs/roles.md", SAYS), row("doc", "docs/fees.md", "visitors pay a fee of ten\n")
+    )
+    retriever, store = story.open(runs=tmp_path / "runs"), RunStore(tmp_path / "runs")
+    first, whole = retriever.retrieve(QUESTION, budget={"max_items": 1}), erasure.compact
+
+    def answered_first(given: RunStore, run_id: str) -> object:
+        retriever.retrieve("which fee do visitors pay", budget={"max_items": 1})
+        return whole(given, run_id)
+
+    monkeypatch.setattr(erasure, "compact", answered_first)
+    erase_evidence(store, retriever.corpus.frame().evidence["evidence_id"].to_pylist(), reason="asked by its owner")
+    run = store.open(str(first.snapshot_id))
+    assert run.snapshots.num_rows == 2
+    assert not [text for text in run.texts["text"].to_pylist() if "a fee of ten" in text or "sessions is guest" in text]
