@@ -28,11 +28,11 @@ from ..locks import confirm
 from ..places import ObjectPlace, Place
 from .files import files_below, locked, sha256_of, write_json
 from .ids import new_run_id, snapshot_id
-from .live_files import live_file, live_files, read_live, read_settings, write_live
+from .live_files import live_file, live_files, read_live, write_live
 from .log import Line, LineInDoubtError, files_named
-from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_schema, stored_tables, texts_of
+from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_tables, texts_of
 from .run import FORMAT, INTERACTIVE, Run, starter_of
-from .store import RunStore, kind_of
+from .store import RunStore, run_kind
 from .writing import write_manifest, write_stored
 
 COMPACTED_WITHIN = 60.0
@@ -151,7 +151,7 @@ def compact(store: RunStore, run_id: str) -> Run:
         if any(line.kind == "run" for line in lines):
             _remove(folder / "live")
             return Run(folder)
-        if kind_of(folder) != INTERACTIVE:
+        if run_kind(folder) != INTERACTIVE:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
         if not (folder / "manifest.json").exists():
             logged = files_named(lines)
@@ -194,11 +194,10 @@ def _write(folder: Place) -> None:
     for name in files_below(folder):
         if Path(name).name.startswith(TEMPORARY) or name.startswith(("tables/", "texts/")):
             (folder / name).unlink()
-    files = live_files(folder)
-    opened = [read_live(folder / "live" / file) for file in files]
-    stored = {t.name: _joined(opened, t.name, stored_schema(t)) for t in PER_REQUEST}
-    inputs = {name: _joined(opened[:1], name, stored_schema(TABLES[name])) for name in PER_RUN}
-    texts = _joined(opened, "texts", TEXTS)
+    files, run = live_files(folder), Run(folder)
+    stored = {t.name: run.stored(t.name).combine_chunks() for t in PER_REQUEST}
+    inputs = {name: run.stored(name).combine_chunks() for name in PER_RUN}
+    texts = run.texts.combine_chunks()
     texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # a text that one snapshot searched by comes first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
     receipts = [
@@ -206,15 +205,9 @@ def _write(folder: Place) -> None:
         write_stored(folder, 0, stored, texts.take(first).sort_by("sha256")),
     ]
     created = stored["snapshots"]["created_at"][0].as_py().isoformat()
-    settings = read_settings(folder / "live" / files[0])
-    plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": settings}
+    plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
     compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
     write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted)
-
-
-def _joined(opened: list[dict[str, pa.Table]], name: str, schema: pa.Schema) -> pa.Table:
-    found = [tables[name].cast(schema) for tables in opened if name in tables]
-    return pa.concat_tables(found).combine_chunks() if found else schema.empty_table()
 
 
 def _remove(folder: Place) -> None:

@@ -70,7 +70,7 @@ def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> 
 def texts_of(
     tables: Mapping[str, pa.Table], stored: Mapping[str, pa.Table], vectors: Vectors | None = None
 ) -> pa.Table:
-    """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 bytes."""
+    """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 arrays."""
     texts, hashes = [], []
     for name, table in tables.items():
         for column, declared in TABLES[name].columns.items():

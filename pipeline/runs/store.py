@@ -104,7 +104,7 @@ class RunStore:
             run = StagedRun(self, run_id, finished=True)
             if run_id in self.logged():
                 raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
-            if kind_of(folder) != BATCH:
+            if run_kind(folder) != BATCH:
                 hint = f"`compact {run_id}` does the rest of it"
                 raise StoreError(f"Expected an unfinished batch run, got an interactive one - at {run_id}", hint=hint)
             return run
@@ -125,7 +125,7 @@ class RunStore:
         logged = self.logged()
         for run_id in self.folders():
             if run_id not in logged:
-                yield run_id, kind_of(self.path / run_id)
+                yield run_id, run_kind(self.path / run_id)
 
     def list(self) -> list[Run]:
         """Every run that can be read, oldest first: finished ones and interactive ones. `verify` names the others."""
@@ -186,7 +186,7 @@ class RunStore:
         return {line.run_id for line in self.log.lines() if line.kind == "run"}
 
 
-def kind_of(folder: Place) -> str | None:
+def run_kind(folder: Place) -> str | None:
     """The kind of the run in a folder, whatever a crash left of it; None if that cannot be told."""
     if (folder / "manifest.json").exists():
         with suppress(StoreError, AttributeError):
@@ -206,6 +206,8 @@ class StagedRun:
         self.folder = store.path / run_id
         self._finished = finished
         self._listed: set[str] = set()
+        self._whole: set[int] = set()
+        """Shards whose parts were held against their receipt."""
         stage = self.folder / STAGE
         self.plan: dict[str, Any] = read_json(self.folder / "manifest.json" if finished else stage / "run.json")
         if self.plan.get("format") != FORMAT:
@@ -308,6 +310,11 @@ class StagedRun:
 
     def _receipt(self, shard: int) -> bool:
         """Whether a shard is done: it has a receipt, and its parts are the ones that were written."""
+        if shard not in self._whole and self._has(shard):
+            self._whole.add(shard)
+        return shard in self._whole
+
+    def _has(self, shard: int) -> bool:
         path = self._receipt_path(shard)
         if isinstance(path, ObjectPlace):
             if f"{STAGE}/receipts/{path.name}" not in self._listed:

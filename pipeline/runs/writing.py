@@ -66,7 +66,7 @@ def write_stored(
         digested = {name: logical_digest(name, table, known.get(name)) for name, table in filled.items()}
     written = {name: part.result() for name, part in writing.items()}
     if isinstance(folder, ObjectPlace):
-        folder.write_all({_path(name, shard): data for name, (_, data) in written.items()})
+        folder.write_all({_path(name, shard): data for name, (_, data) in written.items() if data is not None})
     parts = [
         {
             "table": name,
@@ -90,13 +90,13 @@ def _by_size(tables: Mapping[str, pa.Table]) -> list[str]:
     return sorted(tables, key=lambda name: tables[name].nbytes, reverse=True)
 
 
-def _write_part(folder: Place, path: str, table: pa.Table) -> tuple[str, memoryview]:
-    """Encode a part and write it, but for an object store, which takes all parts at once; its SHA-256 and its bytes."""
+def _write_part(folder: Place, path: str, table: pa.Table) -> tuple[str, memoryview | None]:
+    """Encode a part and write it; its SHA-256. An object store takes all parts at once: for one, the bytes are given."""
     data = parquet_bytes(table)
     if isinstance(folder, ObjectPlace):
         return hashlib.sha256(data).hexdigest(), data
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    return write_bytes(folder / path, data, sync=False), data
+    return write_bytes(folder / path, data, sync=False), None
 
 
 def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
