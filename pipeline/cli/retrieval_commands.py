@@ -73,6 +73,10 @@ def run(
         corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests,
         engine=engine, workers=workers, ray_address=ray_address,
     )  # fmt: skip
+    if ray_address is not None and settings["engine"] != "ray":
+        raise InputError.expected("--engine ray beside it", settings["engine"], "--ray-address")
+    if workers is not None and settings["engine"] == "ray":
+        raise InputError.expected("no number of workers with Ray", workers, "--workers", hint="the cluster has its own")
     if requests is None and resume is None:
         raise InputError.expected("a file of requests", "none", "REQUESTS")
     if requests is not None and resume is not None:

@@ -12,7 +12,7 @@ the session begins another run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -142,8 +142,8 @@ def compact(store: RunStore, run_id: str) -> Run:
     """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
 
     Raises:
-        VerificationError: an interactive file is not the one that LOG names, or LOG names one that is missing,
-            or LOG names one twice.
+        VerificationError: an interactive file or the graph is not the one that LOG names, or LOG names one that is
+            missing, or LOG names one twice. Nothing was written.
     """
     folder = store.open(run_id).folder
     with locked(store.lock_of(folder.name), "a run"):
@@ -155,7 +155,7 @@ def compact(store: RunStore, run_id: str) -> Run:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
         if not (folder / "manifest.json").exists():
             logged = files_named(lines)
-            _check(folder, logged)
+            _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
             _adopt(store, folder, lines, logged)
             _write(folder)
         _remove(folder / "live")
@@ -165,8 +165,12 @@ def compact(store: RunStore, run_id: str) -> Run:
     return Run(folder)
 
 
-def _check(folder: Place, logged: Mapping[str, str]) -> None:
-    """Every file that LOG names is there as it was written."""
+def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
+    """Every file that LOG names is there as it was written, and so is the graph."""
+    if not (folder / "lineage.json").exists():
+        raise VerificationError(f"Expected the graph of the run, got none - at lineage.json")
+    if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
+        raise VerificationError(f"Expected the file that LOG names, got a changed one - at lineage.json")
     present = live_files(folder)
     for file, sha256 in logged.items():
         if file not in present:

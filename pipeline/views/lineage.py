@@ -6,7 +6,6 @@ is installed. All four are the same bytes on every run; the picture is drawn fro
 
 from __future__ import annotations
 
-import json
 import linecache
 import os
 import sys
@@ -63,11 +62,12 @@ def lineage_of_run(runs: Place, run_id: str) -> dict[str, Any]:
     """The graph that made a run, as stored with it.
 
     Raises:
-        StoreError: there is no such run.
+        StoreError: there is no such run, or its graph is damaged.
     """
     from ..runs import RunStore
+    from ..runs.files import read_json
 
-    return json.loads((RunStore(runs, create=False).open(run_id).folder / "lineage.json").read_text(encoding="utf-8"))
+    return read_json(RunStore(runs, create=False).open(run_id).folder / "lineage.json")
 
 
 def to_dot(lineage: Mapping[str, Any]) -> str:
