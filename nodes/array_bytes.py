@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .errors import SchemaError
-from .keys import flat
+from .keys import flat, present
 
 Bytes = NDArray[np.uint8]
 Int = NDArray[np.int64]
@@ -118,7 +118,7 @@ def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:
 
 def valid(array: pa.Array) -> Bytes:
     """uint8 per row: 1 where there is a value."""
-    return np.asarray(array.is_valid(), dtype=np.uint8) if array.null_count else np.ones(len(array), np.uint8)
+    return present(array).view(np.uint8)
 
 
 def as_bytes(values: NDArray[np.generic]) -> Bytes:

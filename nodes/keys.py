@@ -239,6 +239,14 @@ def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(take_or(column, index, False)).astype(bool, copy=False)
 
 
+def present(column: Column) -> NDArray[np.bool_]:
+    """Where a column has a value."""
+    missing = column.null_count
+    if 0 < missing < len(column):
+        return np.asarray(flat(column).is_valid())
+    return np.full(len(column), not missing)
+
+
 def truth(mask: Column) -> NDArray[np.bool_]:
     """A boolean column, false where it is null."""
     values = flat(mask)
@@ -262,8 +270,8 @@ def literal(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
 
 
-def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str, rows: int) -> pa.Array:
-    """Per row the word of the first rule that holds, else `otherwise`."""
+def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str | None, rows: int) -> pa.Array:
+    """Per row the word of the first rule that holds, else `otherwise` or null."""
     place = np.full(rows, len(rules))
     for number in range(len(rules) - 1, -1, -1):
         place[rules[number][0]] = number

@@ -43,6 +43,8 @@ def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListA
 def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
     """Every list sorted and without repeats; a null list stays null or becomes empty."""
     array = flat(lists)
+    if keep_null and array.null_count == len(array):
+        return array
     rows, values = flattened(array)
     result = collected(rows, values, len(array))
     if keep_null and array.null_count:

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..nodes.errors import InputError, ScopedRetrievalError
-from ..nodes.mode_choices import chosen
+from ..nodes.mode_choices import chosen, policies_by_mode
 from ..nodes.tables import FAILURES, REQUESTS
 from .contracts.presets import Preset
 from .handoff import handoff
@@ -107,7 +107,7 @@ def resolve_requests(
         raise InputError.expected("a principal", "none", "credential", hint="nobody may ask without a name")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    policies = {} if modes is None else {policy["mode"]: policy for policy in modes.to_pylist()}
+    policies = {} if modes is None else policies_by_mode(modes)
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
