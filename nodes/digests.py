@@ -181,35 +181,45 @@ def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, lis
     """The heading, and the columns that count, in stored form."""
     arrays = plain_columns(table)
     if declared is None:
-        return _heading("", [(name, array.type, True) for name, array in arrays.items()]), [
-            (array, True) for array in arrays.values()
-        ]
-    covered = _covered(declared)
+        forms = [(name, array.type, True) for name, array in zip(table.column_names, arrays, strict=True)]
+        return _heading("", forms), [(array, True) for array in arrays]
+    as_declared, covered = table.schema.equals(declared.schema), _covered(declared)
+    places = range(len(arrays)) if as_declared else _places(table, declared)
     columns = []
-    for name, nullable, free_text in covered:
-        array = arrays.get(name)
-        if array is None:
-            raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
+    for place, name, nullable, free_text in covered:
+        array = arrays[places[place]]
         if free_text and not is_stored(array.type):
             array = hashed(array)
         if not nullable and array.null_count:
             raise SchemaError(f"Expected a value in every row, got nulls - at {declared.name}.{name}")
         columns.append((array, nullable))
-    if table.schema.equals(declared.schema):
+    if as_declared:
         return _declared_heading(declared), columns
-    forms = [(name, array.type, nullable) for (name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
+    forms = [(name, array.type, nullable) for (_, name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
     return _heading(declared.name, forms), columns
 
 
 @lru_cache(maxsize=256)
-def _covered(declared: Table) -> tuple[tuple[str, bool, bool], ...]:
-    """The columns that count: name, whether there may be nulls, whether it is free text."""
-    return tuple((name, c.nullable, c.free_text) for name, c in declared.columns.items() if c.digest)
+def _covered(declared: Table) -> tuple[tuple[int, str, bool, bool], ...]:
+    """The columns that count: place, name, whether there may be nulls, whether it is free text."""
+    columns = enumerate(declared.columns.items())
+    return tuple((place, name, c.nullable, c.free_text) for place, (name, c) in columns if c.digest)
+
+
+def _places(table: pa.Table, declared: Table) -> dict[int, int]:
+    """Where a table of other columns, or in another order, has each one that counts."""
+    names = table.column_names
+    for _, name, *_ in _covered(declared):
+        if name not in names:
+            raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
+    return {place: names.index(name) for place, name, *_ in _covered(declared)}
 
 
 @lru_cache(maxsize=256)
 def _declared_heading(declared: Table) -> bytes:
-    return _heading(declared.name, [(n, declared.columns[n].type, nullable) for n, nullable, _ in _covered(declared)])
+    return _heading(
+        declared.name, [(n, declared.columns[n].type, nullable) for _, n, nullable, _ in _covered(declared)]
+    )
 
 
 def _heading(name: str, columns: Sequence[tuple[str, pa.DataType, bool]]) -> bytes:
