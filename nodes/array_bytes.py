@@ -6,6 +6,7 @@ variable values. `digests` builds the forms of tables from them, `row_forms` tho
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -66,8 +67,8 @@ def plain_columns(table: pa.Table) -> list[pa.Array]:
     if len(set(table.column_names)) < table.num_columns:
         raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
     batches = table.to_batches()
-    columns = batches[0].columns if len(batches) == 1 else table.columns
-    return [plain(column) for column in columns]
+    columns = batches[0].columns if len(batches) == 1 else [flat(column) for column in table.columns]
+    return [plain(column) if column.type.id == _DICTIONARY else column for column in columns]
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -95,14 +96,15 @@ def layout_of(type_: pa.DataType) -> Layout:
     return _LAYOUTS.get(type_.id, "fixed")
 
 
-def number_forms(type_: pa.DataType) -> list[np.dtype[np.generic]]:
+@lru_cache(maxsize=256)
+def number_forms(type_: pa.DataType) -> tuple[np.dtype[np.generic], ...]:
     """The forms of the numbers that stand for a value of a type, structs apart: of a length, a count or the value."""
     layout = layout_of(type_)
     if layout == "fixed":
-        return [np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_)]
+        return (np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_),)
     if layout == "list":
-        return [np.dtype("<u4")]
-    return [np.dtype(np.uint8)] if layout == "variable" else []
+        return (np.dtype("<u4"),)
+    return (np.dtype(np.uint8),) if layout == "variable" else ()
 
 
 def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:

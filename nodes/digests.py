@@ -90,11 +90,18 @@ def stored_form(table: pa.Table, declared: Table) -> pa.Table:
 
     A table that is already in stored form comes back unchanged.
     """
-    for index, (name, column) in enumerate(declared.columns.items()):
-        if column.free_text and not is_stored(table.schema.field(name).type):
-            values = hashed(table[name])
-            table = table.set_column(index, pa.field(name, values.type, column.nullable), values)
+    for index, name, nullable in free_texts(declared):
+        column = table[name]
+        if not is_stored(column.type):
+            values = hashed(column)
+            table = table.set_column(index, pa.field(name, values.type, nullable), values)
     return table
+
+
+@lru_cache(maxsize=256)
+def free_texts(declared: Table) -> tuple[tuple[int, str, bool], ...]:
+    """The columns of free text: place, name, whether there may be nulls."""
+    return tuple((i, name, c.nullable) for i, (name, c) in enumerate(declared.columns.items()) if c.free_text)
 
 
 def table_digest(table: pa.Table, declared: Table | None = None) -> str:
@@ -285,12 +292,11 @@ def _values(array: pa.Array) -> tuple[Int, Int, Bytes]:
     """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
     offsets, data = binary(array)
     length = offsets[1:] - offsets[:-1]
-    if data.size <= LONG:
-        return length, offsets, data
-    long = length > LONG
-    if long.any():
+    if data.size > LONG and length.max() > LONG:
+        long = length > LONG
         values = filled(array, "").cast(pa.large_binary())
         encoded = values.filter(pa.array(long)).dictionary_encode()
         hashed = pa.array([hashlib.sha256(v).digest() for v in encoded.dictionary.to_pylist()], pa.large_binary())
         offsets, data = binary(pc.replace_with_mask(values, pa.array(long), hashed.take(encoded.indices)))
-    return np.minimum(length, LONG + 1), offsets, data
+        length = np.minimum(length, LONG + 1)
+    return length, offsets, data

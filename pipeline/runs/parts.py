@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.digests import part_digest, stored_form, table_digest, text_sha256
+from ...nodes.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
 from ...nodes.errors import VerificationError
 from ...nodes.keys import flat, pair_codes
 from ...nodes.schema import Column, Table
@@ -73,8 +73,8 @@ def texts_of(
     """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 bytes."""
     texts, hashes = [], []
     for name, table in tables.items():
-        for column, declared in TABLES[name].columns.items():
-            if declared.free_text and name in stored and table[column].null_count < table.num_rows:
+        for _, column, _ in free_texts(TABLES[name]) if name in stored else ():
+            if table[column].null_count < table.num_rows:
                 texts.append(values_of(table[column]).cast(pa.large_string()))
                 hashes.append(values_of(stored[name][column]))
     if not texts:
