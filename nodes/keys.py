@@ -47,14 +47,13 @@ def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
 def gathered_columns(table: pa.Table, names: Iterable[str], rows: Column | NDArray[np.int64]) -> dict[str, pa.Array]:
     """`gathered` of some columns at the same positions; in which chunks those lie is worked out once."""
     index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
-    plain = index.null_count > 0 or not len(index)
+    chosen = table.select(list(names))
+    columns = dict(zip(chosen.column_names, chosen.columns, strict=True))
+    if index.null_count or not len(index) or all(column.num_chunks < 2 for column in columns.values()):
+        return dict(zip(columns, map(flat, chosen.take(index).columns), strict=True))
     layouts: dict[tuple[int, ...], tuple[list[tuple[int, pa.Array]], pa.Array | None]] = {}
     found = {}
-    for name in names:
-        column = table.column(name)
-        if plain or column.num_chunks < 2:
-            found[name] = flat(column).take(index)
-            continue
+    for name, column in columns.items():
         starts = _chunk_starts(column)
         if starts not in layouts:
             layouts[starts] = _by_chunk(starts, index)
