@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
+from .gate_predicates import CONTRACT_COLUMNS
 from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
 from .kept import OfTable
 from .keys import constants, distinct_numbers, first_that_holds, flat, positions, present, truth
@@ -64,10 +65,6 @@ _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "exclude
 _CAPPED = ("lane_k", "pool_k", "max_items")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
-_GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "role", "role_sources", "forbidden_sources", "allowed_paths", "denied_paths", "search_paths",
-            "excluded_paths", "excluded_levels", "excluded_zones", "include_states", "accepted_authority",
-            "min_authority")  # fmt: skip
 _BY_GRANTS = "project, groups, bounds"
 _BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
 _BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
@@ -83,7 +80,7 @@ _GROUP_COLUMNS = Table(
     key=("request_id",),
     order=("request_id",),
     persist=False,
-    columns={name: CONTRACTS.columns[name] for name in ("request_id", *_GROUPED)}
+    columns={name: CONTRACTS.columns[name] for name in ("request_id", *CONTRACT_COLUMNS)}
     | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
 )
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
