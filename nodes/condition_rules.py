@@ -223,9 +223,7 @@ def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray
     return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
 
 
-def _weakness(
-    ids: pa.Array, items: NDArray[np.int64], requests: pa.Table, admissible: pa.Table
-) -> NDArray[np.object_]:
+def _weakness(ids: pa.Array, items: NDArray[np.int64], requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
     """What to say of each request whose answer is weak."""
     said = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
     bare = np.flatnonzero(items == 0)

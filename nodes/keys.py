@@ -19,7 +19,8 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
 """No positions."""
-_TEXTS = {pa.string().id, pa.large_string().id}
+_STRING = pa.string().id
+_TEXTS = {_STRING, pa.large_string().id}
 A_HANDFUL = 64
 """Texts up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
 FEW_ROWS = 1024
@@ -99,12 +100,8 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
     Numbers are compared many times faster than texts, and each column of ids is read once.
     """
-    if sum(len(request) for request, _ in pairs) <= FEW_ROWS:
-        texts = pa.chunked_array([pair_keys(*pair) for pair in pairs], pa.large_string()).dictionary_encode()
-        return _in_pairs(texts, pairs)
-    owners = [flat(request).cast(pa.large_string()) for request, _ in pairs]
-    members = pa.chunked_array([flat(evidence).cast(pa.string()) for _, evidence in pairs], pa.string())
-    encoded = members.dictionary_encode()
+    owners, members = zip(*((_as_string(request), _as_string(evidence)) for request, evidence in pairs), strict=True)
+    encoded = pa.chunked_array(members, pa.string()).dictionary_encode()
     if _all_alike(owners):
         return _in_pairs(encoded, pairs)
     firsts = [owner.take(pa.array(_run_starts(owner))) for owner in owners]
@@ -119,9 +116,16 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
 
 def _all_alike(columns: Sequence[pa.Array]) -> bool:
-    """Whether all columns hold one and the same value, as those of one request do."""
-    value = next((column[0] for column in columns if len(column)), None)
-    return value is not None and all(pc.all(pc.equal(column, value), skip_nulls=False).as_py() for column in columns)
+    """Whether all columns hold one and the same value, as those of one request do; first and last of most others differ."""
+    ends = {column[place].as_py() for column in columns if len(column) for place in (0, -1)}
+    if len(ends) != 1 or any(column.null_count for column in columns):
+        return False
+    return all(set(pc.min_max(column).as_py().values()) == ends for column in columns if len(column))
+
+
+def _as_string(column: Column) -> pa.Array:
+    array = flat(column)
+    return array if array.type.id == _STRING else array.cast(pa.string())
 
 
 def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) -> list[pa.Array]:
