@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import SchemaError
 from .keys import flat, present
+from .list_columns import listed
 
 Bytes = NDArray[np.uint8]
 Int = NDArray[np.int64]
@@ -42,8 +43,7 @@ _OFFSETS = {
 }
 """The offsets of strings and binary values, by the id of their type."""
 
-_FIXED_SIZE_LIST = pa.list_(pa.null(), 1).id
-_LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, _FIXED_SIZE_LIST}
+_LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(), 1).id}
 _DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
     type_.id for type_ in (pa.dictionary(pa.int8(), pa.null()), pa.struct([]), pa.bool_(), pa.null())
 )
@@ -126,17 +126,10 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
     """How many items each list has, 0 for null, and all items in one array."""
-    if array.null_count == len(array):
-        return np.zeros(len(array), np.int64), plain(pa.nulls(0, array.type.value_type))
-    if array.null_count or array.type.id == _FIXED_SIZE_LIST:
-        counts = np.asarray(filled(pc.list_value_length(array), 0)).astype(np.int64)
-    else:
-        offsets = np.asarray(array.offsets).astype(np.int64)
-        counts = offsets[1:] - offsets[:-1]
-    found = plain(array.flatten())
+    counts, found = listed(array)
     if len(found) >= 1 << 32:
         raise SchemaError("Expected less than 2**32 items in the lists of a column, got more - at digest")
-    return counts, found
+    return counts, plain(found)
 
 
 def fixed(array: pa.Array) -> NDArray[np.generic]:

@@ -168,14 +168,14 @@ def scope_times(
     lines, own = _lines(gathered(evidence["evidence_id"], by_id)), np.zeros(len(row_index.id_rank), dtype=bool)
     rows, lengths, digests = (np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), [])
     stopped = np.zeros((len(instants), len(_TIME)), dtype=np.int64)
-    for number, positions in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
+    for number, moments in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
         members = slice(row_bounds[number], row_bounds[number + 1])
         own[:] = False
         own[row[members][withheld[members] == 0]] = True
         place = np.flatnonzero(own[by_id])
         visible = by_id[place]
         length = row_index.length[visible]
-        for part in _chunks(list(positions), len(visible)):
+        for part in _chunks(list(moments), len(visible)):
             _, as_of, start, end, history = instants[part].T
             codes = time_grid(row_index, visible, as_of, start, end, history.astype(bool))
             for position, code in zip(part, codes, strict=True):

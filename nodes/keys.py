@@ -129,9 +129,9 @@ def _as_string(column: Column) -> pa.Array:
 
 
 def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) -> list[pa.Array]:
-    """The codes of joined columns, int64, column by column. All chunks share one dictionary; an empty column has none."""
-    codes = [chunk.indices.cast(pa.int64()) for chunk in encoded.chunks if len(chunk)]
-    return [codes.pop(0) if len(request) else pa.array([], pa.int64()) for request, _ in pairs]
+    """The codes of joined columns, column by column. All chunks share one dictionary; an empty column has none."""
+    codes = [chunk.indices for chunk in encoded.chunks if len(chunk)]
+    return [codes.pop(0) if len(request) else pa.array([], pa.int32()) for request, _ in pairs]
 
 
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
