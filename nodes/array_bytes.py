@@ -58,17 +58,10 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.cast(array.type.value_type) if array.type.id == _DICTIONARY else array
 
 
-def plain_columns(table: pa.Table) -> list[pa.Array]:
-    """The columns of a table in order, each as one array without a dictionary.
-
-    Raises:
-        SchemaError: two columns have one name.
-    """
-    if len(set(table.column_names)) < table.num_columns:
-        raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
+def columns_of(table: pa.Table) -> list[pa.Array]:
+    """The columns of a table in order, each as one array."""
     batches = table.to_batches()
-    columns = batches[0].columns if len(batches) == 1 else [flat(column) for column in table.columns]
-    return [plain(column) if column.type.id == _DICTIONARY else column for column in columns]
+    return batches[0].columns if len(batches) == 1 else [flat(column) for column in table.columns]
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .fact_conditions import mismatches, stale_records
-from .keys import flags_at, flat, gathered, objects, pair_codes, positions, take_or
+from .keys import constants, flags_at, flat, gathered, objects, pair_codes, positions, take_or
 from .rival_facts import rivals
 from .tables import CONDITIONS
 from .vocabulary import ACTIONS, AUDIT_CONDITIONS
@@ -105,7 +105,7 @@ def condition_rows(
 def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
     """The worst action of the conditions that each caller may see; `continue` where there are none."""
     conditions = conditions.filter(pc.equal(conditions["audience"], "caller"))
-    level = positions(conditions["action"], pa.array(ACTIONS.values))
+    level = positions(conditions["action"], constants(ACTIONS.values))
     worst = np.zeros(len(ids), np.int64)
     np.maximum.at(worst, positions(conditions["request_id"], ids), level)
     return np.asarray(ACTIONS.values, dtype=object)[worst]

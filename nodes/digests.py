@@ -26,6 +26,7 @@ from .array_bytes import (
     Int,
     as_bytes,
     binary,
+    columns_of,
     filled,
     fixed,
     is_list,
@@ -33,7 +34,6 @@ from .array_bytes import (
     layout_of,
     number_forms,
     plain,
-    plain_columns,
     type_name,
     valid,
 )
@@ -186,11 +186,16 @@ def named_digest(values: dict[str, str]) -> str:
 
 def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, list[_Column]]:
     """The heading, and the columns that count, in stored form."""
-    arrays = plain_columns(table)
+    arrays = columns_of(table)
+    as_declared = declared is not None and table.schema.equals(declared.schema)
+    if not as_declared:
+        arrays = [plain(array) for array in arrays]
+        if len(set(table.column_names)) < table.num_columns:
+            raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
     if declared is None:
         forms = [(name, array.type, True) for name, array in zip(table.column_names, arrays, strict=True)]
         return _heading("", forms), [(array, True) for array in arrays]
-    as_declared, covered = table.schema.equals(declared.schema), _covered(declared)
+    covered = _covered(declared)
     places = range(len(arrays)) if as_declared else _places(table, declared)
     columns = []
     for place, name, nullable, free_text in covered:
@@ -269,7 +274,7 @@ def _rows(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]
         else:
             values = fixed(array)
             numbers.append((values.dtype, values))
-    record, names = _record(tuple(form for form, _ in numbers))
+    record, names = _record(tuple([form for form, _ in numbers]))
     matrix = np.zeros(bounds[-1], record)
     for name, (_, values) in zip(names, numbers, strict=True):
         if values is not None:
