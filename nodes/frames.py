@@ -223,6 +223,8 @@ def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
 
 def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:
     """A timestamp column as int64 microseconds, `null` where it has none."""
+    if column.null_count == len(column):
+        return np.full(len(column), null, dtype=np.int64)
     values = flat(column).view(pa.int64())
     return (values.fill_null(null) if values.null_count else values).to_numpy()
 

@@ -123,8 +123,8 @@ def contracts(
     its caps, allowed and forbidden sources come on top of the others'.
     """
     requests = _ordered(requests)
-    preset, policy = _of_requests(mode_presets, requests), _policy_of(requests, purpose_policies)
-    role = _role_of(requests, role_policies)
+    # Presets are by request id, as the requests are now.
+    preset, policy, role = mode_presets, _policy_of(requests, purpose_policies), _role_of(requests, role_policies)
     counts = _counts(requests, preset, policy, role)
     columns = {
         "request_id": requests["request_id"],
@@ -181,7 +181,7 @@ def contract_layers(
     """
     requests = _ordered(requests)
     policy = _policy_of(requests, purpose_policies)
-    mode, role = _of_requests(mode_presets, requests), _role_of(requests, role_policies)
+    role = _role_of(requests, role_policies)
     given = {name: present(requests[name]) for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
     given["allow_stale_memory"] = truth(requests["allow_stale_memory"])
     given["weights"] = np.any([present(requests[name]) for name in _WEIGHTS], axis=0)
@@ -201,7 +201,7 @@ def contract_layers(
         ),
         ("grants", everyone, granted_by, first_that_holds(by_grants, _BY_GRANTS, count)),
         ("purpose", everyone, policy["version"], _names(by_purpose, "include_states, withheld_k")),
-        ("mode", present(mode["mode"]), mode["version"], pa.repeat(_BY_MODE, count)),
+        ("mode", present(mode_presets["mode"]), mode_presets["version"], pa.repeat(_BY_MODE, count)),
         ("role", present(role["role"]), role["version"], _names(by_role, _BY_ROLE)),
         ("preset", present(requests["preset"]), requests["preset"], pa.repeat("bounds", count)),
         ("request", everyone, said, _names(given, "as_of")),
@@ -301,6 +301,8 @@ def _window_start(requests: pa.Table) -> pa.Array:
 
 def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> NDArray[np.int64]:
     """`as_of` less some days in microseconds, `OPEN_START` where they are null."""
+    if days.null_count == len(days):
+        return np.full(len(days), OPEN_START)
     length = np.clip(_numbers(days), 0, _ALL_DAYS)
     back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * MICROS_PER_DAY, _FIRST_MICRO)
     return np.where(np.isnan(length), OPEN_START, np.rint(back).astype(np.int64))
@@ -357,11 +359,6 @@ def _names(flags: Mapping[str, NDArray[np.bool_]], always: str) -> pa.Array:
     sets, code = distinct_numbers(held @ (1 << np.arange(len(flags))))
     spelled = [", ".join([always, *(n for i, n in enumerate(flags) if one >> i & 1)]) for one in sets.tolist()]
     return pa.array(spelled, pa.string()).take(pa.array(code))
-
-
-def _of_requests(table: pa.Table, requests: pa.Table) -> pa.Table:
-    """The row of each request."""
-    return table.take(pa.array(positions(requests["request_id"], table["request_id"])))
 
 
 def _ordered(requests: pa.Table) -> pa.Table:
