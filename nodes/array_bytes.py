@@ -47,9 +47,9 @@ _LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(
 _DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
     type_.id for type_ in (pa.dictionary(pa.int8(), pa.null()), pa.struct([]), pa.bool_(), pa.null())
 )
-_LAYOUTS: dict[int, Layout] = (
-    dict.fromkeys(_OFFSETS, "variable") | dict.fromkeys(_LISTS, "list") | {_STRUCT: "struct", _NULL: "null"}
-)
+_LAYOUTS: dict[int, Layout] = {_STRUCT: "struct", _NULL: "null"}
+_LAYOUTS |= {**dict.fromkeys(_OFFSETS, "variable"), **dict.fromkeys(_LISTS, "list")}
+"""How values lie in memory, by the id of their type; the others have a fixed width."""
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
