@@ -6,6 +6,7 @@ variable values. `digests` builds the forms of tables from them, `row_forms` tho
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -14,10 +15,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .errors import SchemaError
-from .keys import flat
+from .keys import flat, present
+from .list_columns import listed
 
 Bytes = NDArray[np.uint8]
 Int = NDArray[np.int64]
+Layout = Literal["struct", "list", "variable", "null", "fixed"]
 
 _NOTHING = np.empty(0, np.uint8)
 _NUMBERS = {
@@ -33,10 +36,10 @@ _NUMBERS = {
 """How numbers and times lie in memory, by the id of their type."""
 
 _OFFSETS = {
-    pa.string().id: np.int32,
-    pa.binary().id: np.int32,
-    pa.large_string().id: np.int64,
-    pa.large_binary().id: np.int64,
+    pa.string().id: np.dtype(np.int32),
+    pa.binary().id: np.dtype(np.int32),
+    pa.large_string().id: np.dtype(np.int64),
+    pa.large_binary().id: np.dtype(np.int64),
 }
 """The offsets of strings and binary values, by the id of their type."""
 
@@ -44,6 +47,9 @@ _LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(
 _DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
     type_.id for type_ in (pa.dictionary(pa.int8(), pa.null()), pa.struct([]), pa.bool_(), pa.null())
 )
+_LAYOUTS: dict[int, Layout] = {_STRUCT: "struct", _NULL: "null"}
+_LAYOUTS |= {**dict.fromkeys(_OFFSETS, "variable"), **dict.fromkeys(_LISTS, "list")}
+"""How values lie in memory, by the id of their type; the others have a fixed width."""
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -52,19 +58,10 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.cast(array.type.value_type) if array.type.id == _DICTIONARY else array
 
 
-def plain_columns(table: pa.Table) -> dict[str, pa.Array]:
-    """The columns of a table by name, each as one array without a dictionary.
-
-    Raises:
-        SchemaError: two columns have one name.
-    """
-    if len(set(table.column_names)) < table.num_columns:
-        raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
+def columns_of(table: pa.Table) -> list[pa.Array]:
+    """The columns of a table in order, each as one array."""
     batches = table.to_batches()
-    if len(batches) != 1:
-        return {name: plain(table[name]) for name in table.column_names}
-    columns = zip(table.column_names, batches[0].columns, strict=True)
-    return {name: plain(array) if array.type.id == _DICTIONARY else array for name, array in columns}
+    return batches[0].columns if len(batches) == 1 else [flat(column) for column in table.columns]
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -87,26 +84,20 @@ def is_list(type_: pa.DataType) -> bool:
     return type_.id in _LISTS
 
 
-def layout_of(type_: pa.DataType) -> Literal["struct", "list", "variable", "null", "fixed"]:
+def layout_of(type_: pa.DataType) -> Layout:
     """How values of a type lie in memory: strings and binary values are variable, numbers and times fixed."""
-    kind = type_.id
-    if kind in _OFFSETS:
-        return "variable"
-    if kind in _LISTS:
-        return "list"
-    if kind == _STRUCT:
-        return "struct"
-    return "null" if kind == _NULL else "fixed"
+    return _LAYOUTS.get(type_.id, "fixed")
 
 
-def number_forms(type_: pa.DataType) -> list[np.dtype[np.generic]]:
+@lru_cache(maxsize=256)
+def number_forms(type_: pa.DataType) -> tuple[np.dtype[np.generic], ...]:
     """The forms of the numbers that stand for a value of a type, structs apart: of a length, a count or the value."""
     layout = layout_of(type_)
     if layout == "fixed":
-        return [np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_)]
+        return (np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_),)
     if layout == "list":
-        return [np.dtype("<u4")]
-    return [np.dtype(np.uint8)] if layout == "variable" else []
+        return (np.dtype("<u4"),)
+    return (np.dtype(np.uint8),) if layout == "variable" else ()
 
 
 def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:
@@ -118,7 +109,7 @@ def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:
 
 def valid(array: pa.Array) -> Bytes:
     """uint8 per row: 1 where there is a value."""
-    return np.asarray(array.is_valid(), dtype=np.uint8) if array.null_count else np.ones(len(array), np.uint8)
+    return present(array).view(np.uint8)
 
 
 def as_bytes(values: NDArray[np.generic]) -> Bytes:
@@ -128,15 +119,10 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
     """How many items each list has, 0 for null, and all items in one array."""
-    if array.null_count == len(array):
-        return np.zeros(len(array), np.int64), plain(pa.nulls(0, array.type.value_type))
-    counts = np.asarray(filled(pc.list_value_length(array), 0)).astype(np.int64)
-    if pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.large_list(array.type.value_type))
-    found = plain(pc.list_flatten(array))
+    counts, found = listed(array)
     if len(found) >= 1 << 32:
         raise SchemaError("Expected less than 2**32 items in the lists of a column, got more - at digest")
-    return counts, found
+    return counts, plain(found)
 
 
 def fixed(array: pa.Array) -> NDArray[np.generic]:
@@ -148,7 +134,7 @@ def fixed(array: pa.Array) -> NDArray[np.generic]:
     if missing == rows:
         return np.zeros(rows, form)
     values = np.frombuffer(array.buffers()[1], form, rows, array.offset * form.itemsize)
-    return np.where(np.asarray(array.is_valid()), values, form.type(0)) if missing else values
+    return np.where(present(array), values, form.type(0)) if missing else values
 
 
 def binary(array: pa.Array) -> tuple[Int, Bytes]:
@@ -160,9 +146,11 @@ def binary(array: pa.Array) -> tuple[Int, Bytes]:
     if missing:
         array = filled(array, "")
     _, offset_buffer, data = array.buffers()
-    offsets = np.frombuffer(offset_buffer, width, rows + 1, array.offset * width().itemsize).astype(np.int64)
+    offsets = np.frombuffer(offset_buffer, width, rows + 1, array.offset * width.itemsize).astype(np.int64)
     start, end = int(offsets[0]), int(offsets[-1])
-    return offsets - start, np.frombuffer(data, np.uint8, end - start, start) if end > start else _NOTHING
+    if start:
+        offsets -= start
+    return offsets, np.frombuffer(data, np.uint8, end - start, start) if end > start else _NOTHING
 
 
 def filled(array: pa.Array, value: object) -> pa.Array:

@@ -209,9 +209,10 @@ def snapshots(
         "created_at": take_or(captures["created_at"], capture),
         "error": take_or(failures["error"], failure),
     }
-    shown = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
-    digests = snapshot_digests({"snapshots": shown}, provenance, ids, request_digests)
-    return SNAPSHOTS.build({**row, "snapshot_digest": digests})
+    table = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
+    digests = snapshot_digests({"snapshots": table}, provenance, ids, request_digests)
+    place = SNAPSHOTS.schema.get_field_index("snapshot_digest")
+    return table.set_column(place, SNAPSHOTS.schema.field(place), pa.array(digests, pa.string()))
 
 
 def _ids(captures: pa.Table) -> pa.Array:

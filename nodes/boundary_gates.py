@@ -23,10 +23,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
-from .gate_predicates import COLUMNS, LAST_ACCESS, LAST_VISIBILITY, SegmentColumns, first_stops
+from .gate_predicates import (
+    CONTRACT_COLUMNS,
+    LAST_ACCESS,
+    LAST_VISIBILITY,
+    SegmentColumns,
+    columns_of_frame,
+    first_stops,
+)
 from .gates import GATES, NUMBER
 from .item_texts import text_bytes
-from .keys import flat, gathered
+from .kept import OfTable
+from .keys import distinct_rows, flat, gathered, positions
 from .ragged import starts_of
 from .schema import TIMESTAMP
 from .tables import (
@@ -70,20 +78,16 @@ def gated_rows(
 
     Outcomes are compared by SHA-256; of groups that fare alike only the first lists them.
     """
-    columns = evidence.select(list(COLUMNS))
-    opened: dict[int, SegmentColumns] = {}
-    spans = segments.select(["owner_project", "owner_user", "row_start", "row_end"]).to_pylist()
+    columns, spans = columns_of_frame(evidence), _spans(segments)
     first: dict[tuple[Any, ...], int] = {}
     groups, starts, same, lists = [], [], [], []
     for group, contract, bounds in _leaders(contracts, contract_bounds, scope_groups):
         parts = []
-        for position, span in enumerate(spans):
+        for span in spans:
             if not (opening := [bound for bound in bounds if _opens(bound, span)]):
                 continue
-            start, end = span["row_start"], span["row_end"]
-            if position not in opened:
-                opened[position] = SegmentColumns(columns.slice(start, end - start))
-            parts.append((start, opened[position], first_stops(opened[position], contract, opening)))
+            start, segment = span["row_start"], columns.of(span["row_start"], span["row_end"])
+            parts.append((start, segment, first_stops(segment, contract, opening)))
         _shadow(parts, contract, row_index)
         outcome = tuple((start, hashlib.sha256(codes).digest()) for start, _, codes in parts)
         alike = first.setdefault(outcome, group)
@@ -164,14 +168,14 @@ def scope_times(
     lines, own = _lines(gathered(evidence["evidence_id"], by_id)), np.zeros(len(row_index.id_rank), dtype=bool)
     rows, lengths, digests = (np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), [])
     stopped = np.zeros((len(instants), len(_TIME)), dtype=np.int64)
-    for number, positions in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
+    for number, moments in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
         members = slice(row_bounds[number], row_bounds[number + 1])
         own[:] = False
         own[row[members][withheld[members] == 0]] = True
         place = np.flatnonzero(own[by_id])
         visible = by_id[place]
         length = row_index.length[visible]
-        for part in _chunks(list(positions), len(visible)):
+        for part in _chunks(list(moments), len(visible)):
             _, as_of, start, end, history = instants[part].T
             codes = time_grid(row_index, visible, as_of, start, end, history.astype(bool))
             for position, code in zip(part, codes, strict=True):
@@ -254,19 +258,21 @@ def _leaders(
     """Each group's number, the contract that speaks for it and that contract's bounds, by number."""
     leading = scope_groups.filter(scope_groups["leader"]).sort_by("scope_group")
     ids = flat(leading["request_id"])
-    leaders = contracts.take(pc.index_in(ids, flat(contracts["request_id"])))
+    names = ["request_id", *CONTRACT_COLUMNS, *(name for name, _ in _INSTANT_COLUMNS)]
+    leaders = contracts.select(names).take(pa.array(positions(ids, contracts["request_id"])))
     bounds = contract_bounds.filter(pc.is_in(contract_bounds["request_id"], ids)).to_pylist()
     by_request = {key: list(rows) for key, rows in groupby(bounds, key=lambda bound: bound["request_id"])}
     instants = [micros(leaders[n], null).tolist() for n, null in _INSTANT_COLUMNS]
     for number, contract, as_of, start, end in zip(
         leading["scope_group"].to_pylist(),
-        leaders.drop_columns(["as_of", "asked_at", "window_start", "window_end"]).to_pylist(),
+        leaders.drop_columns([name for name, _ in _INSTANT_COLUMNS]).to_pylist(),
         *instants,
         strict=True,
     ):
         yield number, contract | {"instant": (as_of, start, end)}, by_request.get(contract["request_id"], [])
 
 
+_spans = OfTable(lambda segments: segments.select(["owner_project", "owner_user", "row_start", "row_end"]).to_pylist())
 _INSTANT_COLUMNS = (("as_of", OPEN_START), ("window_start", OPEN_START), ("window_end", OPEN_END))
 
 
@@ -307,10 +313,11 @@ def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.i
     """
     group = scope_groups["scope_group"].to_numpy().astype(np.int64)
     clock = [micros(contracts[name], null) for name, null in _INSTANT_COLUMNS]
-    table = np.column_stack([group, *clock, np.asarray(contracts["include_deleted"]).astype(np.int64)])
+    table = np.stack([group, *clock, np.asarray(contracts["include_deleted"]).astype(np.int64)])[:, group >= 0]
+    first, place = distinct_rows(*table)
     moment = np.full(len(group), -1, dtype=np.int64)
-    instants, moment[group >= 0] = np.unique(table[group >= 0], axis=0, return_inverse=True)
-    return instants, moment
+    moment[group >= 0] = place
+    return table[:, first].T, moment
 
 
 def _lines(ids: pa.ChunkedArray) -> pa.Array:
@@ -367,7 +374,7 @@ def _group_count(scope_groups: pa.Table) -> int:
 
 
 def _timestamps(values: NDArray[np.int64]) -> pa.Array:
-    return pa.array(values, mask=(values == OPEN_START) | (values == OPEN_END)).cast(TIMESTAMP)
+    return pa.array(values, mask=(values == OPEN_START) | (values == OPEN_END)).view(TIMESTAMP)
 
 
 def _joined(arrays: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:

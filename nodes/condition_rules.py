@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .fact_conditions import mismatches, stale_records
-from .keys import flags_at, flat, gathered, objects, pair_codes, positions, take_or
+from .keys import constants, flags_at, flat, gathered, objects, pair_codes, positions, take_or
 from .rival_facts import rivals
 from .tables import CONDITIONS
 from .vocabulary import ACTIONS, AUDIT_CONDITIONS
@@ -71,12 +71,12 @@ def condition_rows(
         *_overlay_rules(ids, requests, contracts),
     ]  # fmt: skip
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
-    nothing = _nothing(ids, requests, admissible)
     shown = _shown_rules(
         ids,
+        requests,
         contracts,
         contract,
-        nothing,
+        admissible,
         verdicts,
         score_terms,
         candidates,
@@ -105,7 +105,7 @@ def condition_rows(
 def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
     """The worst action of the conditions that each caller may see; `continue` where there are none."""
     conditions = conditions.filter(pc.equal(conditions["audience"], "caller"))
-    level = positions(conditions["action"], pa.array(ACTIONS.values))
+    level = positions(conditions["action"], constants(ACTIONS.values))
     worst = np.zeros(len(ids), np.int64)
     np.maximum.at(worst, positions(conditions["request_id"], ids), level)
     return np.asarray(ACTIONS.values, dtype=object)[worst]
@@ -117,12 +117,13 @@ def _ids(requests: pa.Table, failures: pa.Table) -> pa.Array:
 
 
 def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
-    for lane in sorted(pc.unique(lane_states["lane"]).to_pylist()):
-        rows = lane_states.filter(pc.equal(lane_states["lane"], lane))
-        state = objects(take_or(rows["state"], positions(ids, rows["request_id"])))
-        message = objects(take_or(rows["message"], positions(ids, rows["request_id"]), ""))
-        yield state == "failed", "lane_failed", lane, "degrade", message
-        yield state == "off", "lane_off", lane, "continue", message
+    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())
+    at = positions(lane_states["lane"], pa.array(lanes, pa.string())), positions(lane_states["request_id"], ids)
+    state, message = (np.full((len(lanes), len(ids)), "", dtype=object) for _ in range(2))
+    state[at], message[at] = objects(lane_states["state"]), objects(lane_states["message"])
+    for lane, own, said in zip(lanes, state, message, strict=True):
+        yield own == "failed", "lane_failed", lane, "degrade", said
+        yield own == "off", "lane_off", lane, "continue", said
 
 
 def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> Iterator[Row]:
@@ -135,9 +136,10 @@ def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> It
 
 def _shown_rules(
     ids: pa.Array,
+    requests: pa.Table,
     contracts: pa.Table,
     contract: NDArray[np.int64],
-    nothing: NDArray[np.object_],
+    admissible: pa.Table,
     verdicts: pa.Table,
     score_terms: pa.Table,
     candidates: pa.Table,
@@ -147,13 +149,15 @@ def _shown_rules(
     decisions: pa.Table,
     evidence: pa.Table,
 ) -> Iterator[Row]:
-    selected = decisions.filter(pc.equal(decisions["outcome"], "selected"))
+    selected = decisions.select(["request_id", "evidence_id", "evidence_kind"])
+    selected = selected.filter(pc.equal(decisions["outcome"], "selected"))
     tables = (selected, score_terms, candidates)
     keys, terms, pool = pair_codes(*((table["request_id"], table["evidence_id"]) for table in tables))
     owner = positions(selected["request_id"], ids)
     term, row = positions(keys, terms), take_or(candidates["row"], positions(keys, pool))
     count = np.bincount(owner, minlength=len(ids))
-    items = np.asarray(take_or(blocks["items"], positions(ids, blocks["request_id"]), 0))
+    block = positions(ids, blocks["request_id"])
+    items = np.asarray(take_or(blocks["items"], block, 0))
 
     def at_least(column: str, floor: float) -> NDArray[np.bool_]:
         return np.asarray(take_or(score_terms[column], term, 0.0)) >= floor
@@ -164,7 +168,7 @@ def _shown_rules(
     packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
     over = packed & (items == 0)
     strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
-    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(items, nothing)
+    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, requests, admissible)
 
     stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
     yield (
@@ -187,8 +191,8 @@ def _shown_rules(
     message = np.where(noted > 0, "competing claims exist about something shown", message)
     yield ((noted > 0) | disagree) & (items > 0), "conflicting", "", "warn", message
 
-    forbidden = decisions.filter(pc.equal(decisions["reason_code"], "forbidden_source"))
-    withheld = np.bincount(positions(forbidden["request_id"], ids), minlength=len(ids)) > 0
+    forbidden = decisions["request_id"].filter(pc.equal(decisions["reason_code"], "forbidden_source"))
+    withheld = np.bincount(positions(forbidden, ids), minlength=len(ids)) > 0
     yield withheld, "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
 
     kinds = objects(selected["evidence_kind"])
@@ -198,7 +202,7 @@ def _shown_rules(
     few = (items >= FEW_ITEMS) & (distinct == 1)
     yield few, "low_diversity", "", "continue", "everything shown is of one kind"
 
-    bound_by = objects(take_or(blocks["bound_by"], positions(ids, blocks["request_id"])))
+    bound_by = objects(take_or(blocks["bound_by"], block))
     yield over, "over_budget", "", "degrade", "the budget is too small for any item"
     for limit in ("max_items", "max_tokens", "max_chars", "max_chunk_tokens"):
         yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"
@@ -219,8 +223,13 @@ def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray
     return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
 
 
-def _weakness(items: NDArray[np.int64], nothing: NDArray[np.object_]) -> NDArray[np.object_]:
-    return np.where(items > 0, "nothing shown matches the question strongly", nothing).astype(object)
+def _weakness(ids: pa.Array, items: NDArray[np.int64], requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
+    """What to say of each request whose answer is weak."""
+    said = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
+    bare = np.flatnonzero(items == 0)
+    if len(bare):
+        said[bare] = _nothing(ids.take(pa.array(bare)), requests, admissible)
+    return said
 
 
 def _missing(
@@ -233,6 +242,8 @@ def _missing(
 ) -> Iterator[Row]:
     required = take_or(contracts["required_evidence"], contract)
     parents, values = np.asarray(pc.list_parent_indices(required)), objects(pc.list_flatten(required))
+    if not len(values):
+        return
     for need, (kind, state) in EVIDENCE_NEEDS.items():
         asked = np.zeros(len(ids), bool)
         asked[parents[values == need]] = True

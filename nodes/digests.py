@@ -26,6 +26,7 @@ from .array_bytes import (
     Int,
     as_bytes,
     binary,
+    columns_of,
     filled,
     fixed,
     is_list,
@@ -33,7 +34,6 @@ from .array_bytes import (
     layout_of,
     number_forms,
     plain,
-    plain_columns,
     type_name,
     valid,
 )
@@ -90,11 +90,18 @@ def stored_form(table: pa.Table, declared: Table) -> pa.Table:
 
     A table that is already in stored form comes back unchanged.
     """
-    for index, (name, column) in enumerate(declared.columns.items()):
-        if column.free_text and not is_stored(table.schema.field(name).type):
-            values = hashed(table[name])
-            table = table.set_column(index, pa.field(name, values.type, column.nullable), values)
+    for index, name, nullable in free_texts(declared):
+        column = table[name]
+        if not is_stored(column.type):
+            values = hashed(column)
+            table = table.set_column(index, pa.field(name, values.type, nullable), values)
     return table
+
+
+@lru_cache(maxsize=256)
+def free_texts(declared: Table) -> tuple[tuple[int, str, bool], ...]:
+    """The columns of free text: place, name, whether there may be nulls."""
+    return tuple((i, name, c.nullable) for i, (name, c) in enumerate(declared.columns.items()) if c.free_text)
 
 
 def table_digest(table: pa.Table, declared: Table | None = None) -> str:
@@ -184,37 +191,52 @@ def named_digest(values: dict[str, str]) -> str:
 
 def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, list[_Column]]:
     """The heading, and the columns that count, in stored form."""
-    arrays = plain_columns(table)
+    arrays = columns_of(table)
+    as_declared = declared is not None and table.schema.equals(declared.schema)
+    if not as_declared:
+        arrays = [plain(array) for array in arrays]
+        if len(set(table.column_names)) < table.num_columns:
+            raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
     if declared is None:
-        return _heading("", [(name, array.type, True) for name, array in arrays.items()]), [
-            (array, True) for array in arrays.values()
-        ]
+        forms = [(name, array.type, True) for name, array in zip(table.column_names, arrays, strict=True)]
+        return _heading("", forms), [(array, True) for array in arrays]
     covered = _covered(declared)
+    places = range(len(arrays)) if as_declared else _places(table, declared)
     columns = []
-    for name, nullable, free_text in covered:
-        array = arrays.get(name)
-        if array is None:
-            raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
+    for place, name, nullable, free_text in covered:
+        array = arrays[places[place]]
         if free_text and not is_stored(array.type):
             array = hashed(array)
         if not nullable and array.null_count:
             raise SchemaError(f"Expected a value in every row, got nulls - at {declared.name}.{name}")
         columns.append((array, nullable))
-    if table.schema.equals(declared.schema):
+    if as_declared:
         return _declared_heading(declared), columns
-    forms = [(name, array.type, nullable) for (name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
+    forms = [(name, array.type, nullable) for (_, name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
     return _heading(declared.name, forms), columns
 
 
 @lru_cache(maxsize=256)
-def _covered(declared: Table) -> tuple[tuple[str, bool, bool], ...]:
-    """The columns that count: name, whether there may be nulls, whether it is free text."""
-    return tuple((name, c.nullable, c.free_text) for name, c in declared.columns.items() if c.digest)
+def _covered(declared: Table) -> tuple[tuple[int, str, bool, bool], ...]:
+    """The columns that count: place, name, whether there may be nulls, whether it is free text."""
+    columns = enumerate(declared.columns.items())
+    return tuple((place, name, c.nullable, c.free_text) for place, (name, c) in columns if c.digest)
+
+
+def _places(table: pa.Table, declared: Table) -> dict[int, int]:
+    """Where a table of other columns, or in another order, has each one that counts."""
+    names = table.column_names
+    for _, name, *_ in _covered(declared):
+        if name not in names:
+            raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
+    return {place: names.index(name) for place, name, *_ in _covered(declared)}
 
 
 @lru_cache(maxsize=256)
 def _declared_heading(declared: Table) -> bytes:
-    return _heading(declared.name, [(n, declared.columns[n].type, nullable) for n, nullable, _ in _covered(declared)])
+    return _heading(
+        declared.name, [(n, declared.columns[n].type, nullable) for _, n, nullable, _ in _covered(declared)]
+    )
 
 
 def _heading(name: str, columns: Sequence[tuple[str, pa.DataType, bool]]) -> bytes:
@@ -257,7 +279,7 @@ def _rows(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]
         else:
             values = fixed(array)
             numbers.append((values.dtype, values))
-    record, names = _record(tuple(form for form, _ in numbers))
+    record, names = _record(tuple([form for form, _ in numbers]))
     matrix = np.zeros(bounds[-1], record)
     for name, (_, values) in zip(names, numbers, strict=True):
         if values is not None:
@@ -280,12 +302,11 @@ def _values(array: pa.Array) -> tuple[Int, Int, Bytes]:
     """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
     offsets, data = binary(array)
     length = offsets[1:] - offsets[:-1]
-    if data.size <= LONG:
-        return length, offsets, data
-    long = length > LONG
-    if long.any():
+    if data.size > LONG and length.max() > LONG:
+        long = length > LONG
         values = filled(array, "").cast(pa.large_binary())
         encoded = values.filter(pa.array(long)).dictionary_encode()
         hashed = pa.array([hashlib.sha256(v).digest() for v in encoded.dictionary.to_pylist()], pa.large_binary())
         offsets, data = binary(pc.replace_with_mask(values, pa.array(long), hashed.take(encoded.indices)))
-    return np.minimum(length, LONG + 1), offsets, data
+        length = np.minimum(length, LONG + 1)
+    return length, offsets, data

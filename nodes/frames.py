@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .kept import Kept
+from .keys import flat
 
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
@@ -222,7 +223,9 @@ def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
 
 def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:
     """A timestamp column as int64 microseconds, `null` where it has none."""
-    values = column.cast(pa.int64())
+    if column.null_count == len(column):
+        return np.full(len(column), null, dtype=np.int64)
+    values = flat(column).view(pa.int64())
     return (values.fill_null(null) if values.null_count else values).to_numpy()
 
 

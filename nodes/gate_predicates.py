@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, NUMBER
+from .kept import OfTable
 from .keys import flat, truth
 from .list_columns import flattened
 from .selectors import SourcePairs, matching_paths, selected_pairs, source_pairs
@@ -44,6 +45,11 @@ COLUMNS = ("source_id", "origin_class", "path", "namespace", "workspace_root", "
            "excluded_roles", "zone", "level", "declared_visibility", "authority", "lifecycle", "declared_safety",
            "owner_project", "owner_user")  # fmt: skip
 """The columns of EVIDENCE that these gates look at."""
+CONTRACT_COLUMNS = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
+                    "denied_sources", "role", "role_sources", "forbidden_sources", "allowed_paths", "denied_paths",
+                    "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "include_states",
+                    "accepted_authority", "min_authority")  # fmt: skip
+"""The columns of CONTRACTS that they look at: what decides which rows a request may see, time apart."""
 
 
 class SegmentColumns:
@@ -128,6 +134,23 @@ class SegmentColumns:
     def _ranks(self, name: str, words: Sequence[str], null: str) -> Codes:
         ranks = pc.index_in(self.column(name), pa.array(words)).fill_null(words.index(null))
         return ranks.to_numpy().astype(np.int8)
+
+
+class FrameColumns:
+    """The gate columns of a frame by segment; each is opened once, for all requests that read the frame."""
+
+    def __init__(self, evidence: pa.Table) -> None:
+        self._columns = evidence.select(list(COLUMNS))
+        self._opened: dict[tuple[int, int], SegmentColumns] = {}
+
+    def of(self, start: int, end: int) -> SegmentColumns:
+        """The columns of the segment from one row to another."""
+        if (start, end) not in self._opened:
+            self._opened[start, end] = SegmentColumns(self._columns.slice(start, end - start))
+        return self._opened[start, end]
+
+
+columns_of_frame = OfTable(FrameColumns)
 
 
 def first_stops(segment: SegmentColumns, contract: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]]) -> Codes:

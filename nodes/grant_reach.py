@@ -7,6 +7,7 @@ judged at `asked_at`: no other instant revives a grant that has expired, or a pr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .frames import expand_ranges
-from .keys import flat
+from .kept import OfTable
+from .keys import constants, flat, positions, present, truth
 from .list_columns import collected, contains, flattened, tidied
+from .ragged import starts_of
 from .tables import CONTRACT_BOUNDS
 from .vocabulary import LIFECYCLES
 
@@ -40,14 +43,14 @@ class Reach:
         pair, values = flattened(self.grants["groups"].take(pa.array(self.grant)))
         return collected(self.request[pair], values, len(self.granted))
 
-    @property
+    @cached_property
     def states(self) -> NDArray[np.bool_]:
         """The lifecycles that the grants of the own project allow, bool[requests, lifecycles]; all where none narrows."""
         states = self.grants["states"].take(pa.array(self.grant))
         allowed = np.zeros((len(self.granted), len(LIFECYCLES.values)), dtype=bool)
         pair, lifecycle = lifecycle_pairs(states)
         allowed[self.request[pair[self.own[pair]]], lifecycle[self.own[pair]]] = True
-        allowed[self.request[self.own & np.asarray(states.is_null())]] = True
+        allowed[self.request[self.own & ~present(states)]] = True
         allowed[~self.granted] = True
         return allowed
 
@@ -60,62 +63,98 @@ class Reach:
 def reach_of(requests: pa.Table, grants: pa.Table) -> Reach:
     """The grants that hold for each request; one whose list of sources or paths is empty opens nothing."""
     acting = _may_act(requests, grants)
-    opening = pc.and_(leaves_some(grants["sources"]), leaves_some(grants["paths"]))
-    grants = grants.filter(pc.and_(opening, pc.and_(grants["act_as"].is_null(), grants["project"].is_valid())))
-    grants = grants.sort_by([(name, "ascending") for name in ("principal", "project", "rule_id")])
-    request, grant = _pairs(requests["principal"], grants["principal"])
-    held, asked = grants.take(pa.array(grant)), requests.select(["project", "asked_at"]).take(pa.array(request))
-    same = np.asarray(pc.equal(held["project"], asked["project"]))
-    own = same & np.asarray(held["own_project"])
-    usable = np.asarray(held["for_projects"].is_null()) | contains(held["for_projects"], asked["project"])
-    usable = own | (~np.asarray(held["own_project"]) & usable)
-    valid = np.asarray(pc.less(asked["asked_at"], held["expires"]).fill_null(True))
+    opening = _opening(grants)
+    request, grant = opening.of(requests["principal"])
+    held = opening.rows.select(["project", "own_project", "for_projects", "expires"]).take(pa.array(grant))
+    asked = requests.select(["project", "asked_at"]).take(pa.array(request))
+    same, among_own = truth(pc.equal(held["project"], asked["project"])), truth(held["own_project"])
+    own = same & among_own
+    usable = ~present(held["for_projects"]) | contains(held["for_projects"], asked["project"])
+    usable = own | (~among_own & usable)
+    valid = ~truth(pc.greater_equal(asked["asked_at"], held["expires"]))
     granted = acting & (np.bincount(request[own & valid], minlength=requests.num_rows) > 0)
     keep = valid & usable & granted[request]
-    return Reach(grants, request[keep], grant[keep], own[keep], granted, acting)
+    return Reach(opening.rows, request[keep], grant[keep], own[keep], granted, acting)
 
 
 def acts_for_another(requests: pa.Table) -> NDArray[np.bool_]:
     """Which requests somebody asks for another."""
-    return np.asarray(pc.not_equal(requests["asked_by"], requests["principal"]).fill_null(False))
+    return truth(pc.not_equal(requests["asked_by"], requests["principal"]))
 
 
 def _may_act(requests: pa.Table, grants: pa.Table) -> NDArray[np.bool_]:
     """Which requests are asked by their principal, or by one with an `act_as` grant that holds at `asked_at`."""
-    lists = grants.filter(pc.greater(pc.list_value_length(grants["act_as"]), 0).fill_null(False))
-    row, other = flattened(lists["act_as"])
-    rights = lists.select(["principal", "project", "expires"]).take(pa.array(row))
+    for_another = acts_for_another(requests)
+    if not for_another.any():
+        return ~for_another
+    rights = _rights(grants)
+    request, right = rights.of(_for_whom(requests["asked_by"], requests["principal"]))
+    held, asked = rights.rows.take(pa.array(right)), requests.select(["project", "asked_at"]).take(pa.array(request))
+    here = ~present(held["project"]) | truth(pc.equal(held["project"], asked["project"]))
+    holds = here & ~truth(pc.greater_equal(asked["asked_at"], held["expires"]))
+    return ~for_another | (np.bincount(request[holds], minlength=requests.num_rows) > 0)
+
+
+@dataclass(frozen=True)
+class _ByKey:
+    """Rows sorted by a key: those of `keys[i]` are `rows[starts[i]:starts[i + 1]]`."""
+
+    rows: pa.Table
+    keys: pa.Array
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def sorted(cls, rows: pa.Table, keys: pa.ChunkedArray | pa.Array) -> _ByKey:
+        """Rows whose equal keys lie side by side."""
+        encoded = flat(keys).dictionary_encode()
+        return cls(rows, encoded.dictionary, starts_of(np.bincount(encoded.indices, minlength=len(encoded.dictionary))))
+
+    def of(self, wanted: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Every pair (place in `wanted`, row) of equal keys, in order."""
+        at = positions(wanted, self.keys)
+        known = (at >= 0).nonzero()[0]
+        at = at[known]
+        counts = self.starts[at + 1] - self.starts[at]
+        return known.repeat(counts), expand_ranges(self.starts[at], counts)
+
+
+def _opening_rows(grants: pa.Table) -> _ByKey:
+    """The grants that open anything, by principal, then by project and rule."""
+    opening = leaves_some(grants["sources"]) & leaves_some(grants["paths"])
+    opening &= ~present(grants["act_as"]) & present(grants["project"])
+    rows = grants.filter(pa.array(opening)).sort_by([(n, "ascending") for n in ("principal", "project", "rule_id")])
+    return _ByKey.sorted(rows, rows["principal"])
+
+
+def _act_as_rows(grants: pa.Table) -> _ByKey:
+    """Who may ask for whom, a row per pair, project and end, by the pair."""
+    row, other = flattened(grants["act_as"])
+    rights = grants.select(["principal", "project", "expires"]).take(pa.array(row))
     rights = rights.append_column("other", other).sort_by([("principal", "ascending"), ("other", "ascending")])
-    names = [pc.binary_join_element_wise(pc.fill_null(table[who], ""), table[whom], "\0") for table, who, whom in
-             ((requests, "asked_by", "principal"), (rights, "principal", "other"))]  # fmt: skip
-    request, right = _pairs(*names)
-    rights, asked = rights.take(pa.array(right)), requests.select(["project", "asked_at"]).take(pa.array(request))
-    anywhere = rights["project"].is_null()
-    here = pc.or_(anywhere, pc.equal(rights["project"], asked["project"]).fill_null(False))
-    holds = pc.and_(here, pc.less(asked["asked_at"], rights["expires"]).fill_null(True))
-    return ~acts_for_another(requests) | (np.bincount(request[np.asarray(holds)], minlength=requests.num_rows) > 0)
+    return _ByKey.sorted(rights, _for_whom(rights["principal"], rights["other"]))
 
 
-def _pairs(wanted: pa.ChunkedArray, keys: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every pair (row of `wanted`, row of `keys`) of equal values, in order; equal `keys` lie side by side."""
-    encoded = flat(keys).dictionary_encode()
-    ends = np.cumsum(np.bincount(encoded.indices.to_numpy(), minlength=len(encoded.dictionary)))
-    starts = np.concatenate(([0], ends))
-    at = pc.index_in(flat(wanted), encoded.dictionary).fill_null(-1).to_numpy()
-    counts = np.where(at >= 0, starts[at + 1] - starts[at], 0) if len(ends) else np.zeros(len(at), np.int64)
-    request = np.repeat(np.arange(len(at), dtype=np.int64), counts)
-    return request, expand_ranges(starts[np.maximum(at, 0)].astype(np.int64), counts.astype(np.int64))
+_opening, _rights = OfTable(_opening_rows), OfTable(_act_as_rows)
 
 
-def leaves_some(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+def _for_whom(who: pa.ChunkedArray, whom: pa.ChunkedArray) -> pa.ChunkedArray:
+    """One text for who asks and whom for."""
+    return pc.binary_join_element_wise(pc.fill_null(who, ""), whom, "\0")
+
+
+def leaves_some(lists: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
     """Which lists of allowances allow anything: all but the empty ones."""
-    return pc.not_equal(pc.list_value_length(lists), 0).fill_null(True)
+    array = flat(lists)
+    if array.null_count == len(array):
+        return np.ones(len(array), dtype=bool)
+    return ~truth(pc.equal(array.value_lengths(), 0))
 
 
 def bounds_of(requests: pa.Table, reach: Reach, denied: NDArray[np.bool_]) -> pa.Table:
     """CONTRACT_BOUNDS of the requests that are not denied."""
     keep = ~denied[reach.request]
-    request, held = reach.request[keep], reach.grants.take(pa.array(reach.grant[keep]))
+    names = ["project", "principal", "users", "sources", "paths", "denied_paths", "zone", "states", "rule_id"]
+    request, held = reach.request[keep], reach.grants.select(names).take(pa.array(reach.grant[keep]))
     pair, users = flattened(held["users"])
     principals = flat(held["principal"])
     everyone = pa.concat_arrays([flat(users), principals])
@@ -146,5 +185,5 @@ def _denied_paths(request: NDArray[np.int64], held: pa.Table) -> pa.Array:
 def lifecycle_pairs(states: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The row of each word in lists of lifecycles, and its place in the vocabulary."""
     rows, values = flattened(states)
-    code = pc.index_in(values, pa.array(LIFECYCLES.values)).fill_null(-1).to_numpy()
-    return rows[code >= 0], code[code >= 0].astype(np.int64)
+    code = positions(values, constants(LIFECYCLES.values))
+    return rows[code >= 0], code[code >= 0]

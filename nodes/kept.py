@@ -1,7 +1,7 @@
-"""Values that are worked out for arrays and kept while there is room: the same arrays get the same value again.
+"""Values that are worked out once: for arrays, while there is room; for a table, as long as it is in use.
 
-Reads nothing. Gives `Kept`, the one thing below `nodes` that changes after it was made. What it holds follows from the
-arrays alone, so no result depends on it, only time does.
+Reads nothing. Gives `Kept` and `OfTable`, the two things below `nodes` that change after they were made. What they hold
+follows from the arrays or the table alone, so no result depends on it, only time does.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar
+from weakref import ref
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 Value = TypeVar("Value")
@@ -50,6 +52,31 @@ class Kept(Generic[Value]):
     def __reduce__(self) -> tuple[Callable[[int], Kept[Value]], tuple[int]]:
         """A copy in another process starts empty."""
         return Kept, (self._room,)
+
+
+class OfTable(Generic[Value]):
+    """A function of one table, called once for each table that is in use: grants and policies serve many requests.
+
+    A table is known by its identity: none of them changes. What the function gives must not hold the table itself, which
+    would then be in use for ever. Threads may share it.
+    """
+
+    def __init__(self, function: Callable[[pa.Table], Value]) -> None:
+        self._function = function
+        self._held: dict[int, tuple[ref[pa.Table], Value]] = {}
+
+    def __call__(self, table: pa.Table) -> Value:
+        """What the function says of the table."""
+        place = id(table)
+        known = self._held.get(place)
+        if known is not None and known[0]() is table:
+            return known[1]
+        value = self._function(table)
+        self._held[place] = ref(table, lambda _: self._held.pop(place, None)), value
+        return value
+
+    def __len__(self) -> int:
+        return len(self._held)
 
 
 def _same(some: Arrays, others: Arrays) -> bool:

@@ -19,7 +19,8 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
 """No positions."""
-_TEXTS = {pa.string().id, pa.large_string().id}
+_STRING = pa.string().id
+_TEXTS = {_STRING, pa.large_string().id}
 A_HANDFUL = 64
 """Texts up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
 FEW_ROWS = 1024
@@ -47,14 +48,13 @@ def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
 def gathered_columns(table: pa.Table, names: Iterable[str], rows: Column | NDArray[np.int64]) -> dict[str, pa.Array]:
     """`gathered` of some columns at the same positions; in which chunks those lie is worked out once."""
     index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
-    plain = index.null_count > 0 or not len(index)
+    chosen = table.select(list(names))
+    columns = dict(zip(chosen.column_names, chosen.columns, strict=True))
+    if index.null_count or not len(index) or all(column.num_chunks < 2 for column in columns.values()):
+        return dict(zip(columns, map(flat, chosen.take(index).columns), strict=True))
     layouts: dict[tuple[int, ...], tuple[list[tuple[int, pa.Array]], pa.Array | None]] = {}
     found = {}
-    for name in names:
-        column = table.column(name)
-        if plain or column.num_chunks < 2:
-            found[name] = flat(column).take(index)
-            continue
+    for name, column in columns.items():
         starts = _chunk_starts(column)
         if starts not in layouts:
             layouts[starts] = _by_chunk(starts, index)
@@ -100,12 +100,8 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
     Numbers are compared many times faster than texts, and each column of ids is read once.
     """
-    if sum(len(request) for request, _ in pairs) <= FEW_ROWS:
-        texts = pa.chunked_array([pair_keys(*pair) for pair in pairs], pa.large_string()).dictionary_encode()
-        return _in_pairs(texts, pairs)
-    owners = [flat(request).cast(pa.large_string()) for request, _ in pairs]
-    members = pa.chunked_array([flat(evidence).cast(pa.string()) for _, evidence in pairs], pa.string())
-    encoded = members.dictionary_encode()
+    owners, members = zip(*((_as_string(request), _as_string(evidence)) for request, evidence in pairs), strict=True)
+    encoded = pa.chunked_array(members, pa.string()).dictionary_encode()
     if _all_alike(owners):
         return _in_pairs(encoded, pairs)
     firsts = [owner.take(pa.array(_run_starts(owner))) for owner in owners]
@@ -120,15 +116,22 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
 
 def _all_alike(columns: Sequence[pa.Array]) -> bool:
-    """Whether all columns hold one and the same value, as those of one request do."""
-    value = next((column[0] for column in columns if len(column)), None)
-    return value is not None and all(pc.all(pc.equal(column, value), skip_nulls=False).as_py() for column in columns)
+    """Whether all columns hold one and the same value, as those of one request do; first and last of most others differ."""
+    ends = {column[place].as_py() for column in columns if len(column) for place in (0, -1)}
+    if len(ends) != 1 or any(column.null_count for column in columns):
+        return False
+    return all(set(pc.min_max(column).as_py().values()) == ends for column in columns if len(column))
+
+
+def _as_string(column: Column) -> pa.Array:
+    array = flat(column)
+    return array if array.type.id == _STRING else array.cast(pa.string())
 
 
 def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) -> list[pa.Array]:
-    """The codes of joined columns, int64, column by column. All chunks share one dictionary; an empty column has none."""
-    codes = [chunk.indices.cast(pa.int64()) for chunk in encoded.chunks if len(chunk)]
-    return [codes.pop(0) if len(request) else pa.array([], pa.int64()) for request, _ in pairs]
+    """The codes of joined columns, column by column. All chunks share one dictionary; an empty column has none."""
+    codes = [chunk.indices for chunk in encoded.chunks if len(chunk)]
+    return [codes.pop(0) if len(request) else pa.array([], pa.int32()) for request, _ in pairs]
 
 
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
@@ -245,6 +248,14 @@ def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(take_or(column, index, False)).astype(bool, copy=False)
 
 
+def present(column: Column) -> NDArray[np.bool_]:
+    """Where a column has a value."""
+    missing = column.null_count
+    if 0 < missing < len(column):
+        return np.asarray(flat(column).is_valid())
+    return np.full(len(column), not missing)
+
+
 def truth(mask: Column) -> NDArray[np.bool_]:
     """A boolean column, false where it is null."""
     values = flat(mask)
@@ -268,8 +279,8 @@ def literal(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
 
 
-def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str, rows: int) -> pa.Array:
-    """Per row the word of the first rule that holds, else `otherwise`."""
+def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str | None, rows: int) -> pa.Array:
+    """Per row the word of the first rule that holds, else `otherwise` or null."""
     place = np.full(rows, len(rules))
     for number in range(len(rules) - 1, -1, -1):
         place[rules[number][0]] = number

@@ -14,14 +14,22 @@ from numpy.typing import NDArray
 from .keys import constants, flat, positions, truth
 
 
+def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """How many values each list of a column has, 0 where it is null, and the values."""
+    missing = array.null_count
+    if missing == len(array):
+        return np.zeros(missing, dtype=np.int64), array.values.slice(0, 0)
+    if missing or pa.types.is_fixed_size_list(array.type):
+        lengths = array.value_lengths()
+        return (lengths.fill_null(0) if missing else lengths).to_numpy().astype(np.int64), array.flatten()
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    return offsets[1:] - offsets[:-1], array.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
 def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """The row each value belongs to, ascending, and the values."""
-    array = flat(lists)
-    if array.null_count == len(array):
-        return np.empty(0, dtype=np.int64), array.flatten()
-    lengths = array.value_lengths()
-    lengths = (lengths.fill_null(0) if array.null_count else lengths).to_numpy()
-    return np.arange(len(array)).repeat(lengths), array.flatten()
+    lengths, values = listed(flat(lists))
+    return np.arange(len(lengths)).repeat(lengths), values
 
 
 def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListArray:
@@ -43,6 +51,8 @@ def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListA
 def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
     """Every list sorted and without repeats; a null list stays null or becomes empty."""
     array = flat(lists)
+    if keep_null and array.null_count == len(array):
+        return array
     rows, values = flattened(array)
     result = collected(rows, values, len(array))
     if keep_null and array.null_count:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import InputError
+from .kept import OfTable
 from .path_templates import filled, variable_values
 
 _CHOSEN = ("lanes", "lane_k", "max_items", "window_days", "chunk_expansion", "exact_lookups", "citation_chaining",
@@ -28,6 +29,10 @@ _NO_MODE: dict[str, Any] = {
     "newest_first": False,
 }
 """What a request without a mode gets: every path, and the line's own choices."""
+
+
+policies_by_mode = OfTable[dict[str, dict[str, Any]]](lambda table: {row["mode"]: row for row in table.to_pylist()})
+"""The rows of MODE_POLICIES by mode."""
 
 
 def chosen(

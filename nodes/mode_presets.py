@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from .keys import flat
-from .mode_choices import chosen
+from .keys import distinct_rows, flat
+from .mode_choices import chosen, policies_by_mode
 from .tables import MODE_PRESETS, ModePolicies, ModePresets, Requests
 
 
@@ -23,16 +23,16 @@ def mode_presets(requests: Requests, mode_policies: ModePolicies) -> ModePresets
     Raises:
         InputError: a path needs a variable that the request does not give, or one that is no name.
     """
-    requests = requests.sort_by("request_id")
+    requests = requests.sort_by("request_id") if requests.num_rows > 1 else requests
     modes = flat(requests["mode"]).dictionary_encode(null_encoding="encode")
     given = flat(requests["variables"]).dictionary_encode(null_encoding="encode")
-    pairs = np.stack([modes.indices.to_numpy(), given.indices.to_numpy()], axis=1)
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    pairs = [column.indices.to_numpy().astype(np.int64) for column in (modes, given)]
+    first, which = distinct_rows(*pairs)
     names, texts = modes.dictionary.to_pylist(), given.dictionary.to_pylist()
-    policies = {policy["mode"]: policy for policy in mode_policies.to_pylist()}
-    rows = [chosen(names[mode], texts[text], policies) for mode, text in distinct.tolist()]
-    resolved = MODE_PRESETS.from_rows([{"request_id": "", **row} for row in rows])
-    table = resolved.take(pa.array(which.ravel()))
-    return MODE_PRESETS.build(
-        {**{name: table[name] for name in MODE_PRESETS.columns}, "request_id": requests["request_id"]}
+    policies = policies_by_mode(mode_policies)
+    distinct = zip(*(codes[first].tolist() for codes in pairs), strict=True)
+    resolved = MODE_PRESETS.from_rows(
+        [{"request_id": "", **chosen(names[mode], texts[text], policies)} for mode, text in distinct]
     )
+    table = resolved if requests.num_rows == 1 else resolved.take(pa.array(which))
+    return table.set_column(0, MODE_PRESETS.schema.field(0), requests["request_id"])

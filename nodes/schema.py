@@ -76,6 +76,10 @@ class Table:
 
     def empty(self) -> pa.Table:
         """A table of no rows."""
+        return self._empty
+
+    @cached_property
+    def _empty(self) -> pa.Table:
         return self.schema.empty_table()
 
     def build(self, columns: Mapping[str, Any], rows: int | None = None) -> pa.Table:

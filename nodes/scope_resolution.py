@@ -13,7 +13,7 @@ so is a principal that the credential may not act as, whether there is one of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from .digests import combined_digests, digests_by_request, table_digest
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
+from .gate_predicates import CONTRACT_COLUMNS
 from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
-from .keys import flat, positions
+from .kept import OfTable
+from .keys import constants, distinct_numbers, first_that_holds, flat, positions, present, truth
 from .list_columns import collected, flattened, tidied
 from .schema import TIMESTAMP, Table
 from .tables import (
@@ -57,18 +59,18 @@ _COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "b
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape")
+_OF_PURPOSE = ["version", "include_states", "withheld_k", "instruction_sources", "mask", *_COUNTS, *_CHOICES]
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
 _CAPPED = ("lane_k", "pool_k", "max_items")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
-_GROUPED = ("principal", "groups", "namespace", "workspace_root", "branch", "test_suite", "allowed_sources",
-            "denied_sources", "role", "role_sources", "forbidden_sources", "allowed_paths", "denied_paths", "search_paths",
-            "excluded_paths", "excluded_levels", "excluded_zones", "include_states", "accepted_authority",
-            "min_authority")  # fmt: skip
+_BY_GRANTS = "project, groups, bounds"
 _BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
 _BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
+_OF_ROLE = ["role", "version", "allowed_sources", "forbidden_sources", "required_evidence", "citation_style",
+            "require_source_diversity", *_ROLE_CAPS.values()]  # fmt: skip
 _WEIGHTS = tuple(f"weight_{name}" for name in WEIGHED_TERMS)
 _INSTANT = ("as_of", "window_start", "window_end")
 
@@ -78,7 +80,7 @@ _GROUP_COLUMNS = Table(
     key=("request_id",),
     order=("request_id",),
     persist=False,
-    columns={name: CONTRACTS.columns[name] for name in ("request_id", *_GROUPED)}
+    columns={name: CONTRACTS.columns[name] for name in ("request_id", *CONTRACT_COLUMNS)}
     | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
 )
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
@@ -89,7 +91,12 @@ def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> Re
     """The grants that hold for each request: places in GRANTS, and in the requests sorted by id; and who is refused."""
     requests = _ordered(requests)
     held = reach_of(requests, grants)
-    return replace(held, refused=_denied_reason(requests, held, _role_of(requests, role_policies)))
+    return replace(
+        held,
+        refused=_denied_reason(
+            requests, held, _role_of(requests, role_policies, ["allowed_sources"])["allowed_sources"]
+        ),
+    )
 
 
 def contract_bounds(requests: Requests, reach: Reach) -> ContractBounds:
@@ -116,42 +123,39 @@ def contracts(
     its caps, allowed and forbidden sources come on top of the others'.
     """
     requests = _ordered(requests)
-    preset, policy = _of_requests(mode_presets, requests), _policy_of(requests, purpose_policies)
-    role = _role_of(requests, role_policies)
-    cap = _resolved("max_unverified_items", requests, policy)
-    start, end = _window(requests)
+    # Presets are by request id, as the requests are now.
+    preset, policy, role = mode_presets, _policy_of(requests, purpose_policies), _role_of(requests, role_policies)
+    counts = _counts(requests, preset, policy, role)
     columns = {
         "request_id": requests["request_id"],
         "contract_id": [""] * requests.num_rows,
-        "denied": reach.refused.is_valid(),
+        "denied": present(reach.refused),
         "denied_reason": reach.refused,
         "groups": reach.groups(),
         "allowed_sources": tidied(requests["allowed_sources"], keep_null=True),
         "denied_sources": tidied(requests["denied_sources"], keep_null=False),
         "allowed_paths": tidied(requests["allowed_paths"], keep_null=True),
         "denied_paths": tidied(requests["denied_paths"], keep_null=False),
-        "window_start": start,
-        "window_end": end,
-        "include_states": _include_states(requests, preset, policy, cap, reach),
+        "window_start": _window_start(requests),
+        "window_end": requests["exclude_after"],
+        "include_states": _include_states(requests, preset, policy, counts["max_unverified_items"], reach),
         "accepted_authority": tidied(requests["accepted_authority"], keep_null=True),
-        "min_authority": pc.max_element_wise(requests["min_authority"].fill_null(0), pa.scalar(0, pa.int32())),
+        "min_authority": np.fmax(_numbers(requests["min_authority"]), 0).astype(np.int32),
         "withheld_k": policy["withheld_k"],
         "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
         "required_evidence": _union(requests["required_evidence"], role["required_evidence"]),
         "mask": tidied(policy["mask"], keep_null=True),
         "mode_lanes": preset["lanes"],
-        "path_window_start": _days_before(requests, preset["window_days"]),
+        "path_window_start": _instants(_days_before(requests, preset["window_days"])),
         "role": role["role"],
         "role_sources": tidied(role["allowed_sources"], keep_null=True),
         "forbidden_sources": tidied(role["forbidden_sources"], keep_null=False),
-        "source_diversity": role["require_source_diversity"].fill_null(False),
+        "source_diversity": truth(role["require_source_diversity"]),
         "citation_style": role["citation_style"].fill_null(CITATION_STYLES.values[0]),
     }
     columns |= {name: preset[name] for name in _PRESET}
     columns |= {name: requests[name] for name in (*_COPIED, *_WEIGHTS)}
-    columns |= {name: _resolved(name, requests, policy) for name in (*_COUNTS, *_CHOICES)}
-    columns |= {name: _capped(name, requests, preset, policy) for name in _CAPPED}
-    columns |= {name: pc.min_element_wise(columns[name], role[cap]) for name, cap in _ROLE_CAPS.items()}
+    columns |= counts | {name: pc.coalesce(requests[name], policy[name]) for name in _CHOICES}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
     parts = [
@@ -177,26 +181,29 @@ def contract_layers(
     """
     requests = _ordered(requests)
     policy = _policy_of(requests, purpose_policies)
-    mode, role = _of_requests(mode_presets, requests), _role_of(requests, role_policies)
-    narrowed = pc.if_else(
-        pa.array(reach.narrowed), "project, groups, bounds, include_states", "project, groups, bounds"
-    )
-    given = {name: requests[name].is_valid() for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
-    given["allow_stale_memory"] = requests["allow_stale_memory"]
-    given["weights"] = pc.coalesce(*(requests[name] for name in _WEIGHTS)).is_valid()
-    by_role = {"role_sources": role["allowed_sources"].is_valid()}
-    by_role |= {name: role[cap].is_valid() for name, cap in _ROLE_CAPS.items()}
+    role = _role_of(requests, role_policies)
+    given = {name: present(requests[name]) for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
+    given["allow_stale_memory"] = truth(requests["allow_stale_memory"])
+    given["weights"] = np.any([present(requests[name]) for name in _WEIGHTS], axis=0)
+    by_role = {"role_sources": present(role["allowed_sources"])}
+    by_role |= {name: present(role[cap]) for name, cap in _ROLE_CAPS.items()}
     count = requests.num_rows
     everyone = np.ones(count, dtype=bool)
-    granted_by, said = pa.repeat(table_digest(grants, GRANTS)[:16], count), pa.repeat("request", count)
-    by_purpose = {name: pc.invert(given[name]) for name in (*_COUNTS, *_CHOICES)}
+    granted_by, said = pa.repeat(_grants_version(grants), count), pa.repeat("request", count)
+    by_purpose = {name: ~given[name] for name in (*_COUNTS, *_CHOICES)}
+    by_grants = [(~reach.granted, "denied"), (reach.narrowed, f"{_BY_GRANTS}, include_states")]
     layers = [
-        ("act_as", acts_for_another(requests), granted_by, pc.if_else(pa.array(reach.acting), "principal", "denied")),
-        ("grants", everyone, granted_by, pc.if_else(pa.array(reach.granted), narrowed, "denied")),
+        (
+            "act_as",
+            acts_for_another(requests),
+            granted_by,
+            first_that_holds([(~reach.acting, "denied")], "principal", count),
+        ),
+        ("grants", everyone, granted_by, first_that_holds(by_grants, _BY_GRANTS, count)),
         ("purpose", everyone, policy["version"], _names(by_purpose, "include_states, withheld_k")),
-        ("mode", np.asarray(mode["mode"].is_valid()), mode["version"], pa.repeat(_BY_MODE, count)),
-        ("role", np.asarray(role["role"].is_valid()), role["version"], _names(by_role, _BY_ROLE)),
-        ("preset", np.asarray(requests["preset"].is_valid()), requests["preset"], pa.repeat("bounds", count)),
+        ("mode", present(mode_presets["mode"]), mode_presets["version"], pa.repeat(_BY_MODE, count)),
+        ("role", present(role["role"]), role["version"], _names(by_role, _BY_ROLE)),
+        ("preset", present(requests["preset"]), requests["preset"], pa.repeat("bounds", count)),
         ("request", everyone, said, _names(given, "as_of")),
     ]
     return _stacked(requests["request_id"], layers)
@@ -232,6 +239,8 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
     return SCOPE_GROUPS.build({"request_id": ids, "scope_group": group, "leader": leader})
 
 
+_grants_version = OfTable(lambda grants: table_digest(grants, GRANTS)[:16])
+
 _Layer = tuple[str, NDArray[np.bool_], pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray]
 """Name, which requests have it, its version and its effect per request."""
 
@@ -253,22 +262,21 @@ def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table
     )
 
 
-def _denied_reason(requests: pa.Table, reach: Reach, role: pa.Table) -> pa.Array:
+def _denied_reason(requests: pa.Table, reach: Reach, role_sources: pa.ChunkedArray) -> pa.Array:
     """Why nothing can be asked under each contract, null where something can."""
     refusals = [
-        (pa.array(~reach.acting), ACT_AS_NOT_GRANTED),
-        (pa.array(~reach.granted), NOTHING_GRANTED),
-        (pc.invert(leaves_some(requests["allowed_sources"])), NO_SOURCE_ALLOWED),
-        (pc.invert(leaves_some(role["allowed_sources"])), NO_SOURCE_ALLOWED),
-        (pc.invert(leaves_some(requests["allowed_paths"])), NO_PATH_ALLOWED),
-        (pc.invert(leaves_some(requests["accepted_authority"])), NO_AUTHORITY_ACCEPTED),
+        (~reach.acting, ACT_AS_NOT_GRANTED),
+        (~reach.granted, NOTHING_GRANTED),
+        (~leaves_some(requests["allowed_sources"]), NO_SOURCE_ALLOWED),
+        (~leaves_some(role_sources), NO_SOURCE_ALLOWED),
+        (~leaves_some(requests["allowed_paths"]), NO_PATH_ALLOWED),
+        (~leaves_some(requests["accepted_authority"]), NO_AUTHORITY_ACCEPTED),
     ]
-    none = pa.scalar(None, pa.string())
-    return pc.coalesce(*(pc.if_else(flat(refused), reason, none) for refused, reason in refusals))
+    return first_that_holds(refusals, None, requests.num_rows)
 
 
 def _include_states(
-    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: pa.ChunkedArray, reach: Reach
+    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: NDArray[np.int32], reach: Reach
 ) -> pa.ListArray:
     """The purpose's lifecycles that cap, request, mode and grants leave; revoked is never one of them."""
     names = LIFECYCLES.values
@@ -276,41 +284,50 @@ def _include_states(
     shown[lifecycle_pairs(policy["include_states"])] = True
     shown &= reach.states
     shown[:, names.index("revoked")] = False
-    shown[np.asarray(pc.equal(cap, 0)), names.index("candidate")] = False
-    fresh_only = ~np.asarray(requests["allow_stale_memory"]) & ~np.asarray(preset["include_deleted"])
+    shown[cap == 0, names.index("candidate")] = False
+    fresh_only = ~truth(requests["allow_stale_memory"]) & ~truth(preset["include_deleted"])
     for outdated in ("deprecated", "expired"):
         shown[fresh_only, names.index(outdated)] = False
     request, state = np.nonzero(shown)
     offsets = np.searchsorted(request, np.arange(requests.num_rows + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(names).take(pa.array(state)))
+    return pa.ListArray.from_arrays(pa.array(offsets), constants(names).take(pa.array(state)))
 
 
-def _window(requests: pa.Table) -> tuple[pa.Array, pa.ChunkedArray]:
-    """Start and end of each window; the later of `include_after` and `as_of` less `window_days` is the start."""
-    back = micros(_days_before(requests, requests["window_days"]), OPEN_START)
-    start = np.maximum(micros(requests["include_after"], OPEN_START), back)
-    return pa.array(start, mask=start == OPEN_START).cast(TIMESTAMP), requests["exclude_after"]
+def _window_start(requests: pa.Table) -> pa.Array:
+    """The later of `include_after` and `as_of` less `window_days`."""
+    back = _days_before(requests, requests["window_days"])
+    return _instants(np.maximum(micros(requests["include_after"], OPEN_START), back))
 
 
-def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> pa.Array:
-    """`as_of` less some days; null where they are."""
-    length = np.clip(days.fill_null(np.nan).to_numpy(), 0, _ALL_DAYS)
+def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> NDArray[np.int64]:
+    """`as_of` less some days in microseconds, `OPEN_START` where they are null."""
+    if days.null_count == len(days):
+        return np.full(len(days), OPEN_START)
+    length = np.clip(_numbers(days), 0, _ALL_DAYS)
     back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * MICROS_PER_DAY, _FIRST_MICRO)
-    return pa.array(np.rint(back).astype(np.int64), mask=np.isnan(length)).cast(TIMESTAMP)
+    return np.where(np.isnan(length), OPEN_START, np.rint(back).astype(np.int64))
+
+
+def _instants(micros: NDArray[np.int64]) -> pa.Array:
+    """Microseconds as times, null where they are `OPEN_START`."""
+    return pa.array(micros, mask=micros == OPEN_START).view(TIMESTAMP)
 
 
 def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
-    """The policy row of each request's purpose."""
-    position = pc.index_in(flat(requests["purpose"]), flat(purpose_policies["purpose"]))
-    if position.null_count:
-        unknown = requests["purpose"].filter(position.is_null())[0].as_py()
+    """What the policy of each request's purpose says."""
+    position = positions(requests["purpose"], purpose_policies["purpose"])
+    if (position < 0).any():
+        unknown = requests["purpose"].filter(pa.array(position < 0))[0].as_py()
         raise PolicyError.one_of(purpose_policies["purpose"].to_pylist(), unknown, "requests.purpose")
-    return purpose_policies.take(position)
+    return purpose_policies.select(_OF_PURPOSE).take(pa.array(position))
 
 
-def _role_of(requests: pa.Table, role_policies: pa.Table) -> pa.Table:
-    """The overlay of each request's role; a row of nulls where none applies."""
-    return role_policies.take(pc.index_in(flat(requests["role"]), flat(role_policies["role"])))
+def _role_of(requests: pa.Table, role_policies: pa.Table, names: Sequence[str] = _OF_ROLE) -> pa.Table:
+    """What the overlay of each request's role says; a row of nulls where none applies."""
+    overlays = role_policies.select(names)
+    if requests["role"].null_count == requests.num_rows:
+        return pa.table([pa.nulls(requests.num_rows, field.type) for field in overlays.schema], names)
+    return overlays.take(pc.index_in(flat(requests["role"]), flat(role_policies["role"])))
 
 
 def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
@@ -319,27 +336,29 @@ def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
     return collected(np.concatenate(rows), pa.concat_arrays([flat(value) for value in values]), len(lists[0]))
 
 
-def _resolved(name: str, requests: pa.Table, policy: pa.Table) -> pa.ChunkedArray:
-    """The request's value, else the purpose's."""
-    value = pc.coalesce(requests[name], flat(policy[name]))
-    return pc.max_element_wise(value, pa.scalar(0, pa.int32())) if name in _COUNTS else value
+def _counts(requests: pa.Table, preset: pa.Table, policy: pa.Table, role: pa.Table) -> dict[str, NDArray[np.int32]]:
+    """The smaller of what a request and its mode say, else the purpose's; never more than its role's caps."""
+    found = {}
+    for name in _COUNTS:
+        asked = _numbers(requests[name])
+        chosen = np.fmin(asked, _numbers(preset[name])) if name in _CAPPED else asked
+        count = np.maximum(np.where(np.isnan(chosen), _numbers(policy[name]), chosen), 0)
+        cap = _ROLE_CAPS.get(name)
+        found[name] = (np.fmin(count, _numbers(role[cap])) if cap else count).astype(np.int32)
+    return found
 
 
-def _capped(name: str, requests: pa.Table, preset: pa.Table, policy: pa.Table) -> pa.ChunkedArray:
-    """The smaller of what the request and its mode say, else the purpose's."""
-    chosen = pc.min_element_wise(requests[name], preset[name])
-    return pc.max_element_wise(pc.coalesce(chosen, flat(policy[name])), pa.scalar(0, pa.int32()))
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """A column of int32 or float64 as float64, which holds both exactly; NaN where it is null."""
+    return flat(column).to_numpy(zero_copy_only=False).astype(np.float64)
 
 
-def _names(flags: dict[str, pa.ChunkedArray], always: str) -> pa.Array:
-    """The names whose flag is set, comma separated, per row."""
-    named: Sequence[pa.Array] = [pc.if_else(flat(f), name, pa.scalar(None, pa.string())) for name, f in flags.items()]
-    return pc.binary_join_element_wise(pa.repeat(always, len(named[0])), *named, ", ", null_handling="skip")
-
-
-def _of_requests(table: pa.Table, requests: pa.Table) -> pa.Table:
-    """The row of each request."""
-    return table.take(pa.array(positions(requests["request_id"], table["request_id"])))
+def _names(flags: Mapping[str, NDArray[np.bool_]], always: str) -> pa.Array:
+    """The names whose flag is set, comma separated, per row; each distinct set of them is spelled once."""
+    held = np.stack(list(flags.values()), axis=1)
+    sets, code = distinct_numbers(held @ (1 << np.arange(len(flags))))
+    spelled = [", ".join([always, *(n for i, n in enumerate(flags) if one >> i & 1)]) for one in sets.tolist()]
+    return pa.array(spelled, pa.string()).take(pa.array(code))
 
 
 def _ordered(requests: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from .digests import combined_digests, digests_by_request, table_digest
+from .kept import OfTable
 from .keys import flat
 from .tables import (
     ADMISSIBLE,
@@ -118,4 +119,7 @@ def snapshot_digests(
         else (table.name, digests_by_request(tables[table.name], table, request_ids))
         for table in COVERED
     ]
-    return combined_digests(parts, table_digest(provenance, PROVENANCE))
+    return combined_digests(parts, _provenance_digest(provenance))
+
+
+_provenance_digest = OfTable(lambda provenance: table_digest(provenance, PROVENANCE))

@@ -42,7 +42,7 @@ from .redaction_rules import (
     token_rules,
 )
 
-__all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_columns", "redact_text"]
+__all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_columns", "redact_text", "redact_texts"]
 
 REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
 """Detector and version, recorded with a corpus: another value means that it has to be indexed again."""
@@ -71,6 +71,14 @@ def redact_text(text: str) -> str:
         if masked == text:
             return text
         text = masked
+
+
+def redact_texts(texts: Sequence[str]) -> list[str]:
+    """Each of some texts with its secrets masked: for the questions of one request, or of a million."""
+    if _sooner_one_by_one(len(texts), sum(map(len, texts))):
+        return [redact_text(text) if len(text.encode()) >= _SHORTEST else text for text in texts]
+    (values,) = redact_columns([pa.array(texts, pa.large_string())])
+    return values.to_pylist()
 
 
 def redact_column(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
@@ -104,7 +112,7 @@ def _masked(columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Columns of strings with the secrets of each masked; a column without any comes back as it is."""
     size = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
     count = sum(map(len, columns))
-    if count * _TEXT_COST + size < _SETUP_COST:
+    if _sooner_one_by_one(count, size):
         close = (pa.array(map(redact_text, column.to_pylist()), column.type) for column in columns)
         return [column if column.equals(own) else own for column, own in zip(columns, close, strict=True)]
     texts = pa.chunked_array([column.cast(pa.large_string()) for column in columns])
@@ -118,6 +126,10 @@ def _masked(columns: Sequence[pa.Array]) -> list[pa.Array]:
             column = column if masked.equals(column.filter(own)) else pc.replace_with_mask(column, own, masked)
         done.append(column)
     return done
+
+
+def _sooner_one_by_one(count: int, size: int) -> bool:
+    return count * _TEXT_COST + size < _SETUP_COST
 
 
 def _listed(strings: pa.Array, lists: pa.ListArray) -> pa.ListArray:

@@ -24,11 +24,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..nodes.errors import InputError, ScopedRetrievalError
-from ..nodes.mode_choices import chosen
+from ..nodes.mode_choices import chosen, policies_by_mode
 from ..nodes.tables import FAILURES, REQUESTS
 from .contracts.presets import Preset
 from .handoff import handoff
-from .redaction import redact_column
+from .redaction import redact_texts
 from .request_fields import (
     FIELDS,
     TEXTS,
@@ -107,7 +107,7 @@ def resolve_requests(
         raise InputError.expected("a principal", "none", "credential", hint="nobody may ask without a name")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    policies = {} if modes is None else {policy["mode"]: policy for policy in modes.to_pylist()}
+    policies = {} if modes is None else policies_by_mode(modes)
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
@@ -157,7 +157,12 @@ def resolve_requests(
         failed[_free_id(failure.row.place, resolved, failed)] = failure
     ordered = [resolved[key] for key in sorted(resolved)]
     requests = REQUESTS.build(
-        {name: [request.get(name) for request in ordered] for name in REQUESTS.columns}, rows=len(ordered)
+        {
+            name: [request.get(name) for request in ordered]
+            for name, column in REQUESTS.columns.items()
+            if not column.nullable or any(name in request for request in ordered)
+        },
+        rows=len(ordered),
     )
     return requests, _failures(failed, common, masked, redact, resolve) if failed else FAILURES.empty()
 
@@ -265,8 +270,7 @@ def _masks(texts: set[str], redact: Callable[[str], str] | None) -> dict[str, st
     known = sorted(text for text in texts if text.isascii() or _encodes(text))
     if redact is not None:
         return {text: redact(text) for text in known}
-    column, _ = redact_column(pa.array(known, pa.large_string()))
-    return dict(zip(known, column.to_pylist(), strict=True))
+    return dict(zip(known, redact_texts(known), strict=True))
 
 
 def _encodes(text: str) -> bool:

@@ -107,7 +107,7 @@ def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
     """The answer that the line's tables for one request hold."""
     snapshot = tables["snapshots"].to_pylist()[0]
     block = tables["blocks"].to_pylist()
-    request = tables["requests"].to_pylist()
+    intents = tables["requests"]["intent_id"].to_pylist()
     return Retrieval(
         request_id=snapshot["request_id"],
         snapshot_id=snapshot["snapshot_id"],
@@ -117,7 +117,7 @@ def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
         block_ref=snapshot["block_ref"],
         conditions=tuple(_caller_rows(tables["conditions"], "conditions")),
         citations=_caller_rows(tables["citations"], "citations"),
-        intent_id=request[0]["intent_id"] if request else None,
+        intent_id=intents[0] if intents else None,
         tables=tables,
     )
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -268,7 +269,7 @@ class Retriever:
 
     def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
         now = self._clock()
-        defaults = {"project": project} if project else self._defaults()
+        defaults = {"project": project} if project else self._defaults
         settled = self.preset.fields.given.get("project") if self.preset else None
         if project and settled not in (None, project):
             raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
@@ -305,7 +306,7 @@ class Retriever:
 
     def _resolve(self, row: Row, now: datetime) -> tuple[pa.Table, pa.Table]:
         """A request of the session."""
-        defaults = {**self._defaults(), "purpose": "answer-question"}
+        defaults = {**self._defaults, "purpose": "answer-question"}
         return resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
             preset=self.preset, **self._known(),
@@ -315,6 +316,7 @@ class Retriever:
         assert self.runs is not None
         return LiveRun(self.runs, now=now, inputs=self._inputs(), lineage=self._lineage(), settings=self._recorded())
 
+    @cached_property
     def _defaults(self) -> dict[str, Any]:
         projects = sorted(set(self.grants.projects(self.principal)))
         return {"project": projects[0]} if len(projects) == 1 else {}

@@ -1,11 +1,12 @@
-"""Values kept for arrays: found again by their numbers, the longest unused given up first."""
+"""Values kept for arrays and tables: found again by numbers or by identity, and given up when they must go."""
 
 from __future__ import annotations
 
 import pickle
 
 import numpy as np
-from scoped_retrieval.nodes.kept import Kept
+import pyarrow as pa
+from scoped_retrieval.nodes.kept import Kept, OfTable
 
 
 def _arrays(*numbers: int) -> tuple[np.ndarray, ...]:
@@ -50,3 +51,20 @@ def test_a_copy_in_another_process_starts_empty() -> None:
     assert len(copy) == 0
     copy.put(_arrays(1), "b", 11)
     assert len(copy) == 0
+
+
+def test_a_function_of_a_table_is_called_once_for_each_table() -> None:
+    called: list[int] = []
+    rows = OfTable[int](lambda table: called.append(table.num_rows) or table.num_rows)
+    one, two = pa.table({"a": [1]}), pa.table({"a": [1, 2]})
+    assert [rows(one), rows(two), rows(one), rows(two)] == [1, 2, 1, 2]
+    assert called == [1, 2]
+
+
+def test_a_table_that_is_out_of_use_leaves_nothing_behind() -> None:
+    rows = OfTable[int](lambda table: table.num_rows)
+    table = pa.table({"a": [1]})
+    rows(table)
+    assert len(rows) == 1
+    del table
+    assert len(rows) == 0

@@ -22,6 +22,7 @@ from scoped_retrieval.pipeline.redaction import (
     redact_column,
     redact_columns,
     redact_text,
+    redact_texts,
 )
 from scoped_retrieval.pipeline.redaction_rules import token_rules
 
@@ -243,3 +244,9 @@ def test_strong_findings_of_a_scanners_suite_are_found_and_its_clean_files_left(
 @given(data=st.data())
 def test_no_text_with_a_token_is_taken_for_one_without(pattern: re.Pattern[str], data: st.DataObject) -> None:
     assert redaction._MAY_HOLD_A_TOKEN.search(data.draw(st.from_regex(pattern)))
+
+
+def test_texts_are_masked_alike_few_and_many() -> None:
+    texts = [f"use {SECRETS['github-token']} here", "plain words alone", "short", ""]
+    assert [MASK.sub("#", text) for text in redact_texts(texts)] == ["use # here", *texts[1:]]
+    assert redact_texts(texts * 100) == redact_texts(texts) * 100

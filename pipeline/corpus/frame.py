@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,10 @@ from .changes import applied
 from .descriptions import described
 from .packs import Pack, Segment
 from .parts import STORED_EVIDENCE, shifted, with_rows
+
+FEWEST_KEPT, MOST_KEPT, ROWS_KEPT = 8, 256, 1 << 18
+"""Frames that stay at hand whatever their size; and as many as do while they have no more than these rows together: opening
+one takes as long as a tenth of an answer in it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,26 @@ class CorpusFrame:
         """What the line's driver takes, by input name."""
         names = ("evidence", "placements", "segments", "row_index", "postings", "vectors")
         return {name: getattr(self, name) for name in names}
+
+
+class KeptFrames:
+    """The frames of a generation that were used last: a few large ones, or many small ones."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
+
+    def get(self, segments: tuple[str, ...], opened: Callable[[], CorpusFrame]) -> CorpusFrame:
+        """The frame of these segments, as it is at hand or as it is `opened`."""
+        if segments not in self._held:
+            self._held[segments] = opened()
+            while len(self._held) > FEWEST_KEPT and not self._small():
+                self._held.popitem(last=False)
+        self._held.move_to_end(segments)
+        return self._held[segments]
+
+    def _small(self) -> bool:
+        rows = sum(frame.evidence.num_rows for frame in self._held.values())
+        return len(self._held) <= MOST_KEPT and rows <= ROWS_KEPT
 
 
 def corpus_frame(

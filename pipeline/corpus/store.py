@@ -6,7 +6,6 @@ written first, then the manifest, then the pointer, so a crash at any moment lea
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -25,7 +24,7 @@ from ..own_folders import keep_out
 from ..places import Place, place_of
 from .commits import commit_hash, commits_after, commits_on_disk
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
-from .frame import CorpusFrame
+from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
@@ -38,7 +37,6 @@ from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_
 from .vectors import Encoder
 from .zones import FAMILY
 
-FRAMES_KEPT = 8
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
 
 
@@ -48,7 +46,7 @@ class Corpus:
     def __init__(self, base: Generation, *, pinned: bool) -> None:
         self._base = base
         self._pinned = pinned
-        self._frames: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
+        self._frames = KeptFrames()
 
     @classmethod
     def create(cls, path: Place | str) -> Corpus:
@@ -112,12 +110,7 @@ class Corpus:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
         segments = self._base.segments(projects, users)
         key = tuple(segment.segment_id for segment in segments)
-        if key not in self._frames:
-            self._frames[key] = self._base.frame(segments)
-            if len(self._frames) > FRAMES_KEPT:
-                self._frames.popitem(last=False)
-        self._frames.move_to_end(key)
-        return self._frames[key]
+        return self._frames.get(key, lambda: self._base.frame(segments))
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
@@ -360,7 +353,7 @@ class Corpus:
     def _move_on(self, base: Generation) -> None:
         if base is not self._base:
             self._base = base
-            self._frames.clear()
+            self._frames = KeptFrames()
 
 
 def _expect_none(path: Place) -> None:

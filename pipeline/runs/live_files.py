@@ -1,4 +1,4 @@
-"""One interactive snapshot as one Arrow IPC file in an LZ4 frame: one row, one column per table, each a list of structs.
+"""One interactive snapshot as one Arrow IPC stream in an LZ4 frame: one row, one column per table, each a list of structs.
 
 `live/000001.arrow.lz4` is the first of its run and also holds the tables of the run, and its settings in the metadata of the
 schema; tables without rows are left out. The file is compressed as a whole: its 400 columns are small and alike, and
@@ -44,7 +44,7 @@ def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[st
         fields.append(pa.field(name, arrays[-1].type, False))
     schema = pa.schema(fields, {_SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else None)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as writer:
+    with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
     return write_bytes(path, memoryview(pa.compress(sink.getvalue(), "lz4")), sync=True)
 
@@ -56,7 +56,7 @@ def read_settings(path: Place) -> dict[str, Any]:
         StoreError: the file is missing or damaged.
     """
     try:
-        metadata = pa.ipc.open_file(_read(path)).schema.metadata or {}
+        metadata = pa.ipc.open_stream(_read(path)).schema.metadata or {}
         return json.loads(metadata.get(_SETTINGS.encode(), b"{}"))
     except ScopedRetrievalError:
         raise
@@ -71,7 +71,7 @@ def read_live(path: Place) -> dict[str, pa.Table]:
         StoreError: the file is missing or damaged.
     """
     try:
-        table = pa.ipc.open_file(_read(path)).read_all()
+        table = pa.ipc.open_stream(_read(path)).read_all()
         table.validate(full=True)
         return {name: _unpacked(table[name]) for name in table.column_names}
     except ScopedRetrievalError:

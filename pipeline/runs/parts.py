@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.digests import part_digest, stored_form, table_digest, text_sha256
+from ...nodes.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
 from ...nodes.errors import VerificationError
 from ...nodes.keys import flat, pair_codes
 from ...nodes.schema import Column, Table
@@ -73,8 +73,8 @@ def texts_of(
     """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 arrays."""
     texts, hashes = [], []
     for name, table in tables.items():
-        for column, declared in TABLES[name].columns.items():
-            if declared.free_text and name in stored and table[column].null_count < table.num_rows:
+        for _, column, _ in free_texts(TABLES[name]) if name in stored else ():
+            if table[column].null_count < table.num_rows:
                 texts.append(values_of(table[column]).cast(pa.large_string()))
                 hashes.append(values_of(stored[name][column]))
     if not texts:
@@ -140,10 +140,11 @@ def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
         raise VerificationError(
             f"Expected one decision for each of {len(wanted)} candidates, got {len(decided)} - at {at}/decisions"
         )
-    counted = pc.add(pc.add(snapshots["selected"], snapshots["hidden"]), snapshots["rejected"])
-    if not pc.all(pc.equal(counted, snapshots["recalled"]), min_count=0).as_py():
+    names = ("selected", "hidden", "rejected", "recalled")
+    selected, hidden, rejected, recalled = (flat(snapshots[name]).to_numpy(zero_copy_only=False) for name in names)
+    if (selected + hidden + rejected != recalled).any():
         raise VerificationError(
             f"Expected recalled = selected + hidden + rejected, got another sum - at {at}/snapshots"
         )
-    if pc.sum(snapshots["recalled"], min_count=0).as_py() != len(decided):
+    if recalled.sum() != len(decided):
         raise VerificationError(f"Expected {len(decided)} recalled rows, got another sum - at {at}/snapshots")
