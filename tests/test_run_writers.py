@@ -156,7 +156,7 @@ def test_a_run_whose_graph_is_not_the_one_that_was_logged_is_not_compacted(
 ):
     folder = store.open(str(retriever.retrieve(QUESTION).snapshot_id)).folder
     (folder / "lineage.json").write_bytes(graph) if graph else (folder / "lineage.json").unlink()
-    with pytest.raises(VerificationError, match=r"- at run-\w+/lineage.json"):
+    with pytest.raises(VerificationError, match=r"- at lineage\.json"):
         compact(store, folder.name)
     assert sorted(path.name for path in folder.iterdir()) == ["lineage.json", "live"][0 if graph else 1 :]
     assert verify(store, folder.name).status == "changed"

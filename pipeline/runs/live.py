@@ -168,9 +168,9 @@ def compact(store: RunStore, run_id: str) -> Run:
 def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
     """Every file that LOG names is there as it was written, and so is the graph."""
     if not (folder / "lineage.json").exists():
-        raise VerificationError(f"Expected the graph of the run, got none - at lineage.json")
+        raise VerificationError("Expected the graph of the run, got none - at lineage.json")
     if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
-        raise VerificationError(f"Expected the file that LOG names, got a changed one - at lineage.json")
+        raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
     present = live_files(folder)
     for file, sha256 in logged.items():
         if file not in present:
