@@ -29,6 +29,6 @@ What all of them rest on:
 
 - declarations: `schema` (how a table is declared), `tables` (every table), `vocabulary` (closed lists), `errors`
 - the corpus as arrays: `frames`, `text_analysis`, `index_keys`
-- columns: `keys` (look-ups), `list_columns`, `ragged`, `numbers` (exact sums)
+- columns: `keys` (look-ups), `list_columns`, `ragged`, `numbers` (exact sums), `orders`
 - identity: `digests` (of tables), `row_forms` (of rows), `array_bytes`
 """

@@ -34,6 +34,7 @@ from .keys import (
     take_or,
     truth,
 )
+from .orders import order_by
 from .role_terms import LAST, reading_order
 from .role_words import words_apart
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
@@ -105,7 +106,7 @@ def packs(
     wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
     position = _positions(packing.kept, owner, conflict, disputed, wanted)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
-    order = np.lexsort((ranked["rank"].to_numpy(), position, owner))
+    order = order_by(owner, position, ranked["rank"].to_numpy())
     table = PACKS.build(
         {
             "request_id": ranked["request_id"],
@@ -242,7 +243,7 @@ def _runs(
         owner, rows["source_id"], rows["path"], placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"],
         rows["owner_project"], rows["evidence_kind"], rows["lifecycle"], standing,
     )  # fmt: skip
-    order = index[np.lexsort((start[index], document[index]))]
+    order = index[order_by(document[index], start[index])]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
     chained = np.zeros(len(order), dtype=bool)
@@ -268,7 +269,7 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
         return pa.ListArray.from_arrays(pa.array(np.arange(len(ids) + 1, dtype=np.int32)), ids)
     item = np.concatenate([np.where(merged, packing.into, every), every[merged]])
     row = np.concatenate([every, every[merged]])
-    order = np.lexsort((row, start[row], item))
+    order = order_by(item, start[row], row)
     offsets = np.zeros(len(ids) + 1, dtype=np.int32)
     np.bincount(item, minlength=len(ids)).cumsum(out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(row[order])))
@@ -294,7 +295,7 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: In
         first, inverse = distinct_rows(conflict[index[together]])
         best = index.copy()
         best[together] = index[together][first[inverse]]
-    order = index[np.lexsort((index, best, wanted[best], owner[index]))]
+    order = index[order_by(owner[index], wanted[best], best, index)]
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
     return position
