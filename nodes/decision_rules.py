@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, HIDING
-from .keys import flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
+from .keys import distinct_rows, flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
 from .list_columns import flattened
 from .recall_scope import codes_of
 from .vocabulary import OUTCOMES, REASON_CODES, STAGES
+
+Words: TypeAlias = NDArray[np.object_]
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -87,47 +89,66 @@ def decision_columns(
     shown = positions(keys, of_members) >= 0
     cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
 
-    admitted = flags_at(verdicts["admitted"], verdict)
-    bounded_in = positions(keys, of_bounded) >= 0
-    gate = objects(take_or(verdicts["decided_by"], verdict))
-    gate_reason = objects(take_or(verdicts["reason_code"], verdict))
-    pack_reason = objects(take_or(packs["reason_code"], lead))
-    pack_reason = np.where(pack_reason == None, "low_score", pack_reason)  # noqa: E711 - element-wise
-    bound_by = objects(take_or(trims["bound_by"], cut))
-    trim_reason = _mapped(bound_by, BUDGET_REASONS, "budget_tokens")
-    own = lead == pack
-    steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]] = [
-        (~admitted, np.where(np.isin(gate, list(HIDING)), "hidden", "rejected"), "gate", gate, gate_reason),
-        (~bounded_in, "rejected", "gate", "walls", "wall_disagreement"),
-        (rank < 0, "rejected", "rank", None, "low_score"),
-        (pack < 0, "rejected", "select", None, "low_score"),
-        (~kept, "rejected", _mapped(pack_reason, PACK_STAGES, "pack"),
-         _mapped(pack_reason, PACK_RULES, None), pack_reason),
-        (item < 0, "rejected", "trim", bound_by, trim_reason),
-        (~cited, "rejected", "cite", "require_citation", "citation_unresolved"),
-        (~own & ~shown, "rejected", "trim", bound_by, trim_reason),
-        (~own, "selected", "pack", None, "merged"),
+    steps = np.stack(
+        [
+            ~flags_at(verdicts["admitted"], verdict), positions(keys, of_bounded) < 0, rank < 0, pack < 0, ~kept, item < 0,
+            ~cited, (lead != pack) & ~shown, lead != pack,
+        ]
+    )  # fmt: skip
+    said = [
+        take_or(verdicts["decided_by"], verdict), take_or(verdicts["reason_code"], verdict),
+        take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
     ]  # fmt: skip
-    outcome, stage, decided_by, reason = (
-        _choose(steps, i, default) for i, default in enumerate(("selected", "project", None, "selected"))
+    first, fate = distinct_rows(codes_of([pa.array((1 << np.arange(len(steps))) @ steps), *said]))
+    fates = _fates(steps[:, first], *(objects(words.take(pa.array(first))) for words in said))
+    chosen, cut_off = ((fates[name] == word)[fate] for name, word in (("outcome", "selected"), ("stage", "trim")))
+    beaten = cut_off & _rival_shown(candidates["request_id"], conflict_sets, chosen)
+    fates["reason_code"] = np.concatenate(
+        (fates["reason_code"], np.full(len(first), "conflict_downrank", dtype=object))
     )
-    chosen = outcome == "selected"
-    beaten = (stage == "trim") & ~chosen & _rival_shown(candidates["request_id"], conflict_sets, chosen)
-    reason[beaten] = "conflict_downrank"
+    at, of_reason = pa.array(fate), pa.array(np.where(beaten, fate + len(first), fate))
+    selected = take_or(ranked["selected_reason"], rank, "selected")
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
-        "outcome": OUTCOMES.column(outcome),
-        "stage": STAGES.column(stage),
-        "form": np.where(chosen, objects(take_or(trimmed["form"], item, "none")), "none"),
-        "decided_by": decided_by,
+        "outcome": OUTCOMES.column(fates["outcome"]).take(at),
+        "stage": STAGES.column(fates["stage"]).take(at),
+        "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
+        "decided_by": pa.array(fates["decided_by"], pa.string()).take(at),
         "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
         "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
-        "reason_code": REASON_CODES.column(reason),
-        "reason_text": _words(reason, objects(take_or(ranked["selected_reason"], rank, "selected"))),
+        "reason_code": REASON_CODES.column(fates["reason_code"]).take(of_reason),
+        "reason_text": pc.coalesce(pa.array(_words(fates["reason_code"]), pa.string()).take(of_reason), selected),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }
+
+
+def _fates(
+    steps: NDArray[np.bool_], gate: Words, gate_reason: Words, pack_reason: Words, bound_by: Words
+) -> dict[str, Words]:
+    """What becomes of candidates: outcome, stage, what decided and the reason.
+
+    `steps` is bool[steps, candidates], true where a candidate does not pass a step; the first such step decides.
+    """
+    pack_reason = np.where(pack_reason == None, "low_score", pack_reason)  # noqa: E711 - element-wise
+    trim_reason = _mapped(bound_by, BUDGET_REASONS, "budget_tokens")
+    ends: list[tuple[Any, Any, Any, Any]] = [
+        (np.where(np.isin(gate, list(HIDING)), "hidden", "rejected"), "gate", gate, gate_reason),
+        ("rejected", "gate", "walls", "wall_disagreement"),
+        ("rejected", "rank", None, "low_score"),
+        ("rejected", "select", None, "low_score"),
+        ("rejected", _mapped(pack_reason, PACK_STAGES, "pack"), _mapped(pack_reason, PACK_RULES, None), pack_reason),
+        ("rejected", "trim", bound_by, trim_reason),
+        ("rejected", "cite", "require_citation", "citation_unresolved"),
+        ("rejected", "trim", bound_by, trim_reason),
+        ("selected", "pack", None, "merged"),
+        ("selected", "project", None, "selected"),
+    ]
+    step = np.where(steps.any(axis=0), steps.argmax(axis=0), len(steps))
+    columns = (np.stack([np.broadcast_to(one, len(step)) for one in column]) for column in zip(*ends, strict=True))
+    chosen = (column[step, np.arange(len(step))].astype(object) for column in columns)
+    return dict(zip(("outcome", "stage", "decided_by", "reason_code"), chosen, strict=True))
 
 
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
@@ -141,26 +162,17 @@ def _rival_shown(request_ids: pa.ChunkedArray, conflict_sets: pa.Array, chosen: 
     return np.isin(code, code[chosen]) & np.asarray(conflict_sets.is_valid())
 
 
-def _choose(steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]], field: int, default: Any) -> NDArray[np.object_]:
-    """The value of the first step whose mask holds, element by element."""
-    result = np.full(len(steps[0][0]), default, dtype=object)
-    for mask, *values in reversed(steps):
-        result[mask] = values[field][mask] if isinstance(values[field], np.ndarray) else values[field]
-    return result
-
-
-def _mapped(values: NDArray[np.object_], mapping: dict[str, str], default: str | None) -> NDArray[np.object_]:
+def _mapped(values: Words, mapping: dict[str, str], default: str | None) -> Words:
     result = np.full(len(values), default, dtype=object)
     for value, mapped in mapping.items():
         result[values == value] = mapped
     return result
 
 
-def _words(reason: NDArray[np.object_], selected: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Reasons in words: of a chosen row why it was chosen, else the rule that it did not meet."""
+def _words(reason: Words) -> Words:
+    """Reasons of rows that were not chosen, in words: the rule that they did not meet; None where a row was."""
     text = _mapped(reason, GATE_WORDS | WORDS, None)
-    text = np.where(reason == "selected", selected, text)
-    return np.where(text == None, reason, text)  # noqa: E711 - element-wise
+    return np.where((text == None) & (reason != "selected"), reason, text)  # noqa: E711 - element-wise
 
 
 def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:

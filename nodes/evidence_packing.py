@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .byte_runs import BLOCK
+from .compiled import kernels
 from .item_texts import resolvable, text_bytes
 from .keys import (
     among,
@@ -35,6 +37,7 @@ from .keys import (
     truth,
 )
 from .orders import order_by
+from .recall_scope import slabs
 from .role_terms import LAST, reading_order
 from .role_words import words_apart
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
@@ -217,9 +220,16 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
 def _checksums(texts: pa.Array) -> Int:
     """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
     offsets, data = text_bytes(texts)
-    total = np.zeros(len(data) + 1, dtype=np.uint32)
-    _WEIGHT[data].cumsum(dtype=np.uint32, out=total[1:])
-    return (total[offsets[1:]] - total[offsets[:-1]]).astype(np.int64)
+    sums = np.empty(len(texts), dtype=np.int64)
+    if (loops := kernels(0)) is not None:
+        loops.texts.sums(data, offsets, _WEIGHT, sums)
+        return sums
+    for low, high in slabs(np.diff(offsets), BLOCK):
+        starts = offsets[low : high + 1] - offsets[low]
+        total = np.zeros(starts[-1] + 1, dtype=np.uint32)
+        _WEIGHT[data[offsets[low] : offsets[high]]].cumsum(dtype=np.uint32, out=total[1:])
+        sums[low:high] = total[starts[1:]] - total[starts[:-1]]
+    return sums
 
 
 def _runs(
