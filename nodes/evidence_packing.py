@@ -25,6 +25,7 @@ from .keys import (
     constants,
     distinct_numbers,
     distinct_rows,
+    first_of_runs,
     first_that_holds,
     flags_at,
     flat,
@@ -33,6 +34,7 @@ from .keys import (
     pair_codes,
     positions,
     rank_within,
+    run_lengths,
     take_or,
     truth,
 )
@@ -96,9 +98,9 @@ def packs(
         _alike(owner, row, evidence["text"], packing.kept & ~disputed), "near_duplicate", among=~disputed
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
-    packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
-    packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
     source = _numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
+    packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit))
+    packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
     packing.drop_beyond(source, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
     turn = _turns(source, packing.kept, flags_at(contracts["source_diversity"], owner))
@@ -198,10 +200,14 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
     """
     number = np.full(len(row), -1, dtype=np.int64)
     owner, row = owner[among], row[among]
-    rows, inverse = np.unique(row, return_inverse=True)
+    rows, inverse = distinct_numbers(row)
     distinct = gathered(texts, rows)
-    group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
-    shared = np.bincount(group, minlength=1)[group] > 1
+    sums = _checksums(distinct)[inverse]
+    order = order_by(owner, sums)
+    starts = first_of_runs(owner[order], sums[order])
+    lengths = run_lengths(starts, len(order))
+    shared = np.empty(len(order), dtype=bool)
+    shared[order] = (lengths > 1).repeat(lengths)
     if not shared.any():
         number[among] = np.arange(len(row))
         return number
@@ -234,7 +240,7 @@ def _checksums(texts: pa.Array) -> Int:
 
 def _runs(
     packing: _Packing,
-    owner: Int,
+    source: Int,
     rows: dict[str, pa.Array],
     placed: dict[str, pa.Array],
     standing: pa.Array,
@@ -243,30 +249,34 @@ def _runs(
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version around their best; else -1.
 
+    `source` is a number per request, source and path: most rows are alone there, and are compared no further.
     Rows further from the best row than half of what the limit leaves stay items of their own.
     """
     start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
     first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
     able = packing.kept & ~disputed & (start >= 0) & np.asarray(rows["path"].is_valid())
     index = able.nonzero()[0]
-    document = _numbers_of(
-        owner, rows["source_id"], rows["path"], placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"],
-        rows["owner_project"], rows["evidence_kind"], rows["lifecycle"], standing,
+    index = index[np.bincount(source[index], minlength=1)[source[index]] > 1]
+    parts = (
+        placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
+        rows["evidence_kind"], rows["lifecycle"], standing,
     )  # fmt: skip
+    document = np.empty(len(source), dtype=np.int64)
+    document[index] = _numbers_of(source[index], *(part.take(pa.array(index)) for part in parts))
     order = index[order_by(document[index], start[index])]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
     chained = np.zeros(len(order), dtype=bool)
     chained[1:] = (document[here] == document[before]) & touching
     if not chained.any():
-        return np.full(len(owner), -1, dtype=np.int64)
+        return np.full(len(source), -1, dtype=np.int64)
     chain = (~chained).cumsum()
-    best = np.full(int(chain.max(initial=0)) + 1, len(owner), dtype=np.int64)
+    best = np.full(int(chain.max(initial=0)) + 1, len(source), dtype=np.int64)
     np.minimum.at(best, chain, order)
     lead = best[chain]
     room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
     near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
-    runs = np.full(len(owner), -1, dtype=np.int64)
+    runs = np.full(len(source), -1, dtype=np.int64)
     runs[order[near]] = lead[near]
     return runs
 

@@ -360,7 +360,7 @@ def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
 def slabs(counts: Int, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
     cut = first_of_runs((counts.cumsum() - counts) // most)
-    yield from zip(cut.tolist(), [*cut[1:].tolist(), len(counts)], strict=True)
+    yield from pairwise([*cut.tolist(), len(counts)])
 
 
 def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:
