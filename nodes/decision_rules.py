@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, HIDING
-from .keys import distinct_rows, flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
+from .keys import distinct_rows, flags_at, flat, pair_codes, pair_positions, positions, take_or
 from .list_columns import flattened
 from .recall_scope import codes_of
 from .vocabulary import OUTCOMES, REASON_CODES, STAGES
-
-Words: TypeAlias = NDArray[np.object_]
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -53,7 +51,8 @@ WORDS = {
     "citation_unresolved": "its citation does not resolve",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
 }
-GATE_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES}
+REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
+"""Reasons in words: the rule that a row did not meet."""
 
 
 def decision_columns(
@@ -89,66 +88,67 @@ def decision_columns(
     shown = positions(keys, of_members) >= 0
     cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
 
-    steps = np.stack(
-        [
-            ~flags_at(verdicts["admitted"], verdict), positions(keys, of_bounded) < 0, rank < 0, pack < 0, ~kept, item < 0,
-            ~cited, (lead != pack) & ~shown, lead != pack,
-        ]
-    )  # fmt: skip
+    # The first that holds decides; the last, of those that pass every step, always does.
+    steps = [
+        ~flags_at(verdicts["admitted"], verdict), positions(keys, of_bounded) < 0, rank < 0, pack < 0, ~kept, item < 0,
+        ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
+    ]  # fmt: skip
+    step = np.stack(steps).argmax(axis=0)
     said = [
         take_or(verdicts["decided_by"], verdict), take_or(verdicts["reason_code"], verdict),
         take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
     ]  # fmt: skip
-    first, fate = distinct_rows(codes_of([pa.array((1 << np.arange(len(steps))) @ steps), *said]))
-    fates = _fates(steps[:, first], *(objects(words.take(pa.array(first))) for words in said))
-    chosen, cut_off = ((fates[name] == word)[fate] for name, word in (("outcome", "selected"), ("stage", "trim")))
+    first, of = distinct_rows(codes_of([pa.array(step), *said]))
+    words = (column.take(pa.array(first)).to_pylist() for column in said)
+    fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
+    chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
+    cut_off = np.array([fate.stage == "trim" for fate in fates], dtype=bool)[of]
     beaten = cut_off & _rival_shown(candidates["request_id"], conflict_sets, chosen)
-    fates["reason_code"] = np.concatenate(
-        (fates["reason_code"], np.full(len(first), "conflict_downrank", dtype=object))
+    reasons = [fate.reason for fate in fates] + ["conflict_downrank"] * len(fates)
+    texts = pa.array(
+        [None if reason == "selected" else REASON_WORDS.get(reason, reason) for reason in reasons], pa.string()
     )
-    at, of_reason = pa.array(fate), pa.array(np.where(beaten, fate + len(first), fate))
-    selected = take_or(ranked["selected_reason"], rank, "selected")
+    at, of_reason = pa.array(of), pa.array(np.where(beaten, of + len(fates), of))
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
-        "outcome": OUTCOMES.column(fates["outcome"]).take(at),
-        "stage": STAGES.column(fates["stage"]).take(at),
+        "outcome": OUTCOMES.column([fate.outcome for fate in fates]).take(at),
+        "stage": STAGES.column([fate.stage for fate in fates]).take(at),
         "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
-        "decided_by": pa.array(fates["decided_by"], pa.string()).take(at),
+        "decided_by": pa.array([fate.decided_by for fate in fates], pa.string()).take(at),
         "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
         "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
-        "reason_code": REASON_CODES.column(fates["reason_code"]).take(of_reason),
-        "reason_text": pc.coalesce(pa.array(_words(fates["reason_code"]), pa.string()).take(of_reason), selected),
+        "reason_code": REASON_CODES.column(reasons).take(of_reason),
+        "reason_text": pc.coalesce(texts.take(of_reason), take_or(ranked["selected_reason"], rank, "selected")),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }
 
 
-def _fates(
-    steps: NDArray[np.bool_], gate: Words, gate_reason: Words, pack_reason: Words, bound_by: Words
-) -> dict[str, Words]:
-    """What becomes of candidates: outcome, stage, what decided and the reason.
+class _Fate(NamedTuple):
+    outcome: str
+    stage: str
+    decided_by: str | None
+    reason: str
 
-    `steps` is bool[steps, candidates], true where a candidate does not pass a step; the first such step decides.
-    """
-    pack_reason = np.where(pack_reason == None, "low_score", pack_reason)  # noqa: E711 - element-wise
-    trim_reason = _mapped(bound_by, BUDGET_REASONS, "budget_tokens")
-    ends: list[tuple[Any, Any, Any, Any]] = [
-        (np.where(np.isin(gate, list(HIDING)), "hidden", "rejected"), "gate", gate, gate_reason),
-        ("rejected", "gate", "walls", "wall_disagreement"),
-        ("rejected", "rank", None, "low_score"),
-        ("rejected", "select", None, "low_score"),
-        ("rejected", _mapped(pack_reason, PACK_STAGES, "pack"), _mapped(pack_reason, PACK_RULES, None), pack_reason),
-        ("rejected", "trim", bound_by, trim_reason),
-        ("rejected", "cite", "require_citation", "citation_unresolved"),
-        ("rejected", "trim", bound_by, trim_reason),
-        ("selected", "pack", None, "merged"),
-        ("selected", "project", None, "selected"),
-    ]
-    step = np.where(steps.any(axis=0), steps.argmax(axis=0), len(steps))
-    columns = (np.stack([np.broadcast_to(one, len(step)) for one in column]) for column in zip(*ends, strict=True))
-    chosen = (column[step, np.arange(len(step))].astype(object) for column in columns)
-    return dict(zip(("outcome", "stage", "decided_by", "reason_code"), chosen, strict=True))
+
+def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
+    """What becomes of a candidate that a step decides about, by the words of the tables; many share one fate."""
+    pack_reason = "low_score" if pack_reason is None else pack_reason
+    trimmed = _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
+    packed = _Fate("rejected", PACK_STAGES.get(pack_reason, "pack"), PACK_RULES.get(pack_reason), pack_reason)
+    return (
+        _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or ""),
+        _Fate("rejected", "gate", "walls", "wall_disagreement"),
+        _Fate("rejected", "rank", None, "low_score"),
+        _Fate("rejected", "select", None, "low_score"),
+        packed,
+        trimmed,
+        _Fate("rejected", "cite", "require_citation", "citation_unresolved"),
+        trimmed,
+        _Fate("selected", "pack", None, "merged"),
+        _Fate("selected", "project", None, "selected"),
+    )[step]
 
 
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
@@ -160,19 +160,6 @@ def _rival_shown(request_ids: pa.ChunkedArray, conflict_sets: pa.Array, chosen: 
     """Whether another member of the row's conflict set is shown: what had no room stands behind its rival."""
     code = codes_of([request_ids, conflict_sets])
     return np.isin(code, code[chosen]) & np.asarray(conflict_sets.is_valid())
-
-
-def _mapped(values: Words, mapping: dict[str, str], default: str | None) -> Words:
-    result = np.full(len(values), default, dtype=object)
-    for value, mapped in mapping.items():
-        result[values == value] = mapped
-    return result
-
-
-def _words(reason: Words) -> Words:
-    """Reasons of rows that were not chosen, in words: the rule that they did not meet; None where a row was."""
-    text = _mapped(reason, GATE_WORDS | WORDS, None)
-    return np.where((text == None) & (reason != "selected"), reason, text)  # noqa: E711 - element-wise
 
 
 def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:

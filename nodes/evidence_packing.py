@@ -257,26 +257,29 @@ def _runs(
     able = packing.kept & ~disputed & (start >= 0) & np.asarray(rows["path"].is_valid())
     index = able.nonzero()[0]
     index = index[np.bincount(source[index], minlength=1)[source[index]] > 1]
+    runs = np.full(len(source), -1, dtype=np.int64)
+    if not len(index):
+        return runs
+    at = pa.array(index)
     parts = (
         placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
         rows["evidence_kind"], rows["lifecycle"], standing,
     )  # fmt: skip
     document = np.empty(len(source), dtype=np.int64)
-    document[index] = _numbers_of(source[index], *(part.take(pa.array(index)) for part in parts))
+    document[index] = _numbers_of(source[index], *(part.take(at) for part in parts))
     order = index[order_by(document[index], start[index])]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
     chained = np.zeros(len(order), dtype=bool)
     chained[1:] = (document[here] == document[before]) & touching
     if not chained.any():
-        return np.full(len(source), -1, dtype=np.int64)
+        return runs
     chain = (~chained).cumsum()
     best = np.full(int(chain.max(initial=0)) + 1, len(source), dtype=np.int64)
     np.minimum.at(best, chain, order)
     lead = best[chain]
     room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
     near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
-    runs = np.full(len(source), -1, dtype=np.int64)
     runs[order[near]] = lead[near]
     return runs
 
