@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from .keys import constants, distinct_numbers, first_of_runs, gathered, positions, rank_within
 from .numbers import quantise
+from .orders import order_by
 from .recall_scope import Bool, Float, Int, numbers
 from .recall_selection import VIA
 from .vocabulary import LANES, MERGE_POLICIES
@@ -39,7 +40,7 @@ class Fusion:
     @classmethod
     def of(cls, request: Int, row: Int, rank: Int) -> Fusion:
         """Group hits and add 1 / (60 + rank) over sub-queries and lanes, each share a multiple of 2**-30."""
-        order = np.lexsort((row, request))
+        order = order_by(request, row)
         request, row = request[order], row[order]
         first = first_of_runs(request, row)
         share = quantise(1.0 / (FUSION_K + rank[order]))
@@ -96,13 +97,13 @@ def merged_order(
         kind: per group, a code of its evidence kind.
         id_rank: per group, ends every tie.
     """
-    by_kind = np.lexsort((id_rank, -fusion.score, kind, withheld, fusion.request))
+    by_kind = order_by(fusion.request, withheld, kind, -fusion.score, id_rank)
     turn = np.empty(len(by_kind), dtype=np.int64)
     span = (fusion.request * 2 + withheld) * (int(kind.max(initial=0)) + 1) + kind
     turn[by_kind] = rank_within(span[by_kind])
     first = np.where(policy == MERGE_POLICIES.values.index("authority-first"), -authority, 0)
     first = np.where(policy == MERGE_POLICIES.values.index("evidence-balanced"), turn, first)
-    order = np.lexsort((id_rank, -fusion.score, first, withheld, fusion.request))
+    order = order_by(fusion.request, withheld, first, -fusion.score, id_rank)
     return order, rank_within((fusion.request * 2 + withheld)[order])
 
 

@@ -26,6 +26,7 @@ from .expansion_recall import recall_expansion
 from .frames import PostingIndex, RowIndex, VectorIndex
 from .keys import constants, gathered, gathered_columns, positions, rank_within
 from .lane_recall import recall_newest, recall_symbols, recall_terms
+from .orders import order_by
 from .recall_scope import Int, RecallTables, numbers, sub_query_of
 from .recall_selection import VIA, Found, hit_table, sub_query_order
 from .tables import (
@@ -139,7 +140,7 @@ def hits(
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
     table = pa.concat_tables(parts).combine_chunks()
-    order = np.lexsort((numbers(table["rank"]), lane_codes(table), at))
+    order = order_by(at, lane_codes(table), numbers(table["rank"]))
     return HITS.build(gathered_columns(table, HITS.columns, order))
 
 
@@ -210,7 +211,7 @@ def _seeds(tables: RecallTables, known: Found, rank: Int) -> tuple[Found, Int]:
     sub = known.sub[shown]
     fusion = Fusion.of(tables.sub_request[sub], known.row[shown], rank[shown])
     grouped = np.arange(len(fusion.row)).repeat(np.diff(fusion.starts))
-    best = fusion.order[np.lexsort((sub[fusion.order], rank[shown][fusion.order], grouped))]
-    order = np.lexsort((tables.row_index.id_rank[fusion.row], -fusion.score, fusion.request))
+    best = fusion.order[order_by(grouped, rank[shown][fusion.order], sub[fusion.order])]
+    order = order_by(fusion.request, -fusion.score, tables.row_index.id_rank[fusion.row])
     seeds = Found.of(sub[best[fusion.starts[:-1]]][order], fusion.row[order], fusion.score[order])
     return seeds, rank_within(fusion.request[order])

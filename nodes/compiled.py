@@ -28,7 +28,7 @@ PAYS_FROM = 10_000_000
 """Visits of postings that take NumPy about as long as it takes to import numba: a second."""
 SOURCES = (
     "lifted_kernels", "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels",
-    "shown_kernels", "vector_kernels",
+    "shown_kernels", "text_kernels", "vector_kernels",
 )  # fmt: skip
 """The modules that are compiled."""
 ALONE = 200_000
@@ -39,6 +39,7 @@ class Kernels(NamedTuple):
     """The modules of compiled loops."""
 
     postings: ModuleType
+    texts: ModuleType
     vectors: ModuleType
 
 
@@ -60,10 +61,10 @@ def load() -> Kernels | None:
         return None
     try:
         with _LOADING, kept_by_content(Path(__file__).parent, SOURCES):
-            from . import posting_kernels, vector_kernels
+            from . import posting_kernels, text_kernels, vector_kernels
     except (ImportError, OSError, RuntimeError):  # another NumPy than numba knows, or no folder that it may write
         return None
-    return Kernels(posting_kernels, vector_kernels)
+    return Kernels(posting_kernels, text_kernels, vector_kernels)
 
 
 @contextmanager

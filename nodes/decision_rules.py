@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, HIDING
-from .keys import flags_at, flat, objects, pair_codes, pair_positions, positions, take_or
+from .keys import distinct_rows, flags_at, flat, pair_codes, pair_positions, positions, take_or
 from .list_columns import flattened
 from .recall_scope import codes_of
 from .vocabulary import OUTCOMES, REASON_CODES, STAGES
@@ -51,7 +51,8 @@ WORDS = {
     "citation_unresolved": "its citation does not resolve",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
 }
-GATE_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES}
+REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
+"""Reasons in words: the rule that a row did not meet."""
 
 
 def decision_columns(
@@ -87,47 +88,67 @@ def decision_columns(
     shown = positions(keys, of_members) >= 0
     cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
 
-    admitted = flags_at(verdicts["admitted"], verdict)
-    bounded_in = positions(keys, of_bounded) >= 0
-    gate = objects(take_or(verdicts["decided_by"], verdict))
-    gate_reason = objects(take_or(verdicts["reason_code"], verdict))
-    pack_reason = objects(take_or(packs["reason_code"], lead))
-    pack_reason = np.where(pack_reason == None, "low_score", pack_reason)  # noqa: E711 - element-wise
-    bound_by = objects(take_or(trims["bound_by"], cut))
-    trim_reason = _mapped(bound_by, BUDGET_REASONS, "budget_tokens")
-    own = lead == pack
-    steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]] = [
-        (~admitted, np.where(np.isin(gate, list(HIDING)), "hidden", "rejected"), "gate", gate, gate_reason),
-        (~bounded_in, "rejected", "gate", "walls", "wall_disagreement"),
-        (rank < 0, "rejected", "rank", None, "low_score"),
-        (pack < 0, "rejected", "select", None, "low_score"),
-        (~kept, "rejected", _mapped(pack_reason, PACK_STAGES, "pack"),
-         _mapped(pack_reason, PACK_RULES, None), pack_reason),
-        (item < 0, "rejected", "trim", bound_by, trim_reason),
-        (~cited, "rejected", "cite", "require_citation", "citation_unresolved"),
-        (~own & ~shown, "rejected", "trim", bound_by, trim_reason),
-        (~own, "selected", "pack", None, "merged"),
+    # The first that holds decides; the last, of those that pass every step, always does.
+    steps = [
+        ~flags_at(verdicts["admitted"], verdict), positions(keys, of_bounded) < 0, rank < 0, pack < 0, ~kept, item < 0,
+        ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
-    outcome, stage, decided_by, reason = (
-        _choose(steps, i, default) for i, default in enumerate(("selected", "project", None, "selected"))
+    step = np.stack(steps).argmax(axis=0)
+    said = [
+        take_or(verdicts["decided_by"], verdict), take_or(verdicts["reason_code"], verdict),
+        take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
+    ]  # fmt: skip
+    first, of = distinct_rows(codes_of([pa.array(step), *said]))
+    words = (column.take(pa.array(first)).to_pylist() for column in said)
+    fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
+    chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
+    cut_off = np.array([fate.stage == "trim" for fate in fates], dtype=bool)[of]
+    beaten = cut_off & _rival_shown(candidates["request_id"], conflict_sets, chosen)
+    reasons = [fate.reason for fate in fates] + ["conflict_downrank"] * len(fates)
+    texts = pa.array(
+        [None if reason == "selected" else REASON_WORDS.get(reason, reason) for reason in reasons], pa.string()
     )
-    chosen = outcome == "selected"
-    beaten = (stage == "trim") & ~chosen & _rival_shown(candidates["request_id"], conflict_sets, chosen)
-    reason[beaten] = "conflict_downrank"
+    at, of_reason = pa.array(of), pa.array(np.where(beaten, of + len(fates), of))
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
-        "outcome": OUTCOMES.column(outcome),
-        "stage": STAGES.column(stage),
-        "form": np.where(chosen, objects(take_or(trimmed["form"], item, "none")), "none"),
-        "decided_by": decided_by,
+        "outcome": OUTCOMES.column([fate.outcome for fate in fates]).take(at),
+        "stage": STAGES.column([fate.stage for fate in fates]).take(at),
+        "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
+        "decided_by": pa.array([fate.decided_by for fate in fates], pa.string()).take(at),
         "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
         "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
-        "reason_code": REASON_CODES.column(reason),
-        "reason_text": _words(reason, objects(take_or(ranked["selected_reason"], rank, "selected"))),
+        "reason_code": REASON_CODES.column(reasons).take(of_reason),
+        "reason_text": pc.coalesce(texts.take(of_reason), take_or(ranked["selected_reason"], rank, "selected")),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }
+
+
+class _Fate(NamedTuple):
+    outcome: str
+    stage: str
+    decided_by: str | None
+    reason: str
+
+
+def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
+    """What becomes of a candidate that a step decides about, by the words of the tables; many share one fate."""
+    pack_reason = "low_score" if pack_reason is None else pack_reason
+    trimmed = _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
+    packed = _Fate("rejected", PACK_STAGES.get(pack_reason, "pack"), PACK_RULES.get(pack_reason), pack_reason)
+    return (
+        _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or ""),
+        _Fate("rejected", "gate", "walls", "wall_disagreement"),
+        _Fate("rejected", "rank", None, "low_score"),
+        _Fate("rejected", "select", None, "low_score"),
+        packed,
+        trimmed,
+        _Fate("rejected", "cite", "require_citation", "citation_unresolved"),
+        trimmed,
+        _Fate("selected", "pack", None, "merged"),
+        _Fate("selected", "project", None, "selected"),
+    )[step]
 
 
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
@@ -139,28 +160,6 @@ def _rival_shown(request_ids: pa.ChunkedArray, conflict_sets: pa.Array, chosen: 
     """Whether another member of the row's conflict set is shown: what had no room stands behind its rival."""
     code = codes_of([request_ids, conflict_sets])
     return np.isin(code, code[chosen]) & np.asarray(conflict_sets.is_valid())
-
-
-def _choose(steps: list[tuple[NDArray[np.bool_], Any, Any, Any, Any]], field: int, default: Any) -> NDArray[np.object_]:
-    """The value of the first step whose mask holds, element by element."""
-    result = np.full(len(steps[0][0]), default, dtype=object)
-    for mask, *values in reversed(steps):
-        result[mask] = values[field][mask] if isinstance(values[field], np.ndarray) else values[field]
-    return result
-
-
-def _mapped(values: NDArray[np.object_], mapping: dict[str, str], default: str | None) -> NDArray[np.object_]:
-    result = np.full(len(values), default, dtype=object)
-    for value, mapped in mapping.items():
-        result[values == value] = mapped
-    return result
-
-
-def _words(reason: NDArray[np.object_], selected: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Reasons in words: of a chosen row why it was chosen, else the rule that it did not meet."""
-    text = _mapped(reason, GATE_WORDS | WORDS, None)
-    text = np.where(reason == "selected", selected, text)
-    return np.where(text == None, reason, text)  # noqa: E711 - element-wise
 
 
 def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:

@@ -17,12 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .byte_runs import BLOCK
+from .compiled import kernels
 from .item_texts import resolvable, text_bytes
 from .keys import (
     among,
     constants,
     distinct_numbers,
     distinct_rows,
+    first_of_runs,
     first_that_holds,
     flags_at,
     flat,
@@ -31,9 +34,12 @@ from .keys import (
     pair_codes,
     positions,
     rank_within,
+    run_lengths,
     take_or,
     truth,
 )
+from .orders import order_by
+from .recall_scope import slabs
 from .role_terms import LAST, reading_order
 from .role_words import words_apart
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
@@ -92,9 +98,9 @@ def packs(
         _alike(owner, row, evidence["text"], packing.kept & ~disputed), "near_duplicate", among=~disputed
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
-    packing.merge(_runs(packing, owner, rows, placed, standing, disputed, limit))
-    packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
     source = _numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
+    packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit))
+    packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
     packing.drop_beyond(source, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
     turn = _turns(source, packing.kept, flags_at(contracts["source_diversity"], owner))
@@ -105,7 +111,7 @@ def packs(
     wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
     position = _positions(packing.kept, owner, conflict, disputed, wanted)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
-    order = np.lexsort((ranked["rank"].to_numpy(), position, owner))
+    order = order_by(owner, position, ranked["rank"].to_numpy())
     table = PACKS.build(
         {
             "request_id": ranked["request_id"],
@@ -194,10 +200,14 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
     """
     number = np.full(len(row), -1, dtype=np.int64)
     owner, row = owner[among], row[among]
-    rows, inverse = np.unique(row, return_inverse=True)
+    rows, inverse = distinct_numbers(row)
     distinct = gathered(texts, rows)
-    group = _numbers_of(owner, pa.array(_checksums(distinct)[inverse]))
-    shared = np.bincount(group, minlength=1)[group] > 1
+    sums = _checksums(distinct)[inverse]
+    order = order_by(owner, sums)
+    starts = first_of_runs(owner[order], sums[order])
+    lengths = run_lengths(starts, len(order))
+    shared = np.empty(len(order), dtype=bool)
+    shared[order] = (lengths > 1).repeat(lengths)
     if not shared.any():
         number[among] = np.arange(len(row))
         return number
@@ -216,14 +226,21 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
 def _checksums(texts: pa.Array) -> Int:
     """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
     offsets, data = text_bytes(texts)
-    total = np.zeros(len(data) + 1, dtype=np.uint32)
-    _WEIGHT[data].cumsum(dtype=np.uint32, out=total[1:])
-    return (total[offsets[1:]] - total[offsets[:-1]]).astype(np.int64)
+    sums = np.empty(len(texts), dtype=np.int64)
+    if (loops := kernels(0)) is not None:
+        loops.texts.sums(data, offsets, _WEIGHT, sums)
+        return sums
+    for low, high in slabs(np.diff(offsets), BLOCK):
+        starts = offsets[low : high + 1] - offsets[low]
+        total = np.zeros(starts[-1] + 1, dtype=np.uint32)
+        _WEIGHT[data[offsets[low] : offsets[high]]].cumsum(dtype=np.uint32, out=total[1:])
+        sums[low:high] = total[starts[1:]] - total[starts[:-1]]
+    return sums
 
 
 def _runs(
     packing: _Packing,
-    owner: Int,
+    source: Int,
     rows: dict[str, pa.Array],
     placed: dict[str, pa.Array],
     standing: pa.Array,
@@ -232,30 +249,37 @@ def _runs(
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version around their best; else -1.
 
+    `source` is a number per request, source and path: most rows are alone there, and are compared no further.
     Rows further from the best row than half of what the limit leaves stay items of their own.
     """
     start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
     first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
     able = packing.kept & ~disputed & (start >= 0) & np.asarray(rows["path"].is_valid())
     index = able.nonzero()[0]
-    document = _numbers_of(
-        owner, rows["source_id"], rows["path"], placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"],
-        rows["owner_project"], rows["evidence_kind"], rows["lifecycle"], standing,
+    index = index[np.bincount(source[index], minlength=1)[source[index]] > 1]
+    runs = np.full(len(source), -1, dtype=np.int64)
+    if not len(index):
+        return runs
+    at = pa.array(index)
+    parts = (
+        placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
+        rows["evidence_kind"], rows["lifecycle"], standing,
     )  # fmt: skip
-    order = index[np.lexsort((start[index], document[index]))]
+    document = np.empty(len(source), dtype=np.int64)
+    document[index] = _numbers_of(source[index], *(part.take(at) for part in parts))
+    order = index[order_by(document[index], start[index])]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
     chained = np.zeros(len(order), dtype=bool)
     chained[1:] = (document[here] == document[before]) & touching
     if not chained.any():
-        return np.full(len(owner), -1, dtype=np.int64)
+        return runs
     chain = (~chained).cumsum()
-    best = np.full(int(chain.max(initial=0)) + 1, len(owner), dtype=np.int64)
+    best = np.full(int(chain.max(initial=0)) + 1, len(source), dtype=np.int64)
     np.minimum.at(best, chain, order)
     lead = best[chain]
     room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
     near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
-    runs = np.full(len(owner), -1, dtype=np.int64)
     runs[order[near]] = lead[near]
     return runs
 
@@ -268,7 +292,7 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
         return pa.ListArray.from_arrays(pa.array(np.arange(len(ids) + 1, dtype=np.int32)), ids)
     item = np.concatenate([np.where(merged, packing.into, every), every[merged]])
     row = np.concatenate([every, every[merged]])
-    order = np.lexsort((row, start[row], item))
+    order = order_by(item, start[row], row)
     offsets = np.zeros(len(ids) + 1, dtype=np.int32)
     np.bincount(item, minlength=len(ids)).cumsum(out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(row[order])))
@@ -294,7 +318,7 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: In
         first, inverse = distinct_rows(conflict[index[together]])
         best = index.copy()
         best[together] = index[together][first[inverse]]
-    order = index[np.lexsort((index, best, wanted[best], owner[index]))]
+    order = index[order_by(owner[index], wanted[best], best, index)]
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
     return position

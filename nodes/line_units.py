@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .byte_runs import plain, unit_tokens
+from .frames import expand_ranges
 from .item_texts import slices, text_bytes
-from .keys import last_of_runs
 from .ragged import starts_of
 from .rendering import MARGIN, quoted, requoted
 from .token_counting import BASE, Counters
@@ -29,8 +29,7 @@ from .token_counting import BASE, Counters
 LONG_LINE = 512
 _STRIDE = 256
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
-_SENTENCE_END = np.zeros(256, dtype=bool)
-_SENTENCE_END[list(b".!?;")] = True
+_SENTENCE_ENDS = b".!?;"
 _IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
 
 ERROR_LINE = r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗"
@@ -157,15 +156,19 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     marked = np.zeros(len(data) + 1, dtype=bool)
     marked[offsets] = marked[line_ends] = True
     bounds = marked.nonzero()[0]
-    long = bounds[1:] - bounds[:-1] > LONG_LINE
+    length = bounds[1:] - bounds[:-1]
+    long = length > LONG_LINE
     if not long.any():
         return bounds
-    spaces = ((data[1:] == _SPACE) & (data[:-1] > _SPACE)).nonzero()[0] + 1
-    line = bounds.searchsorted(spaces, "right") - 1
-    spaces, line = (part[long[line]] for part in (spaces, line))
-    stride = (spaces - bounds[line]) // _STRIDE + line * (len(data) // _STRIDE + 1)
-    marked[spaces[last_of_runs(stride)]] = True
-    marked[spaces[_SENTENCE_END[data[spaces - 1]]]] = True
+    cut = (data[1:] == _SPACE) & (data[:-1] > _SPACE) & long.repeat(length)[1:]
+    spaces = np.append(-1, cut.nonzero()[0] + 1)
+    strides = np.where(long, -(-length // _STRIDE), 0)
+    low = bounds[:-1].repeat(strides) + _STRIDE * expand_ranges(np.zeros_like(strides), strides)
+    high = np.minimum(low + _STRIDE, bounds[1:].repeat(strides))
+    last = spaces[spaces.searchsorted(high) - 1]
+    marked[last[last >= low]] = True
+    for stop in _SENTENCE_ENDS:
+        marked[1:-1] |= cut & (data[:-1] == stop)
     for stop in _IDEOGRAPHIC_STOPS if data.max() > 127 else ():
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
         at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3

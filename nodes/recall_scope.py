@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from .clocks import Clock, distinct_clocks
 from .frames import OPEN_START, RowIndex, expand_ranges, micros
-from .keys import constants, distinct_rows, first_of_runs, flat, gathered_columns, positions, run_lengths
+from .keys import constants, distinct_numbers, distinct_rows, first_of_runs, flat, positions, run_lengths
 from .list_columns import holds
 from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 
@@ -29,7 +30,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
 
-_FILTERS = ("sources", "kinds", "min_authority")
+_FILTERS = ["sources", "kinds", "min_authority"]
 SEPARATOR = "\x1f"
 CELLS = 1 << 21
 """(sub-query, row) pairs held at once: about 120 MiB with all that is asked about them."""
@@ -89,10 +90,11 @@ class RecallTables:
         return numbers(self.sub_queries["lane_k"])
 
     @cached_property
-    def filter_codes(self) -> Int:
-        """A number per sub-query, equal where sources, kinds and least authority are."""
+    def filters(self) -> tuple[list[dict[str, Any]], Int]:
+        """The distinct filters (sources, kinds and least authority), and which one each sub-query has."""
         keys = [pc.binary_join(flat(self.sub_queries[name]), SEPARATOR) for name in ("sources", "kinds")]
-        return codes_of([*keys, self.sub_queries["min_authority"]])
+        first, filter_ = distinct_rows(codes_of([*keys, self.sub_queries["min_authority"]]))
+        return self.sub_queries.select(_FILTERS).take(pa.array(first)).to_pylist(), filter_
 
     @cached_property
     def oldest(self) -> Int:
@@ -224,10 +226,10 @@ class Scope:
 
         Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
         """
-        first, inverse = distinct_rows(self.tables.filter_codes[self.sub])
-        passed = np.ones((len(first), len(self.rows)), dtype=bool)
-        named = pa.table(gathered_columns(self.tables.sub_queries, _FILTERS, self.sub[first]))
-        for number, one in enumerate(named.to_pylist()):
+        every, of = self.tables.filters
+        used, inverse = distinct_numbers(of[self.sub])
+        passed = np.ones((len(used), len(self.rows)), dtype=bool)
+        for number, one in enumerate(every[filter_] for filter_ in used.tolist()):
             if one["sources"]:
                 passed[number] &= selected_pairs(one["sources"], self._pairs)[self._pairs.codes]
             if one["kinds"]:
@@ -358,7 +360,7 @@ def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
 def slabs(counts: Int, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
     cut = first_of_runs((counts.cumsum() - counts) // most)
-    yield from zip(cut.tolist(), [*cut[1:].tolist(), len(counts)], strict=True)
+    yield from pairwise([*cut.tolist(), len(counts)])
 
 
 def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, rank_within
+from .orders import order_by
 from .recall_scope import Bool, Float, Int, RecallTables, Scope, recorded_at
 from .tables import HITS
 
@@ -69,14 +70,14 @@ def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
         above = np.cumsum(counts[:, ::-1], axis=1)
         threshold = _BINS - 1 - np.argmax(above >= np.minimum(k, above[:, -1])[:, None], axis=1)
         kept = (bin_ >= threshold[owner]).nonzero()[0]
-    order = kept[np.lexsort((id_rank[kept], -score[kept], owner[kept]))]
+    order = kept[order_by(owner[kept], -score[kept], id_rank[kept])]
     return order[rank_within(owner[order]) < k[owner[order]]]
 
 
 def best_found(tables: RecallTables, found: Found) -> Found:
     """The `lane_k` best per sub-query of what several parts found; for few cells."""
     k = tables.sub_queries["lane_k"].to_numpy()
-    order = np.lexsort((tables.row_index.id_rank[found.row], -found.score, found.sub))
+    order = order_by(found.sub, -found.score, tables.row_index.id_rank[found.row])
     order = order[rank_within(found.sub[order]) < k[found.sub[order]]]
     return Found(*(getattr(found, name)[order] for name in _COLUMNS))
 
@@ -118,7 +119,7 @@ def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
         return HITS.empty()
     place = sub_query_order(tables.sub_queries)[found.sub]
     ids = tables.row_index.id_rank[found.row]
-    order = np.lexsort((ids, -found.score, found.withheld, place))
+    order = order_by(place, found.withheld, -found.score, ids)
     at = pa.array(found.sub[order])
     row = found.row[order]
     via = found.via[order]

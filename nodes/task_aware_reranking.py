@@ -34,6 +34,7 @@ from .keys import (
     truth,
 )
 from .numbers import quantise
+from .orders import order_by
 from .role_terms import freshness, role_terms
 from .tables import (
     RANKED,
@@ -207,13 +208,13 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     id_rank = np.empty(len(base), dtype=np.int64)
     id_rank[evidence_order] = np.arange(len(base))
     kind = np.asarray(flat(score_terms["evidence_kind"]).dictionary_encode().indices)
-    best_first = np.lexsort((id_rank, -base, kind, weight))
+    best_first = order_by(weight, kind, -base, id_rank)
     first = np.zeros(len(base), dtype=bool)
     first[best_first[first_of_runs(weight[best_first], kind[best_first])]] = True
     diversity = quantise(_floats(rerank_weights["diversity"])[weight]) * first
     contributions["diversity"] = diversity
     final = base + diversity
-    order = np.lexsort((id_rank, -final, weight))
+    order = order_by(weight, -final, id_rank)
     rank = rank_within(weight[order]) + 1
     table = RANKED.build(
         {

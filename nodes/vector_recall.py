@@ -125,7 +125,7 @@ def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, In
         best = _leading(_padded(sub, keys, len(asked.k)), most)
     else:
         best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
-    taken = (best > 0) & (np.arange(most) < asked.k[:, None])
+    taken = (best > _LAST) & (np.arange(most) < asked.k[:, None])
     key = best.reshape(-1) if taken.all() else best[taken]
     sub = np.repeat(np.arange(len(best)), np.count_nonzero(taken, axis=1))
     return sub, index.by_id[_LAST - (key & _LAST)], key >> _PLACES
@@ -191,8 +191,8 @@ def _tiles(vectors: NDArray[np.int32], size: int) -> NDArray[np.int32]:
 
 
 def _keys(product: Int, place: Int) -> Keys:
-    """Numbers in the order of the hits: by product, then against the place of the id; 0 where the product is not positive."""
-    return np.where(product > 0, (product << _PLACES) | (_LAST - place), 0)
+    """Numbers in the order of the hits: by product, then against the place of the id; above `_LAST` where it is positive."""
+    return (product << _PLACES) | (_LAST - place)
 
 
 def _leading(keys: Keys, k: int) -> Keys:

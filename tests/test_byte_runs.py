@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scoped_retrieval.nodes import byte_runs, compiled
 from scoped_retrieval.nodes.byte_runs import plain, text_tokens, unit_tokens
 from scoped_retrieval.nodes.rendering import MARGIN, quoted
 from scoped_retrieval.nodes.token_counting import TOKEN
@@ -17,12 +19,28 @@ ASCII_TOKEN = re.compile(TOKEN.replace(r"[\x{00C0}-\x{04FF}]{1,2}|", ""))
 """The expression itself, without its one alternative that no ASCII text can take and that Python writes otherwise."""
 
 RUNS = st.one_of(
-    st.tuples(st.sampled_from("aZ9 .\t_-\r\n\x00\x7f"), st.integers(1, 20)).map(lambda drawn: drawn[0] * drawn[1]),
+    st.tuples(st.sampled_from("aZ9 .\t_-\r\n\x00\x7f"), st.integers(1, 20) | st.integers(60, 90)).map(
+        lambda drawn: drawn[0] * drawn[1]
+    ),
     st.sampled_from(
         [" a", " A", " Ab", "HTTPServer", "  return", "\t\tx", "x = []", "ABCDEfg", " ABCDEfg", " 1", ". a", "\r\n"]
     ),
 )
 TEXTS = st.lists(RUNS | st.text(st.characters(max_codepoint=127), max_size=6), max_size=8).map("".join)
+
+
+LOOPS = compiled.kernels(compiled.PAYS_FROM)
+
+
+@pytest.fixture(scope="module", params=["a few bytes at once", "many", "compiled"], autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The arrays, in blocks and whole, and the compiled loops count the same."""
+    if request.param == "compiled" and LOOPS is None:
+        pytest.skip("needs the extra fast")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(byte_runs, "kernels", lambda visits: LOOPS if request.param == "compiled" else None)
+        patch.setattr(byte_runs, "BLOCK", 4 if request.param == "a few bytes at once" else byte_runs.BLOCK)
+        yield
 
 
 def counted(text: str) -> int:

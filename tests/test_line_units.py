@@ -68,6 +68,8 @@ def test_the_units_of_a_text_cost_what_its_rendering_costs(texts: list[str]) -> 
 
 
 @given(LONG)
+@example("x" * 2000)
+@example("x" * 700 + " " + "y" * 700)
 @settings(max_examples=60, deadline=None)
 def test_a_long_line_falls_into_pieces_that_cost_at_least_their_rendering(text: str) -> None:
     units = units_of(pa.array([text], pa.large_string()), Counters(), [BASE], np.zeros(1, np.int64))

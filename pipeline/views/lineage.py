@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -176,6 +177,7 @@ def _table(type_: Any) -> Table | None:
     return None
 
 
+@lru_cache(maxsize=256)
 def _version(function: Callable[..., Any]) -> str:
     """Hamilton's version of a node: the digest of its source without docstring and comments.
 

