@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engine_runs import ASKED, QUESTIONS, digests, handlers
 from failing_store import FailingStore
-from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline import ray_engine
 from scoped_retrieval.pipeline.places import ObjectPlace, place_of
 from scoped_retrieval.pipeline.process_engine import ProcessEngine
@@ -78,6 +78,24 @@ def test_each_of_many_who_ask_hears_that_the_corpus_does_not_answer(story: Story
             assert {type(call.exception(60)) for call in calls} == {StoreError}
         found = [retriever.retrieve(row) for row in ROWS]
         assert sorted(one.snapshot_id[-4:] for one in found if one.snapshot_id) == [f"{n:04}" for n in range(1, 5)]
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_request_whose_snapshot_may_stand_is_not_asked_again_under_its_id(tmp_path: Path, takes: bool):
+    failing = FailingStore()
+    story, store = handlers(tmp_path), RunStore(failing.at(tmp_path.name))
+    with story.open(runs=store) as retriever:
+        assert retriever.retrieve(ROWS[0]).snapshot_id
+        failing.puts, failing.takes, failing.silent = 1, takes, True  # the file, and then its line
+        (told,) = (c for c in retriever.retrieve(ROWS[1]).conditions if c["condition"] == "snapshot_missing")
+        assert "Expected" in told["message"]
+        failing.puts, failing.silent = None, False
+        with pytest.raises(InputError, match="got one that was asked before - at q1"):
+            retriever.retrieve(ROWS[1])
+        assert (retriever.retrieve(ROWS[2]).snapshot_id or "").endswith("-0003")
+    (run,) = store.list()
+    assert not run.live and sorted(run.snapshots["request_id"].to_pylist()) == ["q0", "q1", "q2"]
+    assert verify(store, run.run_id).ok
 
 
 @pytest.mark.xdist_group("ray")
