@@ -33,7 +33,7 @@ Compiled loops of numba, which give the same numbers as the arrays of NumPy besi
 
 - `compiled`: whether they are used; `compiled_recall`: lexical recall through them, over `graded_lists`
 - what recall passes over: `lookup_kernels`, `list_kernels`, `posting_kernels`, `shown_kernels`, `lifted_kernels`,
-  `vector_kernels`, `product_tiles`; what they choose with: `selection_kernels`
+  `vector_kernels`, `product_tiles`; what they choose with: `selection_kernels`; what packing counts texts with: `text_kernels`
 
 What all of them rest on:
 

@@ -8,7 +8,8 @@ gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal
@@ -62,7 +63,8 @@ def open_run(settings: Settings, id_: str) -> Any:
     if not store.holds(run_id) and not started_by(folder, settings.principal):
         raise unknown(id_)
     try:
-        return store.open(run_id)
+        with as_damage(run_id):
+            return store.open(run_id)
     except StoreError as error:
         if _hears_of_damage(settings, run_id):
             raise
@@ -76,7 +78,9 @@ def expect_reader(settings: Settings, run: Any) -> None:
         AccessError: there is nothing in it for them; absent and foreign read alike.
     """
     try:
-        if _starter(run) == settings.principal or readable_snapshots(settings, run, questions=False):
+        with as_damage(run.run_id):
+            mine = _starter(run) == settings.principal
+        if mine or readable_snapshots(settings, run, questions=False):
             return
     except StoreError:
         if _hears_of_damage(settings, run.run_id):
@@ -99,10 +103,11 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
     @cache
     def known(run_id: str) -> bool:
         try:
-            run = store.open(run_id)
-            mine = _starter(run) == settings.principal
+            with as_damage(run_id):
+                run = store.open(run_id)
+                mine = _starter(run) == settings.principal
             return mine or bool(_readable(settings, run, grants(), questions=False)) or everything()
-        except (ScopedRetrievalError, KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException):
+        except ScopedRetrievalError:
             if started_by(store.path / run_id, settings.principal):
                 return True
             if logged().get(run_id) == settings.principal:
@@ -141,12 +146,13 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
         StoreError: the run is damaged, and the principal started it or audits a project.
     """
     try:
-        if not run.holds(snapshot_id):
-            raise unknown(snapshot_id)
-        asked, failed, bounds = (
-            run.table(table.name, snapshot_id=snapshot_id).to_pylist()
-            for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
-        )
+        with as_damage(run.run_id):
+            if not run.holds(snapshot_id):
+                raise unknown(snapshot_id)
+            asked, failed, bounds = (
+                run.table(table.name, snapshot_id=snapshot_id).to_pylist()
+                for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
+            )
     except StoreError as error:
         if _hears_of_damage(settings, run.run_id):
             raise
@@ -243,11 +249,35 @@ def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) 
     """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
 
     Of a row that was refused at the door, what of it could be read. Without `questions`, no text is read.
+
+    Raises:
+        StoreError: the run is damaged.
     """
     return _readable(settings, run, _in_force(settings), questions=questions)
 
 
 def _readable(settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool) -> list[dict[str, Any]]:
+    with as_damage(run.run_id):
+        return _rows_for(settings, run, grants, questions=questions)
+
+
+@contextmanager
+def as_damage(run_id: str) -> Iterator[None]:
+    """What is of another form than this package writes, as damage of that run: anybody may have written it.
+
+    Raises:
+        StoreError: something of the run could not be read.
+    """
+    try:
+        yield
+    except ScopedRetrievalError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
+        got = type(error).__name__
+        raise StoreError(f"Expected a run as this version writes it, got {got} - at {run_id}") from error
+
+
+def _rows_for(settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool) -> list[dict[str, Any]]:
     failures, asked_rows = (
         run.table(table.name, texts=questions).select([n for n in _ASKED if n in table.columns]).to_pylist()
         for table in (FAILURES, REQUESTS)

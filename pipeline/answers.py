@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..nodes.answer_checks import Shown, answer_findings, places_of
 from ..nodes.rendering import shows_text
-from .runs import Replay, RunStore, log_answer, replay
+from .runs import Replay, Run, RunStore, log_answer, replay
 from .runs.answer_log import sha256_of_text
 from .verify_facts import FactFinding, verify_facts
 
@@ -86,7 +86,7 @@ class AnswerReport:
         return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted{records}"]) + "\n"
 
 
-def verify_answer(store: RunStore, snapshot_id: str, answer: str) -> AnswerReport:
+def verify_answer(runs: RunStore | Run, snapshot_id: str, answer: str) -> AnswerReport:
     """Check an answer against the visible bytes of a snapshot.
 
     Raises:
@@ -94,7 +94,7 @@ def verify_answer(store: RunStore, snapshot_id: str, answer: str) -> AnswerRepor
         StoreError: no run of this folder holds it.
         VerificationError: what is stored does not match its hashes.
     """
-    found = replay(store, snapshot_id)
+    found = replay(runs, snapshot_id)
     items, frame = visible_items(found)
     looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
     facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []

@@ -3,7 +3,8 @@
 Reads resolved requests, a corpus, policies and grants. Gives the line's tables.
 
 What one would otherwise get wrong: a request that breaks the line must not take its shard along. The shard is halved
-until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot.
+until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot. A corpus that
+does not answer breaks no request: its error ends the shard.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -209,11 +210,7 @@ def disagreements() -> list[str]:
 
 def function_annotations(function: Any) -> dict[str, Any]:
     """A node's parameters with their annotations, resolved."""
-    from typing import get_type_hints
-
-    hints = get_type_hints(function, include_extras=True)
-    hints.pop("return", None)
-    return hints
+    return {name: kind for name, kind in get_type_hints(function, include_extras=True).items() if name != "return"}
 
 
 def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
@@ -221,7 +218,8 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
     sub-queries took a vector (QUERY_VECTORS).
 
     `failures` are requests refused at the door; each gets a failed snapshot. A request that breaks the line becomes
-    one, too; one that breaks a lane goes on without it, with status partial.
+    one, too; one that breaks a lane goes on without it, with status partial. What the corpus raises is nobody's: it
+    leaves here.
     """
     parts = []
     if requests.num_rows:
@@ -234,7 +232,7 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
 
 
 def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
-    """The tables of requests that the line answered, and whose answer does not hold: nothing of it is in them."""
+    """The tables of requests that the line did not answer, or not so that it holds: nothing of an answer is in them."""
     failures = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)] * requests.num_rows})
     return _failed(requests, failures, captures, line)
 
@@ -245,22 +243,35 @@ def _run(
     """Run a shard, halving it around what breaks; results in request order."""
     broken = broken or {}
     try:
-        return [_execute(requests, captures, line, broken)]
-    except Exception as error:  # whatever a node raises, the other requests of the shard go on
-        if requests.num_rows > 1:
-            half = requests.num_rows // 2
-            return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
-        node = failed_node(error) or ""
-        lane = node.removesuffix("_hits")
-        if (lane == CROSS_ENCODER or (lane in LANES and node.endswith("_hits"))) and lane not in broken:
-            return _run(requests, captures, line, {**broken, lane: _reason(error)})
-        failure = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)]})
-        return [_failed(requests, failure, captures, line)]
+        inputs, planned = _scoped(requests.combine_chunks(), captures, line)
+    except Exception as error:
+        return _around(error, requests, captures, line, broken)
+    bounds = planned["contract_bounds"]
+    users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
+    # A corpus that does not answer is about no request: it ends the shard, which can be run again.
+    frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+    try:
+        return [_execute(inputs, planned, frame, line, broken)]
+    except Exception as error:
+        return _around(error, requests, captures, line, broken)
 
 
-def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]) -> dict[str, pa.Table]:
-    driver = build_driver()
-    requests = requests.combine_chunks()
+def _around(
+    error: Exception, requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]
+) -> list[dict[str, pa.Table]]:
+    """What becomes of requests among which a node raised, whatever it raised: those that did not break it go on."""
+    if requests.num_rows > 1:
+        half = requests.num_rows // 2
+        return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
+    node = failed_node(error) or ""
+    lane = node.removesuffix("_hits")
+    if (lane == CROSS_ENCODER or (lane in LANES and node.endswith("_hits"))) and lane not in broken:
+        return _run(requests, captures, line, {**broken, lane: _reason(error)})
+    return [failed_line(requests, error, captures, line)]
+
+
+def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """The line's inputs that are not of the corpus, and what is known before it is opened."""
     inputs: dict[str, Any] = {
         **line.policies,
         "requests": requests,
@@ -272,10 +283,13 @@ def _execute(requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping
         "provenance": line.provenance,
         "captures": _captures_of(requests["request_id"], captures),
     }
-    planned = driver.execute(list(SCOPED), inputs=inputs)
-    bounds = planned["contract_bounds"]
-    users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
-    frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+    return inputs, build_driver().execute(list(SCOPED), inputs=inputs)
+
+
+def _execute(
+    inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any, line: Line, broken: Mapping[str, str]
+) -> dict[str, pa.Table]:
+    driver, requests = build_driver(), inputs["requests"]
     inputs |= frame.inputs()
     planned |= driver.execute(list(WALL), inputs=inputs, overrides=planned)
     planned |= driver.execute(list(PLANNED), inputs=inputs, overrides=planned)

@@ -8,7 +8,7 @@ more there are, the larger the groups.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -30,12 +30,13 @@ class Grouped(Generic[Asked, Answer]):
     """A function over many questions, called with one at a time by as many threads as there are.
 
     Args:
-        answers: an answer or an error per question, in their order; never called by two threads at once. What it raises
-            itself is for one question only: a group is then asked again one by one.
+        answers: an answer or an error per question, in their order; never called by two threads at once. Each is its
+            caller's when it is given. What it raises itself is for one question only: those that have no answer yet are
+            then asked again one by one.
         most: questions in one group.
     """
 
-    def __init__(self, answers: Callable[[Sequence[Asked]], Sequence[Answer | Exception]], most: int) -> None:
+    def __init__(self, answers: Callable[[Sequence[Asked]], Iterable[Answer | Exception]], most: int) -> None:
         self._answers = answers
         self._most = most
         self._line: list[_Call[Asked, Answer]] = []
@@ -68,12 +69,11 @@ class Grouped(Generic[Asked, Answer]):
 
     def _settle(self, group: Sequence[_Call[Asked, Answer]]) -> None:
         try:
-            found = self._answers([call.asked for call in group])
+            for call, answer in zip(group, self._answers([call.asked for call in group]), strict=True):
+                call.answer, call.done = answer, True
         except Exception as error:
-            if len(group) > 1:
-                for call in group:
+            if len(group) == 1:
+                group[0].answer, group[0].done = error, True
+            for call in group:
+                if not call.done:
                     self._settle([call])
-                return
-            found = [error]
-        for call, answer in zip(group, found, strict=True):
-            call.answer, call.done = answer, True

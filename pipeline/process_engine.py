@@ -48,7 +48,7 @@ class ProcessEngine:
         Raises:
             EngineError: a worker died, or has another version.
             InputError: the corpus lies in memory, where no other process reads it.
-            StoreError: the disk does not take a shard.
+            StoreError: the corpus is not read, or the disk does not take a shard.
         """
         sent = SentJob.of(job)
         if not shards:

@@ -4,7 +4,7 @@ Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-
 keeps them; the tables of the line travel once through Ray's object store. Folders must lie under the same path on every
 node, and a URL must be reachable from each: workers take credentials from their own environment.
 
-What one would otherwise get wrong: a task that is run twice, because its worker died or its disk failed, writes the same
+What one would otherwise get wrong: a task that is run twice, because its worker died or a store failed it, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
 An interrupt waits for the shards in flight, because a resumed shard has another time of capture in its parts.
 """
@@ -29,7 +29,7 @@ from .shards import ShardJob
 __all__ = ["RayEngine", "ray_available"]
 
 RETRIES = 3
-"""Times that a shard is begun again after its worker died or its disk failed."""
+"""Times that a shard is begun again after its worker died, its disk failed or its corpus did not answer."""
 IN_FLIGHT = 2
 """Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
 ANSWERS_WITHIN = 5.0
@@ -60,7 +60,7 @@ class RayEngine:
         Raises:
             EngineError: Ray is not installed, does not answer, or its workers die.
             InputError: the corpus lies in memory, where no other process reads it.
-            StoreError: the disk does not take a shard, after retries.
+            StoreError: the corpus is not read, or the disk does not take a shard, after retries.
         """
         sent = SentJob.of(job)
         if not shards:

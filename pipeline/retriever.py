@@ -208,6 +208,7 @@ class Retriever:
 
         Raises:
             InputError: the request is not what was expected.
+            StoreError: the corpus cannot be read; no snapshot is written.
         """
         if not isinstance(request, str | Mapping):
             raise InputError.of_kind("a question or a mapping of request fields", request, "request")
@@ -234,7 +235,8 @@ class Retriever:
         Raises:
             InputError: there are no requests, or no folder of runs, or the preset settles another project.
             AccessError: the run to resume is another's, or there is none.
-            StoreError: it is finished, or rests on another generation, policy or code.
+            StoreError: it is finished, or rests on another generation, policy or code; or the corpus cannot be read, or
+                the disk does not take a shard: then the run can be resumed.
             ModelError: the file of a tokenizer is not the one that the run began with.
         """
         if self.runs is None:

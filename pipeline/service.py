@@ -132,10 +132,11 @@ def replayed(settings: Settings, snapshot_id: str) -> Any:
         StoreError: its run is damaged.
         VerificationError: what is stored does not match its hashes.
     """
-    from .runs import RunStore, replay
+    from .runs import replay
 
-    audience = audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
-    found = replay(RunStore(settings["runs"], create=False), snapshot_id)
+    run = open_run(settings, snapshot_id)
+    audience = audience_of(settings, run, snapshot_id)
+    found = replay(run, snapshot_id)
     return found if audience == "audit" else found.for_caller()
 
 
@@ -158,9 +159,10 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     from .answers import store_report, verify_answer
     from .runs import RunStore
 
-    audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
+    run = open_run(settings, snapshot_id)
+    audience_of(settings, run, snapshot_id)
     store = RunStore(settings["runs"], create=False)
-    report = verify_answer(store, snapshot_id, answer)
+    report = verify_answer(run, snapshot_id, answer)
     try:
         entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
     except StoreError as error:

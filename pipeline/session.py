@@ -4,13 +4,14 @@ Requests of one pass go through the line together and come apart again: every ta
 answer depends on who else was asked (one answer everywhere).
 
 What one would otherwise get wrong: ids of snapshots are given before the line runs, and files are numbered as they are
-written. Where one cannot be written, those after it are asked again, under the ids that then are next.
+written. Where one cannot be written, those after it are asked again, under the ids that then are next. Answers are given
+one by one, each as its snapshot stands, so that an interrupt takes none from whom it does not concern.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -18,13 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes.errors import InputError, ScopedRetrievalError, StoreError, VerificationError
+from ..nodes.errors import InputError, ScopedRetrievalError, VerificationError
 from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
 from .retrieval import Retrieval, retrieval_of, without_snapshot
 from .runs import LiveRun, RunTakenError
 from .runs.ids import new_run_id, snapshot_id
+from .runs.parts import Vectors
 from .shards import with_counters
 
 __all__ = ["Asked", "Session"]
@@ -59,15 +61,16 @@ class Session:
     auditor: str | None = None
     live: LiveRun | None = None
     used: set[str] = field(default_factory=set)
-    """Ids of the requests that have a snapshot."""
+    """Ids of the requests that have a snapshot, or may have one."""
 
-    def answers(self, group: Sequence[Asked]) -> list[Retrieval | Exception]:
-        """An answer or an error per request, in their order."""
+    def answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
+        """An answer or an error per request, in their order, each when its snapshot is durable."""
         now = self.clock()
         resolved = self._resolved(group, now)
         valid = [one for one in resolved if not isinstance(one, InputError)]
         if not valid:
-            return [one for one in resolved if isinstance(one, Exception)]
+            yield from (one for one in resolved if isinstance(one, Exception))
+            return
         if self.begin is not None and self.live is None:
             self.live = self.begin(now)
         names = [
@@ -81,24 +84,22 @@ class Session:
         self.line = with_counters(self.line, requests)
         tables = run_line(requests, FAILURES.empty(), captures, self.line)
         left = list(zip(ids, names, strict=True))
-        found: list[Retrieval | Exception] = []
         for one, asked in zip(resolved, group, strict=True):
             if isinstance(one, Exception):
-                found.append(one)
+                yield one
                 continue
             request_id, name = left.pop(0)
             if self.live is not None and self.live.next_id() != name:
-                found.extend(self.answers([asked]))
+                yield from self._again(asked)
                 continue
-            own = tables if len(valid) == 1 else _of_request(tables, request_id)
-            try:
-                found.append(self._kept(own, name, asked))
-            except RunTakenError:  # somebody compacted the run: this one and those after it are asked in another
-                self.live = None
-                found.extend(self.answers([asked]))
-            except Exception as error:  # those before it have their snapshots: nobody is asked again
-                found.append(error)
-        return found
+            yield from self._kept(tables if len(valid) == 1 else _of_request(tables, request_id), name, asked)
+
+    def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
+        """The answer under the id that is next, or the error: those before it have their snapshots, nobody is asked twice."""
+        try:
+            yield from self.answers([asked])
+        except Exception as error:
+            yield error
 
     def close(self) -> LiveRun | None:
         """End the session; its run, if it began one."""
@@ -132,48 +133,70 @@ class Session:
         number = next(n for n in range(2, len(used) + 3) if f"{wanted}-{n}" not in used)
         return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
 
-    def _kept(self, tables: Mapping[str, pa.Table], name: str, asked: Asked) -> Retrieval:
-        """The answer, once its snapshot is durable; where it could not be written, the answer says so."""
+    def _kept(self, tables: Mapping[str, pa.Table], name: str, asked: Asked) -> Iterator[Retrieval | Exception]:
+        """The answer, once its snapshot is durable; where it could not be written, the answer says so.
+
+        Where the snapshot stands and the thread is interrupted, the answer comes first, and then the interrupt.
+        """
         request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
+        required, live = request["require_snapshot"], self.live
         found = replace(
             retrieval_of(tables),
             latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
             max_age_days=self.max_age_days(request["role"]),
         )
-        required = request["require_snapshot"]
-        if self.live is None:
-            return without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
+        if live is None:
+            yield without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
+            return
+        number = live.number
         try:
-            self.live.write(tables, self.line.vectors.used(tables))
-        except RunTakenError:
+            try:
+                self._write(live, tables, self.line.vectors.used(tables))
+            except VerificationError as error:  # its record does not add up: nothing of it leaves or is kept
+                tables, required = self._failed(tables["requests"], name, error), True
+                found = retrieval_of(tables)
+                self._write(live, tables)
+            else:
+                found = self._captured(found, live, name, tables)
+        except RunTakenError:  # somebody compacted the run: this one and those after it are asked in another
+            self.live = None
+            yield from self._again(asked)
+            return
+        except (VerificationError, OSError) as error:
+            found = without_snapshot(found, required=required, reason=_said(error))
+        except Exception as error:
+            yield error
+            return
+        except BaseException:
+            if live.number > number:
+                yield found
             raise
-        except VerificationError as error:
-            return self._unproven(self.live, tables["requests"], name, error)
-        except OSError as error:
-            return without_snapshot(found, required=required, reason=_said(error))
-        self.used.add(found.request_id)
+        yield found
+
+    def _write(self, live: LiveRun, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
+        """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
+        number = live.number
+        try:
+            live.write(tables, vectors)
+        finally:
+            if live.number > number:
+                self.used.add(tables["snapshots"]["request_id"][0].as_py())
+
+    def _captured(self, found: Retrieval, live: LiveRun, name: str, tables: Mapping[str, pa.Table]) -> Retrieval:
+        """The answer, once what was withheld is kept for the auditor; where it is not, the answer says so, and leaves."""
         if self.auditor is not None:
             try:
-                capture(self.live.store.path, self.live.run_id, name, tables, self.line, self.auditor)
-            except StoreError as error:  # the answer is durable: it leaves
-                return replace(found, not_captured=error.message)
+                capture(live.store.path, live.run_id, name, tables, self.line, self.auditor)
+            except OSError as error:
+                return replace(found, not_captured=_said(error))
         return found
 
-    def _unproven(self, live: LiveRun, request: pa.Table, name: str, error: VerificationError) -> Retrieval:
-        """The answer whose record does not add up: it failed, and nothing of it leaves or is kept."""
+    def _failed(self, request: pa.Table, name: str, error: VerificationError) -> dict[str, pa.Table]:
+        """The tables of a request whose record does not add up."""
         captures = CAPTURES.build(
             {"request_id": request["request_id"], "snapshot_id": [name], "created_at": request["asked_at"]}
         )
-        tables = failed_line(request, error, captures, self.line)
-        found = retrieval_of(tables)
-        try:
-            live.write(tables)
-        except RunTakenError:
-            raise
-        except (VerificationError, OSError) as again:
-            return without_snapshot(found, required=True, reason=_said(again))
-        self.used.add(found.request_id)
-        return found
+        return failed_line(request, error, captures, self.line)
 
 
 def _of_request(tables: Mapping[str, pa.Table], request_id: str) -> dict[str, pa.Table]:

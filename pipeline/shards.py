@@ -59,7 +59,7 @@ class ShardJob:
         """Answer one shard and store it: the auditor's capture, the parts, the receipt.
 
         Raises:
-            StoreError: the disk does not take it.
+            StoreError: the corpus cannot be read, or the disk does not take the shard; nothing of it counts.
             VerificationError: a candidate is not decided exactly once.
         """
         if self.compiled:
@@ -112,7 +112,7 @@ def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Ite
 
 @contextmanager
 def resumable(run_id: str) -> Generator[None]:
-    """What ends a run inside says how to finish it, where it says nothing else to do."""
+    """What ends a run inside says how to finish it, after whatever else it says to do."""
     try:
         yield
     except (EngineError, OSError) as error:
@@ -123,12 +123,11 @@ def resumable(run_id: str) -> Generator[None]:
 
 
 def _told(error: EngineError | OSError, todo: str, run_id: str) -> EngineError | OSError:
-    if isinstance(error, EngineError):
-        said = f"{error.hint}; " if error.hint else ""
-        return error if todo in error.hint else EngineError(error.message, hint=said + todo)
-    if isinstance(error, AccessError) or (isinstance(error, StoreError) and error.hint):
+    if isinstance(error, AccessError) or (isinstance(error, EngineError | StoreError) and todo in error.hint):
         return error
-    if isinstance(error, StoreError):
-        return type(error)(error.message, hint=todo)
+    if isinstance(error, EngineError | StoreError):
+        said = error.hint.rstrip(".")
+        joint = "" if not said else " " if said.endswith("?") else "; "
+        return type(error)(error.message, hint=f"{said}{joint}{todo}")
     why, where = error.strerror or type(error).__name__, error.filename or run_id
     return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)

@@ -152,6 +152,38 @@ def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(r
     assert [entry["snapshot_id"] for entry in json.loads(out)] == [mine]
 
 
+@pytest.mark.parametrize("gone", [["tables", "failures"], ["tables"], ["created_at"]])
+def test_a_run_of_another_that_says_too_little_keeps_nobody_from_theirs(runs_of_ana, shop, capsys, monkeypatch, gone):
+    _, batch, _ = runs_of_ana
+    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    grants.write_text(grants.read_text() + "  eve: {projects: [shop]}\n")
+    path = shop / ".scoped-retrieval" / "runs" / batch / "manifest.json"
+    manifest = json.loads(path.read_text())
+    holder = manifest
+    for name in gone[:-1]:
+        holder = holder[name]
+    del holder[gone[-1]]
+    path.write_text(json.dumps(manifest))
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    _, mine = ask(capsys=capsys)
+    code, out, _ = run("snapshots", "--json", capsys=capsys)
+    assert (code, [one["snapshot_id"] for one in json.loads(out)]) == (0, [mine])
+    code, out, _ = run("runs", "--json", capsys=capsys)
+    assert (code, [one["snapshots"] for one in json.loads(out)["runs"]]) == (0, [1])
+    assert batch not in run("verify", "--json", capsys=capsys)[1]
+    theirs = (f"retr-snap-{batch.removeprefix('run-')}-0001", f"retr-snap-{ABSENT}-0001")
+    for command in ("snapshots", "lineage", "replay", "xray"):
+        ids = theirs if command in ("replay", "xray") else (batch, f"run-{ABSENT}")
+        assert (
+            len({(code, err.partition(" - at ")[0]) for code, _, err in (run(command, i, capsys=capsys) for i in ids)})
+            == 1
+        )
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    for command in ("runs", "snapshots"):
+        assert run(command, "--json", capsys=capsys)[0] == 0
+    assert f"{batch}: changed" in run("verify", capsys=capsys)[1]
+
+
 def test_checks_count_and_name_the_runs_that_a_principal_may_know_of(runs_of_ana, shop, capsys, monkeypatch):
     def told() -> tuple[set[str], str, list[str], str]:
         report = json.loads(run("verify", "--json", capsys=capsys)[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -13,12 +13,12 @@ from scoped_retrieval.pipeline.grouping import Grouped
 QUESTIONS = [1, 2, 3, 4, 5]
 
 
-def held(answers: Callable[[Sequence[int]], Sequence[int | Exception]], most: int = 100) -> tuple[list, list]:
+def held(answers: Callable[[Sequence[int]], Iterable[int | Exception]], most: int = 100) -> tuple[list, list]:
     """What comes of QUESTIONS that stand in line while question 0 is answered, and the groups that were made."""
     groups: list[list[int]] = []
     begun, full = threading.Event(), threading.Event()
 
-    def noted(group: Sequence[int]) -> Sequence[int | Exception]:
+    def noted(group: Sequence[int]) -> Iterable[int | Exception]:
         groups.append(list(group))
         if 0 in group:
             begun.set()
@@ -86,6 +86,33 @@ def test_an_interrupt_of_who_answers_leaves_the_others_in_line():
     (gone,) = [question for question, one in zip(QUESTIONS, found, strict=True) if isinstance(one, KeyboardInterrupt)]
     assert [len(group) for group in groups] == [1, 5, 4]
     assert gone not in groups[2]
+
+
+def test_what_was_answered_before_an_interrupt_reaches_its_caller():
+    interrupted: list[int] = []
+
+    def once(group: Sequence[int]) -> Iterator[int | Exception]:
+        for place, question in enumerate(group):
+            if place == 3 and not interrupted:
+                interrupted.append(1)
+                raise KeyboardInterrupt
+            yield question
+
+    found, groups = held(once)
+    assert sorted(type(one).__name__ for one in found) == ["KeyboardInterrupt", "int", "int", "int", "int"]
+    assert not set(groups[1][:3]) & set(groups[2])
+
+
+def test_of_a_group_that_breaks_half_way_those_without_an_answer_are_asked_again():
+    def no_three(group: Sequence[int]) -> Iterator[int | Exception]:
+        for question in group:
+            if question == 3:
+                raise ValueError("three")
+            yield question
+
+    found, groups = held(no_three)
+    assert [type(one) for one in found] == [int, int, ValueError, int, int]
+    assert groups == [[0], QUESTIONS, [3], [4], [5]]
 
 
 def test_who_calls_alone_is_answered_alone():

@@ -119,10 +119,42 @@ def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_a
 
     monkeypatch.setattr(LiveRun, "write", not_r001)
     with opened(corpus, runs=tmp_path / "runs") as retriever:
-        found = retriever._session.answers([Asked(row, 0.0) for row in batch(3)])
+        found = list(retriever._session.answers([Asked(row, 0.0) for row in batch(3)]))
     assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
     store = RunStore(tmp_path / "runs")
     assert sorted(digests(store, store.folders()[0])) == ["r000", "r002"]
+
+
+@pytest.mark.parametrize("stands", [False, True])
+def test_an_interrupt_takes_no_answer_from_whom_it_does_not_concern(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stands: bool
+):
+    write, written = LiveRun.write, []
+
+    def third_is_interrupted(self: LiveRun, *tables: Any) -> None:
+        written.append(1)
+        if len(written) == 3 and not stands:
+            raise KeyboardInterrupt
+        write(self, *tables)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(LiveRun, "write", third_is_interrupted)
+    with opened(corpus, runs=tmp_path / "runs") as retriever, ThreadPoolExecutor(4) as threads:
+        with retriever._grouped.alone():
+            calls = [threads.submit(retriever.retrieve, row) for row in batch(4)]
+            while retriever._grouped.waiting() < len(calls):
+                os.sched_yield()
+        errors = [error for call in calls if (error := call.exception(60))]
+        assert [type(error) for error in errors] == [KeyboardInterrupt]
+        found = [call.result() for call in calls if not call.exception()]
+        names = [one.snapshot_id for one in found]
+        assert [one.status for one in found] == ["ok"] * 3 and len({*names, None}) == 4
+    store = RunStore(tmp_path / "runs")
+    stored = digests(store, store.folders()[0])
+    for one in found:
+        assert stored[one.request_id] == one.tables["snapshots"]["snapshot_digest"][0].as_py()
+        assert verify(store, one.snapshot_id or "").ok
 
 
 def test_rows_of_other_projects_change_nothing_a_caller_sees(

@@ -48,7 +48,7 @@ def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriev
 def test_requests_asked_together_go_on_together(retriever: Retriever, store: RunStore):
     first = retriever.retrieve(QUESTION)
     compact(store, str(first.snapshot_id))
-    found = retriever._session.answers([Asked({**one}, 0.0) for one in ROWS])
+    found = list(retriever._session.answers([Asked({**one}, 0.0) for one in ROWS]))
     names = [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them
     assert [replay(store, str(name)).request["request_id"] for name in names] == ["a", "b", "c"]
     assert list(statuses(store).values()) == ["ok", "ok"]

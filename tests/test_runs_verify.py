@@ -44,6 +44,21 @@ def test_one_flipped_byte_anywhere_is_found_and_named(run: Run):
     assert verify(store, run.run_id).ok
 
 
+def test_a_file_that_cannot_be_read_is_named(run: Run):
+    store = RunStore(run.folder.parent)
+    for name in ("live/000001.arrow.lz4",) if run.live else ("tables/decisions/part-00000.parquet", "lineage.json"):
+        path = run.folder / name
+        data = path.read_bytes()
+        path.unlink()
+        path.mkdir()
+        report = verify(store, run.run_id)
+        assert (report.status, report.problems[0].kind) == ("changed", "changed")
+        assert (report.problems[0].part, report.problems[0].detail) == (name, "it cannot be read (Is a directory)")
+        path.rmdir()
+        path.write_bytes(data)
+    assert verify(store, run.run_id).ok
+
+
 def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = batch(store, line_tables)

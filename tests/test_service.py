@@ -14,6 +14,7 @@ from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline import service
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import Run
 from scoped_retrieval.pipeline.service import replayed, verified
 from scoped_retrieval.pipeline.settings import Settings, load_settings
 
@@ -95,6 +96,27 @@ def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings
     assert not report["ok"]
     assert {one["run_id"]: one["status"] for one in report["runs"]} == {gone: "missing", kept: "ok"}
     assert [one["run_id"] for one in report["witness"]] == [kept]
+
+
+def test_a_run_with_a_file_that_cannot_be_read_is_reported_and_the_others_are_checked(settings: Settings):
+    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
+    with opened(settings) as retriever:
+        lost, kept = (retriever.run([ASKED]).run_id for _ in range(2))
+    part = settings["runs"] / lost / "tables" / "decisions" / "part-00000.parquet"
+    part.unlink()
+    part.mkdir()
+    report = verified(settings)
+    assert {one["run_id"]: one["status"] for one in report["runs"]} == {lost: "changed", kept: "ok"}
+
+
+def test_a_replay_opens_its_run_once(settings: Settings, monkeypatch: pytest.MonkeyPatch):
+    with opened(settings) as retriever:
+        run_id = retriever.run([ASKED]).run_id
+    begin, begun = Run.__init__, []
+    monkeypatch.setattr(Run, "__init__", lambda self, folder: (begun.append(folder), begin(self, folder))[1])
+    snapshot = f"retr-snap-{run_id.removeprefix('run-')}-0001"
+    assert replayed(settings, snapshot).status == "ok"
+    assert [folder.name for folder in begun] == [run_id]
 
 
 @pytest.mark.parametrize("compacted", [False, True])

@@ -48,7 +48,7 @@ def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = F
             rows.append(
                 {
                     "run_id": run.run_id,
-                    "created_at": run.manifest["created_at"],
+                    "created_at": run.manifest.get("created_at"),
                     "kind": run.manifest.get("kind"),
                     "snapshots": statuses.total(),
                     "statuses": dict(sorted(statuses.items())),

@@ -89,15 +89,15 @@ class Replay:
         return self.tables["conditions"]
 
 
-def replay(store: RunStore, snapshot_id: str) -> Replay:
-    """The snapshot as it was written.
+def replay(runs: RunStore | Run, snapshot_id: str) -> Replay:
+    """The snapshot as it was written, from a folder of runs or from its run where that is open.
 
     Raises:
         InputError: it is no snapshot id.
         StoreError: no run of this folder holds it.
         VerificationError: a hash does not match what is stored.
     """
-    run = store.open(snapshot_id)
+    run = runs if isinstance(runs, Run) else runs.open(snapshot_id)
     request_id = run.request_of(snapshot_id)
     stored = {t.name: run.table(t.name, snapshot_id=snapshot_id).combine_chunks() for t in COVERED}
     _check_digest(run, stored, request_id, snapshot_id)

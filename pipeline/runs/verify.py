@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
+from ..places import Place
 from .answer_log import check_answers
 from .erasure import Erased, erased_from
 from .files import files_below, sha256_of
@@ -92,7 +93,7 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
         run: Run | None = store.open(run_id)
     except VerificationError:
         run = None
-    except StoreError:
+    except OSError:
         run = _unreadable(store, run_id, any(line.run_id == run_id for line in lines), found)
     folder = run.folder if run else store.path / run_id
     receipts = Erased()
@@ -112,6 +113,8 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
                 found.add("missing" if missing else "changed", part, "LOG names its SHA-256")
         except ScopedRetrievalError as error:
             found.add("changed", folder.name, error.message)
+        except OSError as error:
+            found.add("changed", folder.name, _unread(error))
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
             found.add("changed", folder.name, f"what it holds has another form ({type(error).__name__})")
     head = lines[-1].hash if lines else ""
@@ -159,7 +162,7 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
         file = run.folder / path
         if not file.exists():
             found.add("missing", path, "the manifest names it")
-        elif (got := sha256_of(file)) != sha256:
+        elif (got := _sha256(file, path, found)) not in (sha256, None):
             unfinished = "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
             found.add("changed", path, unfinished if before.get(path) == got else "its SHA-256 is not the recorded one")
     for path in files_below(run.folder):
@@ -170,6 +173,21 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
         if compacted.get(file) != sha256:
             found.add("changed", "manifest.json", f"live/{file} is not the file that LOG names")
     return None if found.problems else _check_compacted(run, lines, found)
+
+
+def _sha256(file: Place, part: str, found: _Found) -> str | None:
+    """The SHA-256 of a file; of one that cannot be read, none, and that is found."""
+    try:
+        return sha256_of(file)
+    except ScopedRetrievalError:
+        raise
+    except OSError as error:
+        found.add("changed", part, _unread(error))
+        return None
+
+
+def _unread(error: OSError) -> str:
+    return f"it cannot be read ({error.strerror or type(error).__name__})"
 
 
 def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
@@ -193,7 +211,7 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
         found.parts += 1
         if file not in present:
             found.add("missing", f"live/{file}", "LOG names it")
-        elif sha256_of(run.folder / "live" / file) != sha256:
+        elif _sha256(run.folder / "live" / file, f"live/{file}", found) not in (sha256, None):
             found.add("changed", f"live/{file}", "its SHA-256 is not the one in LOG")
     known = {f"live/{file}" for file in logged} | {"lineage.json"}
     for path in files_below(run.folder):
