@@ -178,13 +178,13 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
 
 def read_each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> tuple[list[tuple[Any, list[Any]]], int]:
     """Each run with what is read of it, and how many were left out because they are damaged."""
-    from ..nodes.errors import StoreError
+    from ..nodes.errors import StoreError, VerificationError
 
     found, damaged = [], 0
     for run in runs:
         try:
             found.append((run, read(run)))
-        except StoreError:
+        except (StoreError, VerificationError):
             damaged += 1
     return found, damaged
 
@@ -214,19 +214,29 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     Raises:
         AccessError: the snapshot is another's, or there is none.
         StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
     """
     from .role_policies import max_age_days
+    from .runs import replay
     from .views.bundle import TABLES_READ as BUNDLE_TABLES
     from .views.bundle import bundle
 
     run = open_run(settings, snapshot_id)
     audience = audience_of(settings, run, snapshot_id)
-    rows = {name: run.table(name, texts=True, snapshot_id=snapshot_id).to_pylist() for name in BUNDLE_TABLES}
+    tables = replay(run, snapshot_id).tables
+    rows = {name: tables[name].to_pylist() for name in BUNDLE_TABLES}
     role = rows["requests"][0]["role"] if rows["requests"] else None
     limit = max_age_days(run.stored("role_policies"), role)
     return bundle(rows, audit=audience == "audit", max_age_days=limit)
 
 
 def snapshot_rows(run: Any, snapshot_id: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from."""
-    return {name: run.table(name, texts=True, snapshot_id=snapshot_id).to_pylist() for name in TABLES_READ}
+    """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from.
+
+    Raises:
+        VerificationError: what is stored does not match its hashes.
+    """
+    from .runs import replay
+
+    tables = replay(run, snapshot_id).tables
+    return {name: tables[name].to_pylist() for name in TABLES_READ}

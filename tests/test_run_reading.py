@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay
+from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.service import read_each, snapshot_rows
 from small_corpus import Story, row
 
 QUESTION = "what is the default role of guests"
@@ -75,6 +78,37 @@ def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
     assert replay(store, last).status == "ok"
     assert store.open(run.run_id).table("decisions", snapshot_id=last).equals(whole)
     assert whole.num_rows == 1
+
+
+def forge(run: Run, table: str, column: str, value: str) -> None:
+    """Write the first interactive file anew with another value in every row of a column."""
+    path = run.folder / "live/000001.arrow.lz4"
+    tables, settings = read_live(path), read_settings(path)
+    rows, place = tables[table], tables[table].column_names.index(column)
+    tables[table] = rows.set_column(
+        place, rows.schema.field(place), pa.array([value] * rows.num_rows, rows[column].type)
+    )
+    write_live(path, tables, settings)
+
+
+@pytest.mark.parametrize(("table", "column"), [("texts", "text"), ("decisions", "reason_text")])
+def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, column: str):
+    first, second, _ = ids(session)
+    forge(session, table, column, "what is the root password")
+    run = RunStore(session.folder.parent).open(first)
+    with pytest.raises(VerificationError, match=r"Expected the (snapshot digest to follow|text that was hashed)"):
+        snapshot_rows(run, first)
+    assert snapshot_rows(run, second)["requests"][0]["question"] == QUESTION
+
+
+def test_a_question_that_was_changed_is_not_listed(session: Run):
+    forge(session, "texts", "text", "what is the root password")
+    run = RunStore(session.folder.parent).open(session.run_id)
+    with pytest.raises(
+        VerificationError, match=r"Expected the text that was hashed, got another - at requests\.question"
+    ):
+        run.table("requests", texts=True)
+    assert read_each([run], lambda one: one.table("requests", texts=True).to_pylist()) == ([], 1)
 
 
 def test_a_snapshot_is_found_in_whatever_file_it_stands(session: Run):

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError
 from ...nodes.gates import GATES
+from ..runs import replay
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
 from ..settings import Settings
 from ..views.places import masked_places
@@ -53,10 +54,11 @@ def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[st
     Raises:
         AccessError: the snapshot is not the principal's to read, or no row is meant that they may ask about.
         StoreError: the corpus, or the generation that the snapshot pinned, is gone.
+        VerificationError: what is stored of the snapshot does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
     audience = audience_of(settings, run, snapshot_id)
-    decisions = run.table("decisions", snapshot_id=snapshot_id).to_pylist()
+    decisions = replay(run, snapshot_id).decisions.to_pylist()
     if audience == "caller":
         return _of_caller(settings, run, snapshot_id, decisions, evidence)
     corpus = pinned_corpus(settings, run)

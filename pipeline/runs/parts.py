@@ -91,11 +91,18 @@ def texts_of(
 
 
 def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
-    """A stored table with its free text back in place; a text that was erased is null."""
+    """A stored table with its free text back in place; a text that was erased is null.
+
+    Raises:
+        VerificationError: a text is not the one that was hashed.
+    """
     for index, (name, column) in enumerate(declared.columns.items()):
         if column.free_text:
             stored = flat(table[name])
-            found = flat(texts["text"]).take(pc.index_in(values_of(stored), value_set=flat(texts["sha256"])))
+            hashes = values_of(stored)
+            found = flat(texts["text"]).take(pc.index_in(hashes, value_set=flat(texts["sha256"])))
+            if pc.any(pc.not_equal(text_sha256(found), hashes)).as_py():
+                raise VerificationError(f"Expected the text that was hashed, got another - at {declared.name}.{name}")
             if pa.types.is_list(stored.type):
                 counts = np.asarray(pc.fill_null(pc.list_value_length(stored), 0))
                 ends = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
