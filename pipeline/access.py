@@ -30,6 +30,7 @@ __all__ = [
     "corpus_facts",
     "expect_reader",
     "grants_in_force",
+    "hears_of_damage",
     "known_runs",
     "open_run",
     "pinned_corpus",
@@ -66,7 +67,7 @@ def open_run(settings: Settings, id_: str) -> Any:
         with as_damage(run_id):
             return store.open(run_id)
     except StoreError as error:
-        if _hears_of_damage(settings, run_id):
+        if hears_of_damage(settings, run_id):
             raise
         raise unknown(id_) from error
 
@@ -83,7 +84,7 @@ def expect_reader(settings: Settings, run: Any) -> None:
         if mine or readable_snapshots(settings, run, questions=False):
             return
     except StoreError:
-        if _hears_of_damage(settings, run.run_id):
+        if hears_of_damage(settings, run.run_id):
             raise
     raise unknown(run.run_id)
 
@@ -154,7 +155,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
                 for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
             )
     except StoreError as error:
-        if _hears_of_damage(settings, run.run_id):
+        if hears_of_damage(settings, run.run_id):
             raise
         raise unknown(snapshot_id) from error
     asked_by = asked[0] if asked else _refused_at_the_door(run, failed[0] if failed else {})
@@ -340,7 +341,7 @@ def _starter(run: Any) -> str | None:
     return run.settings.get("principal")
 
 
-def _hears_of_damage(settings: Settings, run_id: str) -> bool:
+def hears_of_damage(settings: Settings, run_id: str) -> bool:
     """Whether damage may be told: to auditors, and to whoever started the run, as it says itself or else LOG.
 
     Where neither can tell whose a run is, it is everybody else's: that it exists is not said.

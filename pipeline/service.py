@@ -22,6 +22,7 @@ from .access import (
     audits_corpus,
     corpus_facts,
     expect_reader,
+    hears_of_damage,
     known_runs,
     open_run,
     pinned_corpus,
@@ -176,8 +177,13 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     return report, entry, None
 
 
-def read_each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> tuple[list[tuple[Any, list[Any]]], int]:
-    """Each run with what is read of it, and how many were left out because they are damaged."""
+def read_each(
+    settings: Settings, runs: Iterable[Any], read: Callable[[Any], list[Any]]
+) -> tuple[list[tuple[Any, list[Any]]], int]:
+    """Each run with what is read of it, and how many were left out because they are damaged.
+
+    Those that the principal hears nothing of are left out without a word.
+    """
     from ..nodes.errors import StoreError, VerificationError
 
     found, damaged = [], 0
@@ -185,7 +191,7 @@ def read_each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> tuple[li
         try:
             found.append((run, read(run)))
         except (StoreError, VerificationError):
-            damaged += 1
+            damaged += hears_of_damage(settings, run.run_id)
     return found, damaged
 
 
@@ -204,7 +210,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
         return logged_answers(store, [snapshot_id]), 0
-    mine, damaged = read_each(store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
     return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), damaged
 
 

@@ -148,7 +148,7 @@ def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(r
     part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
     part.write_bytes(part.read_bytes()[:100])
     code, out, err = run("answers", "--json", capsys=capsys)
-    assert (code, err) == (0, "left out: 1 damaged run; `verify` names what differs\n")
+    assert (code, err) == (0, ""), "that it is damaged is not eve's to know"
     assert [entry["snapshot_id"] for entry in json.loads(out)] == [mine]
 
 
@@ -237,6 +237,18 @@ def test_a_run_that_is_gone_is_missed_by_auditors_alone(runs_of_ana, shop, capsy
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     code, out, _ = run("verify", capsys=capsys)
     assert (code, out) == (0, "head of the log: -\n")
+
+
+def test_strangers_hear_nothing_of_a_damaged_run(runs_of_ana, shop, capsys, monkeypatch):
+    snapshot, *_ = runs_of_ana
+    file = next((shop / ".scoped-retrieval/runs").glob(f"run-{snapshot.split('-')[2]}/live/*{SUFFIX}"))
+    file.write_bytes(file.read_bytes()[:9])
+    said = {}
+    for name in ("ana", "eve"):
+        monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", name)
+        said[name] = [run(command, capsys=capsys)[2] for command in ("runs", "snapshots", "answers", "context-actions")]
+    assert said["eve"] == [""] * 4
+    assert all(err.startswith("left out: 1 damaged run") for err in said["ana"])
 
 
 def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, capsys):

@@ -37,6 +37,7 @@ def context_actions(
     settings = settings_of(runs=runs, grants=grants)
     whose = principal or settings.principal
     read, damaged = read_each(
+        settings,
         RunStore(settings["runs"], create=False).list(),
         lambda run: actions_of(run, readable_snapshots(settings, run), whose),
     )

@@ -42,7 +42,7 @@ def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = F
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
     rows = []
-    for run, found in _each(store.list(), lambda run: readable_snapshots(settings, run, questions=False)):
+    for run, found in _each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False)):
         statuses = Counter(row["status"] for row in found)
         if statuses:
             rows.append(
@@ -92,7 +92,7 @@ def snapshots(
         found = [(named, readable_snapshots(settings, named))]
     else:
         store = RunStore(settings["runs"], create=False)
-        found = _each(store.list(), lambda one: readable_snapshots(settings, one))
+        found = _each(settings, store.list(), lambda one: readable_snapshots(settings, one))
     chosen = [(one, [row for row in rows if status in (None, row["status"])]) for one, rows in found]
     rows = [row for _, of_run in chosen for row in of_run]
     if events:
@@ -317,11 +317,11 @@ def compact(
     return EXIT["differs"] if damaged else EXIT["ok"]
 
 
-def _each(runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
+def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
     """Each run and what is read of it; one that is damaged is left out and counted on standard error."""
     from ..service import read_each
 
-    found, damaged = read_each(runs, read)
+    found, damaged = read_each(settings, runs, read)
     note_left_out(damaged)
     return found
 
