@@ -6,6 +6,8 @@ Scores fit because they are multiples of `RESOLUTION`; what is none, or too wide
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,11 +17,11 @@ from .numbers import EXACT_BELOW, RESOLUTION
 _BITS = 63
 
 
-def order_by(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
+def order_by(*columns: NDArray[Any]) -> NDArray[np.int64]:
     """Positions of the rows by the first column, then the second and so on, ascending; equal rows keep their order."""
     if len(columns[0]) <= FEW_ROWS:
         return np.lexsort(columns[::-1])
-    packed: list[NDArray[np.generic]] = []
+    packed: list[NDArray[Any]] = []
     room = 0
     for column in columns:
         numbers = _whole(column)
@@ -42,7 +44,7 @@ def order_by(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
     return packed[0].argsort(kind="stable") if packed else np.arange(len(columns[0]))
 
 
-def _whole(column: NDArray[np.generic]) -> NDArray[np.int64] | None:
+def _whole(column: NDArray[Any]) -> NDArray[np.int64] | None:
     """A column as whole numbers in the same order; None for one of other fractions than scores have."""
     if column.dtype.kind != "f":
         return column.astype(np.int64, copy=False)
