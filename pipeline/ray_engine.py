@@ -1,8 +1,8 @@
 """Shards as Ray Core tasks: `ShardJob.run` in many processes, of this machine or of a cluster (extra `ray`).
 
 Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path, URL and name, and
-keeps them; the tables of the line travel once through Ray's object store. Folders must lie under the same path on every
-node, and a URL must be reachable from each: workers take credentials from their own environment.
+keeps them; the job travels once through Ray's object store and is unpacked once by each worker. Folders must lie under the
+same path on every node, and a URL must be reachable from each: workers take credentials from their own environment.
 
 What one would otherwise get wrong: a task that is run twice, because its worker died or a store failed it, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..nodes.errors import EngineError, ScopedRetrievalError
-from .sent_job import SentJob, raised_as, run_shard
+from .sent_job import SentJob, raised_as, run_packed
 from .shards import ShardJob
 
 __all__ = ["RayEngine", "ray_available"]
@@ -66,17 +66,17 @@ class RayEngine:
         if not shards:
             return
         with _connected(self.address) as ray:
-            task = ray.remote(run_shard).options(
+            task = ray.remote(run_packed).options(
                 num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], scheduling_strategy="SPREAD"
             )
-            shared, waiting = ray.put(sent), list(reversed(shards))
+            packed, waiting = ray.put(ray.cloudpickle.dumps(sent)), list(reversed(shards))
             width = max(1, int(ray.cluster_resources().get("CPU", 1))) * IN_FLIGHT
             flying: dict[Any, int] = {}
             try:
                 while waiting or flying:
                     while waiting and len(flying) < width:
                         shard = waiting.pop()
-                        flying[task.remote(shared, shard, clock())] = shard
+                        flying[task.remote(packed, sent.token, shard, clock())] = shard
                     done, _ = ray.wait(list(flying), num_returns=1)
                     for reference in done:
                         _result(ray, reference, job.staged.run_id, flying[reference])

@@ -1,7 +1,7 @@
 """A job as it is sent to another process, and what that process does with it.
 
-Gives: `SentJob`, a `ShardJob` without what a process opens for itself; `run_shard` and `run_packed`, what a worker does,
-whoever sent the job; `raised_as`, how the sender tells what a worker raised.
+Gives: `SentJob`, a `ShardJob` without what a process opens for itself; `run_packed`, what a worker does, whoever
+sent the job; `raised_as`, how the sender tells what a worker raised.
 
 What one would otherwise get wrong: a worker of another version, or without the encoder, would answer and nobody would see
 that it answered otherwise. It opens the job only if its code and its encoder are those that the run began with.
@@ -26,7 +26,7 @@ from .driver import Line, QueryVectors
 from .runs import RunStore, StagedRun
 from .shards import ShardJob
 
-__all__ = ["SentJob", "in_memory", "raised_as", "run_packed", "run_shard"]
+__all__ = ["SentJob", "in_memory", "raised_as", "run_packed"]
 
 _HERE = "run it in this process"
 
@@ -124,26 +124,21 @@ def _corpus(place: str, generation: str) -> Corpus:
     return Corpus.open(place, generation)
 
 
-def run_shard(sent: SentJob, shard: int, created_at: datetime) -> int:
-    """What a worker does: with one thread, because there is a worker per core."""
-    if sent.token not in _opened:
+def run_packed(packed: bytes, token: str, shard: int, created_at: datetime) -> int:
+    """What a worker does: with one thread, because there is a worker per core.
+
+    The job is unpacked once, here: where a model does not load, the worker says so and lives.
+    """
+    if token not in _opened:
         _opened.clear()
         pa.set_cpu_count(1)
-        _opened[sent.token] = sent.opened()
-    _opened[sent.token].run(shard, created_at)
+        sent: SentJob = pickle.loads(packed)
+        _opened[token] = sent.opened()
+    _opened[token].run(shard, created_at)
     return shard
 
 
-def run_packed(packed: bytes, token: str, shard: int, created_at: datetime) -> int:
-    """The same with a job that is unpacked once, here: where a model does not load, the worker says so and lives."""
-    if token not in _unpacked:
-        _unpacked.clear()
-        _unpacked[token] = pickle.loads(packed)
-    return run_shard(_unpacked[token], shard, created_at)
-
-
 _opened: dict[str, ShardJob] = {}
-_unpacked: dict[str, SentJob] = {}
 """The job of this worker: one at a time."""
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 import run as bench_run
 from agreement import same_up_to_ties
-from batch_part import plain_calls, shard_inputs
+from batch_part import shard_inputs
 from bench_limits import LIMITS, limits_of
 from bench_page import page
 from bench_records import FIELDS, RESULTS, Row, append, latest, record
@@ -251,13 +251,13 @@ def test_the_terms_that_peers_get_are_as_many_as_our_rows_are_long(world: World)
     assert np.diff(world.tokens.starts).tolist() == world.order.evidence["length"].to_pylist()
 
 
-def test_plain_calls_give_what_the_graph_gives(world: World, tmp_path: Path) -> None:
+def test_plain_calls_in_the_order_of_the_plan_give_what_the_driver_gives(world: World, tmp_path: Path) -> None:
     (tmp_path / "corpus").symlink_to(world.path)
     inputs, given = shard_inputs(tmp_path, Options(tmp_path))
     driver = build_driver()
     known = {**inputs, **given}
-    for name, function, needs in plain_calls(driver, [DIGESTS], set(known)):
-        known[name] = function(**{need: known[need] for need in needs})
+    for call in driver.plan((DIGESTS,), frozenset(known)):
+        known[call.name] = call.function(**{need: known[need] for need in call.needs})
     assert known[DIGESTS].num_rows
     assert known[DIGESTS].equals(driver.execute([DIGESTS], inputs=inputs, overrides=given)[DIGESTS])
 

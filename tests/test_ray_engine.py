@@ -17,7 +17,7 @@ import dying_encoder
 import pyarrow as pa
 import pytest
 import stand_in_encoder
-from dying_encoder import DyingEncoder, LostEncoder
+from dying_encoder import CountedEncoder, DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError
 from scoped_retrieval.pipeline import ray_engine, retriever, sent_job
@@ -56,6 +56,13 @@ def test_shards_run_by_ray_give_the_digests_of_this_process_after_a_worker_died(
     assert digests(there) == digests(here)
     assert there.statuses == {"ok": 6}
     assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+
+
+def test_a_worker_unpacks_a_job_once_however_many_shards_it_runs(story: Story, cluster: None):
+    (story.folder / "met").mkdir()
+    asked(story, "runs", engine=RayEngine(), encoder=CountedEncoder(story.folder / "met"), count=21)
+    workers = [mark.name.partition("-")[0] for mark in (story.folder / "met").iterdir()]
+    assert workers and len(workers) == len(set(workers))
 
 
 def test_a_cross_encoder_travels_by_its_folder(story: Story, cluster: None, tmp_path: Path):

@@ -1,7 +1,7 @@
 """10,000 requests over the corpus in one run: throughput, what writing costs per request, and what the graph adds.
 
-The run is that of `ten_thousand.py`. The graph is Hamilton executing the line's nodes, against the same functions called
-one after the other in the same order on the same tables, with nothing between them.
+The run is that of `ten_thousand.py`. The graph is the line's own driver, which calls the nodes of Hamilton's graph by a plan
+and checks their tables, against the same functions called in the order of that plan with nothing between them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,19 +64,19 @@ def batch_rows(options: Options) -> Iterator[Row]:
 
 
 def graph_row(work: Path, options: Options) -> Row:
-    """The same shard by Hamilton and by plain calls, in turns."""
+    """The same shard by the driver and by plain calls, in turns."""
     inputs, overrides = shard_inputs(work, options)
     driver = build_driver()
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in overrides)]
-    calls = plain_calls(driver, wanted, {*inputs, *overrides})
+    calls = driver.plan(tuple(wanted), frozenset({*inputs, *overrides}))
 
     def by_graph() -> None:
         driver.execute(wanted, inputs=inputs, overrides=overrides)
 
     def plainly() -> None:
         known: dict[str, Any] = {**inputs, **overrides}
-        for name, function, needs in calls:
-            known[name] = function(**{need: known[need] for need in needs})
+        for call in calls:
+            known[call.name] = call.function(**{need: known[need] for need in call.needs})
 
     taken: dict[str, list[float]] = {"graph": [], "plain": []}
     for turn in range(2 * options.rounds + 1):
@@ -123,22 +123,3 @@ def shard_inputs(work: Path, options: Options) -> tuple[dict[str, Any], dict[str
     }  # fmt: skip
     overrides = build_driver().execute(list(SCOPED), inputs=inputs)
     return inputs | line.corpus.frame(["p000"]).inputs(), overrides
-
-
-def plain_calls(
-    driver: Any, wanted: list[str], given: set[str]
-) -> list[tuple[str, Callable[..., Any], Mapping[str, Any]]]:
-    """The functions that `wanted` needs beyond what is given, in an order in which each finds its arguments."""
-    nodes = driver.graph.nodes
-    ordered: dict[str, tuple[str, Callable[..., Any], Mapping[str, Any]]] = {}
-
-    def visit(name: str) -> None:
-        if name in given or name in ordered:
-            return
-        for need in nodes[name].input_types:
-            visit(need)
-        ordered[name] = (name, nodes[name].callable, nodes[name].input_types)
-
-    for name in wanted:
-        visit(name)
-    return list(ordered.values())

@@ -26,7 +26,7 @@ LIMITS = {
         "share it, and side by side they take 1.3 times the processor time of one."
     ),
     "interactive/p50": _PER_REQUEST,
-    "interactive/p99": "As above; the rest is syncing two files and one folder, and other work of the machine.",
+    "interactive/p99": "As above; the rest is syncing one file and its folder, and other work of the machine.",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,7 +21,7 @@ from bench_world import SCOPES, Scope, World, open_world
 from lexical_part import our_contestant
 from lexical_peers import Bm25s
 from options import Options
-from rounds import interleaved
+from rounds import interleaved, turns
 from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -90,7 +91,10 @@ def batch_row(world: World, options: Options) -> Row:
 
 
 def workers_row(world: World, options: Options) -> Row:
-    """The whole line by workers of this machine, their start off the clock: processes, and Ray where it is installed."""
+    """The whole line by workers of this machine: processes, and Ray where it is installed.
+
+    Each number of workers of each engine has a run in every round; their start, and a run before, are off the clock.
+    """
     count = options.batch(REQUESTS)
     runs = options.work / "worker-runs"
     shutil.rmtree(runs, ignore_errors=True)
@@ -98,17 +102,22 @@ def workers_row(world: World, options: Options) -> Row:
     engines: dict[str, Callable[[int], AbstractContextManager[Engine]]] = {"processes": ProcessEngine}
     if importlib.util.find_spec("ray") is not None:
         engines["ray"] = ray_of
-    rates: dict[str, list[float]] = {name: [] for name in engines}
-    for number in workers:
-        for name, engine_of in engines.items():
-            with engine_of(number) as engine:
-                taken = [timed_run(world, runs, turn * 10 + number, count, engine) for turn in range(3)]
-            rates[name].append(count / min(taken[1:]))
+    names = {f"{engine} {number}": (engine, number) for engine in engines for number in workers}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn, order in enumerate(turns(list(names), options.rounds)):
+        for name in order:
+            engine, number = names[name]
+            with engines[engine](number) as running:
+                timed_run(world, runs, 2 * turn, count, running)
+                seconds[name].append(timed_run(world, runs, 2 * turn + 1, count, running))
+    rates = {
+        engine: [count / statistics.median(seconds[f"{engine} {number}"]) for number in workers] for engine in engines
+    }
     ours = rates["processes"]
     return Row(
         part="scaling", row="scaling/workers", what="whole line, lexical and symbol lanes, by workers on one machine",
         unit="requests/s", ours=ours[-1], value=ours[-1] / ours[0], value_unit=f"x from 1 to {workers[-1]}", aim="",
-        met=None, chunks=options.chunks, queries={"ours": count},
+        met=None, chunks=options.chunks, rounds=options.rounds, queries={"ours": count},
         extra={"curve": {"x": workers, "x_label": "workers", "y": rates}},
     )  # fmt: skip
 
