@@ -54,6 +54,15 @@ def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys):
     assert run("doctor", capsys=capsys)[0] == 7
 
 
+def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
+    Path("q.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"request_id": "again"}) + "\n")
+    code, out, err = run("run", "q.jsonl", "--json", capsys=capsys)
+    (off,) = json.loads(out)["lanes_off"]
+    assert (code, off["lane"], off["requests"]) == (0, "semantic", 2)
+    assert off["message"] == "the rows that this contract reaches were indexed without vectors"
+    assert f"lane_off: semantic, for 2 requests: {off['message']}" in err
+
+
 def test_a_run_says_how_far_it_is_where_there_is_no_terminal(shop, capsys, monkeypatch):
     flags = ("--lanes", "lexical", "--shard-requests", "1", "--workers", "1")
     lines = asked(*flags, rows=[ROW] * 3, capsys=capsys)[2].splitlines()

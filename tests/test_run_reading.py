@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
-from scoped_retrieval.pipeline.runs import Run, RunStore, replay
+from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
 from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.service import snapshot_rows
@@ -125,3 +125,11 @@ def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch:
     (batch.folder / "tables/snapshots/part-00001.parquet").write_bytes(b"no parquet")
     with pytest.raises(StoreError, match=r"damaged one - at snapshots/part-00001.parquet"):
         RunStore(batch.folder.parent).open(batch.run_id).holds(absent)
+
+
+def test_an_interactive_run_whose_files_are_gone_misses_them_by_name(session: Run):
+    names = sorted(path.name for path in (session.folder / "live").iterdir())
+    for name in names:
+        (session.folder / "live" / name).unlink()
+    report = verify(RunStore(session.folder.parent), session.run_id)
+    assert [(one.kind, one.part) for one in report.problems] == [("missing", f"live/{name}") for name in names]

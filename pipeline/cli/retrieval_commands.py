@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -105,10 +106,17 @@ def run(
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
     text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
-    stored = RunStore(summary.path.parent).open(summary.run_id).table("snapshots", texts=True)
-    failed = [row for row in stored.to_pylist() if row["error"]]
+    finished = RunStore(summary.path.parent).open(summary.run_id)
+    failed = [row for row in finished.table("snapshots", texts=True).to_pylist() if row["error"]]
+    conditions = finished.table("conditions", texts=True).to_pylist()
+    off = Counter((row["subject"], row["message"]) for row in conditions if row["condition"] == "lane_off")
+    result["lanes_off"] = [
+        {"lane": lane, "requests": count, "message": message} for (lane, message), count in sorted(off.items())
+    ]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
+    for one in result["lanes_off"]:
+        note(f"lane_off: {one['lane']}, for {one['requests']} requests: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
         note(f"denied: {denied}; {READABLE}")
     for row in failed[:FAILURES_SHOWN]:

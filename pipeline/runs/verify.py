@@ -94,7 +94,7 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
     except VerificationError:
         run = None
     except OSError:
-        run = _unreadable(store, run_id, any(line.run_id == run_id for line in lines), found)
+        run = _unreadable(store, run_id, [line for line in lines if line.run_id == run_id], found)
     folder = run.folder if run else store.path / run_id
     receipts = Erased()
     snapshots = 0
@@ -121,9 +121,9 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
     return VerifyReport(folder.name, tuple(found.problems), found.parts, snapshots, tuple(sorted(receipts.texts)), head)
 
 
-def _unreadable(store: RunStore, run_id: str, logged: bool, found: _Found) -> Run | None:
+def _unreadable(store: RunStore, run_id: str, lines: list[Line], found: _Found) -> Run | None:
     """A run that LOG or its folder knows and that cannot be opened; any other id is the caller's mistake."""
-    folder = store.path / run_id
+    folder, logged = store.path / run_id, bool(lines)
     if logged and not folder.is_dir():
         found.add("missing", run_id, "LOG names it")
         return None
@@ -131,6 +131,10 @@ def _unreadable(store: RunStore, run_id: str, logged: bool, found: _Found) -> Ru
     known = logged or (folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet"))
     if not known or (not logged and (folder / "stage").exists()):
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
+    if lines and all(line.kind == "live" for line in lines):  # nothing compacted it: it never had a manifest
+        for file in sorted({line.body["file"] for line in lines}):
+            found.add("missing", f"live/{file}", "LOG names it")
+        return None
     kind: Kind = "changed" if (folder / "manifest.json").exists() else "missing"
     found.add(kind, "manifest.json", "the manifest cannot be read" if kind == "changed" else "every run has one")
     return None
