@@ -117,6 +117,7 @@ def test_the_bundled_encoder_stays_loaded_beside_others(encoder: Encoder) -> Non
 def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"other weights")
+    (tmp_path / "tokenizer.json").touch()
     monkeypatch.setattr(encoder_module, "_weights", lambda: weights)
     monkeypatch.setattr(encoder_module, "encoder_available", lambda: (True, ""))
     with pytest.raises(ModelError, match=r"Expected weights with SHA-256 53aa51172d14.*, got "):
