@@ -11,14 +11,14 @@ __all__ = ["LIMITS", "limits_of"]
 
 _PER_REQUEST = (
     "A request passes 45 nodes over some 30 tables, whose smallest steps are calls of Python, NumPy and Arrow at 1 to 20 us each: "
-    "about 31,000, of which 1,800 into Arrow. No node takes a tenth. In a batch the same calls serve all requests; alone, one "
+    "about 28,000, of which 1,000 are kernels of Arrow. No node takes a tenth. In a batch the same calls serve all requests; alone, one "
     "request pays for them. Less takes fewer tables per request, not faster ones."
 )
 
 LIMITS = {
     "pipelines/hybrid": (
         "Peers recall, fuse and return row numbers. Ours also judges every candidate twice, packs, trims, cites and stores each "
-        "with its reasons. Recall is an eighth of its time; `fits`, packing, decisions, digests and Parquet share the rest."
+        "with its reasons. Recall is a sixth of its time; `fits`, packing, decisions, digests and Parquet share the rest."
     ),
     "batch/writing": (
         "A request leaves some 19,000 values in 23 tables. Encoding them as compressed Parquet is two thirds of it, at some 20 ns "
