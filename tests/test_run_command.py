@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 
 ROW = {"question": "default role", "purpose": "answer-question"}
@@ -52,6 +53,19 @@ def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys):
         (said,) = [line for line in err.splitlines() if "Expected no error, got " in line]
         assert (code, said.endswith(todo)) == (4, True)
     assert run("doctor", capsys=capsys)[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--ray-address", "127.0.0.1:1"), "Expected --engine ray beside it, got 'local' - at --ray-address"),
+        (("--engine", "ray", "--workers", "2"), "Expected no number of workers with Ray, got 2 - at --workers"),
+    ],
+)
+def test_flags_that_would_do_nothing_are_refused(shop, capsys, flags: tuple[str, ...], said: str):
+    code, listed, err = asked(*flags, capsys=capsys)
+    assert (code, listed) == (2, [])
+    assert said in err
 
 
 def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
