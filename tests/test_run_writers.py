@@ -76,7 +76,7 @@ def test_a_snapshot_whose_name_may_not_be_on_disk_is_not_there(
     whole = live.write_live
 
     def synced_no_more(path: Path, *given: object) -> str:
-        whole(path, *given)  # type: ignore[arg-type]
+        whole(path, *given)  # type: ignore[arg-type]  # whatever the caller gave
         raise StoreError("Expected to sync a folder, got Input/output error - at live")
 
     with monkeypatch.context() as patched:

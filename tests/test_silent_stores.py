@@ -33,12 +33,12 @@ def unread(story: Story, part: str) -> Iterator[None]:
     try:
         yield
     finally:
-        story.folder.fs.unread = None  # type: ignore[union-attr]
+        story.folder.fs.unread = None  # type: ignore[union-attr]  # as above
 
 
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
-    return handlers(FailingStore().at(tmp_path.name))  # type: ignore[arg-type]
+    return handlers(FailingStore().at(tmp_path.name))  # type: ignore[arg-type]  # a story takes any place
 
 
 def run(story: Story, runs: Path, **how: Any) -> Any:
@@ -107,7 +107,7 @@ def test_a_pack_that_went_ends_a_run_of_every_engine_and_once_it_is_back_the_run
 ):
     place = place_of(f"{s3}/{tmp_path.name}")
     assert isinstance(place, ObjectPlace)
-    story, runs = handlers(place), RunStore(tmp_path / "runs")  # type: ignore[arg-type]
+    story, runs = handlers(place), RunStore(tmp_path / "runs")  # type: ignore[arg-type]  # a story takes any place
     (pack,) = place.glob("corpus/packs/*/evidence.arrow")
     data = pack.read_bytes()
     pack.unlink()

@@ -101,9 +101,8 @@ class LiveRun:
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
             sha256 = write_live(path, stored, None if self.number else self._settings)
-        except (
-            Exception
-        ):  # the bytes may be there and only their name not on disk: the caller is told that they are not
+        except Exception:
+            # The bytes may be there and only their name not on disk: the caller is told that there is no snapshot.
             with suppress(OSError):
                 path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
             raise

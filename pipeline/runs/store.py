@@ -225,9 +225,12 @@ class StagedRun:
             StoreError: another process finished or removed it since it was opened here.
         """
         with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
-            there = (self.folder / "manifest.json") if self._finished else (self.folder / STAGE / "run.json")
-            whole = (self.folder / "manifest.json").exists() and not self._finished
-            if whole or not there.exists() or (self._finished and self.run_id in self.store.logged()):
+            written = (self.folder / "manifest.json").exists()
+            if self._finished:
+                ended = not written or self.run_id in self.store.logged()
+            else:
+                ended = written or not (self.folder / STAGE / "run.json").exists()
+            if ended:
                 raise StoreError(f"Expected an unfinished run, got one that somebody just ended - at {self.run_id}")
             yield
 
