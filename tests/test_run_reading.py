@@ -60,7 +60,7 @@ def test_damage_in_one_interactive_file_keeps_no_other_snapshot_back(session: Ru
     store, (first, second, third) = RunStore(session.folder.parent), ids(session)
     (session.folder / "live/000002.arrow.lz4").write_bytes(b"no arrow")
     assert [replay(store, one).status for one in (first, third)] == ["ok", "ok"]
-    with pytest.raises(StoreError, match=r"Expected a whole snapshot, got a damaged one - at live/000002.arrow.lz4"):
+    with pytest.raises(StoreError, match=r"Expected a whole snapshot, got a damaged one - at run-.*/live/000002.arrow.lz4"):
         replay(store, second)
 
 
@@ -123,7 +123,7 @@ def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch:
     absent = ids(batch)[0][:-1] + "7"
     assert not batch.holds(absent)
     (batch.folder / "tables/snapshots/part-00001.parquet").write_bytes(b"no parquet")
-    with pytest.raises(StoreError, match=r"damaged one - at snapshots/part-00001.parquet"):
+    with pytest.raises(StoreError, match=r"damaged one - at run-.*/tables/snapshots/part-00001.parquet"):
         RunStore(batch.folder.parent).open(batch.run_id).holds(absent)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, erase_texts, replay, verify
-from scoped_retrieval.pipeline.runs.files import files_below, sha256_of
+from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_json, write_parquet
 from scoped_retrieval.pipeline.runs.log import START, WINDOW, Log
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
 from written_runs import LINEAGE, NOON, Maker, batch, live
 
 
@@ -57,6 +59,22 @@ def test_a_file_that_cannot_be_read_is_named(run: Run):
         path.rmdir()
         path.write_bytes(data)
     assert verify(store, run.run_id).ok
+
+
+def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
+    (part,) = manifest["tables"]["texts"]["parts"]
+    texts = read_parquet(run.folder / part["path"], TEXTS)
+    changed = texts.set_column(1, TEXTS.field("text"), pc.utf8_swapcase(texts["text"]))
+    part["sha256"] = write_parquet(run.folder / part["path"], changed)
+    signed = write_json(run.folder / "manifest.json", manifest, sync=False)
+    (tmp_path / "LOG").unlink()
+    store.log.append("run", run.run_id, manifest_sha256=signed)
+    found = verify(store, run.run_id).problems
+    assert {(p.kind, p.detail) for p in found} == {("changed", "the text is not the one that was hashed")}
+    assert {p.part for p in found} == {f"texts/{sha256}" for sha256 in texts["sha256"].to_pylist()}
 
 
 def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,9 @@ from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..durable import write_atomic
 from ..locks import held
 from ..places import ObjectPlace, Place
+from .ids import RUN_ID
+
+_IN_RUN = re.compile(rf"{RUN_ID.pattern}/.+")
 
 
 def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
@@ -70,13 +74,13 @@ def read_json(path: Place) -> Any:
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise StoreError(f"Expected a file, got none - at {path.parent.name}/{path.name}") from None
+        raise StoreError(f"Expected a file, got none - at {named(path)}") from None
     except ScopedRetrievalError:
         raise
     except OSError as error:
         raise _unread("JSON", path, error) from error
     except ValueError:
-        raise StoreError(f"Expected JSON, got text that is not - at {path.parent.name}/{path.name}") from None
+        raise StoreError(f"Expected JSON, got text that is not - at {named(path)}") from None
 
 
 def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
@@ -91,21 +95,27 @@ def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None =
         with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
             table = file.read(columns=columns, use_threads=False)
     except FileNotFoundError:
-        raise StoreError(f"Expected a part, got none - at {path.parent.name}/{path.name}") from None
+        raise StoreError(f"Expected a part, got none - at {named(path)}") from None
     except ScopedRetrievalError:
         raise
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow's own have no number
             raise _unread("a part", path, error) from error
-        raise StoreError(f"Expected a whole part, got a damaged one - at {path.parent.name}/{path.name}") from None
+        raise StoreError(f"Expected a whole part, got a damaged one - at {named(path)}") from None
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     if table.schema.names != wanted.names:
-        raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {path.name}")
+        raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {named(path)}")
     return table.cast(wanted)
 
 
+def named(path: Place) -> str:
+    """A file as messages name it: from its run on, or with its folder."""
+    found = _IN_RUN.search(path.as_posix() if isinstance(path, Path) else str(path))
+    return found[0] if found else f"{path.parent.name}/{path.name}"
+
+
 def _unread(what: str, path: Place, error: OSError) -> StoreError:
-    return StoreError(f"Expected to read {what}, got {error.strerror or error} - at {path.parent.name}/{path.name}")
+    return StoreError(f"Expected to read {what}, got {error.strerror or error} - at {named(path)}")
 
 
 def sha256_of(path: Place) -> str:

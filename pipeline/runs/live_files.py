@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..places import Place
-from .files import write_bytes
+from .files import named, write_bytes
 
 SUFFIX = ".arrow.lz4"
 _SETTINGS = "settings"
@@ -86,7 +86,7 @@ def _read(path: Place) -> pa.Buffer:
 
 
 def _damaged(path: Place) -> StoreError:
-    return StoreError(f"Expected a whole snapshot, got a damaged one - at live/{path.name}")
+    return StoreError(f"Expected a whole snapshot, got a damaged one - at {named(path)}")
 
 
 def _unpacked(column: pa.ChunkedArray) -> pa.Table:

@@ -112,9 +112,12 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
 
 
 def logical_digest(name: str, table: pa.Table, known: Mapping[str, bytes] | None = None) -> str:
-    """The logical digest of a stored part; `known` are the digests of its requests, if they are at hand."""
+    """The logical digest of a stored part; `known` are the digests of its requests, if they are at hand.
+
+    Texts enter by their hashes, as everywhere: whether each is the one that was hashed, `changed_texts` says.
+    """
     if name == "texts":
-        return table_digest(table)
+        return table_digest(table.drop_columns("text"))
     return part_digest(table, TABLES[name], known)
 
 
