@@ -38,6 +38,7 @@ from .array_bytes import (
     valid,
 )
 from .errors import SchemaError
+from .kept import OfTable
 from .keys import FEW_ROWS, distinct, positions
 from .schema import Table
 
@@ -88,20 +89,34 @@ def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
     """The table as a run stores it: free-text columns hold SHA-256 hex digits, type string, in place of texts.
 
-    A table that is already in stored form comes back unchanged.
+    A table that is already in stored form comes back unchanged. The form of one in use is at hand: the line digests
+    it, and the run keeps it.
+
+    Raises:
+        SchemaError: it is neither the declared table nor its stored form.
     """
-    for index, name, nullable in free_texts(declared):
-        column = table[name]
-        if not is_stored(column.type):
-            values = hashed(column)
-            table = table.set_column(index, pa.field(name, values.type, nullable), values)
-    return table
+    if not free_texts(declared) or table.schema.equals(declared.stored_schema):
+        return table
+    return _storing(declared)(declared.check(table))
 
 
 @lru_cache(maxsize=256)
-def free_texts(declared: Table) -> tuple[tuple[int, str, bool], ...]:
-    """The columns of free text: place, name, whether there may be nulls."""
-    return tuple((i, name, c.nullable) for i, (name, c) in enumerate(declared.columns.items()) if c.free_text)
+def _storing(declared: Table) -> OfTable[pa.Table]:
+    places = free_texts(declared)
+
+    def stored(table: pa.Table) -> pa.Table:
+        columns = table.columns
+        for place in places:
+            columns[place] = hashed(columns[place])
+        return pa.Table.from_arrays(columns, schema=declared.stored_schema)
+
+    return OfTable(stored)
+
+
+@lru_cache(maxsize=256)
+def free_texts(declared: Table) -> tuple[int, ...]:
+    """The places of the columns of free text."""
+    return tuple(place for place, column in enumerate(declared.columns.values()) if column.free_text)
 
 
 def table_digest(table: pa.Table, declared: Table | None = None) -> str:
@@ -191,8 +206,10 @@ def named_digest(values: dict[str, str]) -> str:
 
 def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, list[_Column]]:
     """The heading, and the columns that count, in stored form."""
-    arrays = columns_of(table)
     as_declared = declared is not None and table.schema.equals(declared.schema)
+    if declared is not None and as_declared:
+        table = stored_form(table, declared)
+    arrays = columns_of(table)
     if not as_declared:
         arrays = [plain(array) for array in arrays]
         if len(set(table.column_names)) < table.num_columns:

@@ -55,6 +55,11 @@ class Table:
         """The Arrow schema, columns in declared order."""
         return pa.schema([pa.field(name, c.type, c.nullable) for name, c in self.columns.items()])
 
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The schema of the table in a run: free text as string hashes."""
+        return pa.schema([pa.field(name, _stored_type(c), c.nullable) for name, c in self.columns.items()])
+
     @property
     def annotation(self) -> Any:
         """`Annotated[pa.Table, self]`, for signatures."""
@@ -199,6 +204,12 @@ def spans(doc: str, **kind: Any) -> Column:
 def caller(column: Column) -> Column:
     """The same column, one that the caller may see."""
     return replace(column, audience="caller")
+
+
+def _stored_type(column: Column) -> pa.DataType:
+    if not column.free_text:
+        return column.type
+    return pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.string()
 
 
 _ARROW = (pa.ChunkedArray, pa.Array)

@@ -135,6 +135,13 @@ def test_erased_text_leaves_the_digest_checkable():
     assert stored_form(stored, TABLE).equals(stored)
 
 
+def test_the_stored_form_of_a_table_in_use_is_worked_out_once():
+    rows = rows_table()
+    assert stored_form(rows, TABLE) is stored_form(rows, TABLE)
+    with pytest.raises(SchemaError, match=r"^Expected columns .*, got label, words - at "):
+        stored_form(rows.select(["label", "words"]), TABLE)
+
+
 def test_requests_have_the_digest_they_have_alone():
     ids = pa.array(["b", "a", "nobody"])
     together = digests_by_request(rows_table(), TABLE, ids)

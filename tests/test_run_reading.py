@@ -60,7 +60,9 @@ def test_damage_in_one_interactive_file_keeps_no_other_snapshot_back(session: Ru
     store, (first, second, third) = RunStore(session.folder.parent), ids(session)
     (session.folder / "live/000002.arrow.lz4").write_bytes(b"no arrow")
     assert [replay(store, one).status for one in (first, third)] == ["ok", "ok"]
-    with pytest.raises(StoreError, match=r"Expected a whole snapshot, got a damaged one - at run-.*/live/000002.arrow.lz4"):
+    with pytest.raises(
+        StoreError, match=r"Expected a whole snapshot, got a damaged one - at run-.*/live/000002.arrow.lz4"
+    ):
         replay(store, second)
 
 

@@ -34,7 +34,7 @@ from ..places import Place
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
 from .log import Line
-from .parts import PERSISTED, TEXTS, stored_schema, values_of
+from .parts import PERSISTED, TEXTS, values_of
 from .run import Run
 from .store import RunStore
 
@@ -284,7 +284,7 @@ def _shows(folder: Place, evidence_ids: pa.Array) -> Iterator[bool]:
     """For each finished part of an unfinished run, whether it shows something of these rows."""
     for name in _HOLDING:
         for path in sorted((folder / "tables" / name).glob("*.parquet")):
-            yield pc.any(_hit(read_parquet(path, stored_schema(TABLES[name])), evidence_ids)).as_py() or False
+            yield pc.any(_hit(read_parquet(path, TABLES[name].stored_schema), evidence_ids)).as_py() or False
 
 
 def _sweep(store: RunStore, run: Run) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...nodes.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
 from ...nodes.errors import VerificationError
 from ...nodes.keys import flat, pair_codes
-from ...nodes.schema import Column, Table
+from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 
 PERSISTED = tuple(t for t in TABLES.values() if t.persist)
@@ -43,17 +43,6 @@ Vectors = Mapping[str, NDArray[np.int16]]
 """The query vectors that the line took for the tables at hand, by text."""
 
 
-def stored_schema(declared: Table) -> pa.Schema:
-    """The schema of a table in a run: free text as string hashes."""
-    return pa.schema([pa.field(name, _stored_type(c), c.nullable) for name, c in declared.columns.items()])
-
-
-def _stored_type(column: Column) -> pa.DataType:
-    if not column.free_text:
-        return column.type
-    return pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.string()
-
-
 def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The values of a column, or of its lists, in order."""
     array = flat(column)
@@ -63,7 +52,7 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> dict[str, pa.Table]:
     """The given tables in stored form; a missing one is empty."""
     return {
-        t.name: stored_form(tables[t.name], t) if t.name in tables else stored_schema(t).empty_table() for t in declared
+        t.name: stored_form(tables[t.name], t) if t.name in tables else t.stored_schema.empty_table() for t in declared
     }
 
 
@@ -73,7 +62,7 @@ def texts_of(
     """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 arrays."""
     texts, hashes = [], []
     for name, table in tables.items():
-        for _, column, _ in free_texts(TABLES[name]) if name in stored else ():
+        for column in free_texts(TABLES[name]) if name in stored else ():
             if table[column].null_count < table.num_rows:
                 texts.append(values_of(table[column]).cast(pa.large_string()))
                 hashes.append(values_of(stored[name][column]))

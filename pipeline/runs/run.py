@@ -19,7 +19,7 @@ from ..places import Place
 from .files import read_json, read_parquet
 from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, read_live, read_settings
-from .parts import PER_RUN, PERSISTED, TEXTS, stored_schema, with_texts
+from .parts import PER_RUN, PERSISTED, TEXTS, with_texts
 
 FORMAT = "scoped-retrieval/run/5"
 """Schema version of a run; another one is refused."""
@@ -237,7 +237,7 @@ class Run:
 
 
 def _schema(name: str) -> pa.Schema:
-    return TEXTS if name == "texts" else stored_schema(TABLES[name])
+    return TEXTS if name == "texts" else TABLES[name].stored_schema
 
 
 def _joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
