@@ -114,6 +114,24 @@ def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tab
     assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "the anchor is the hash of none of its lines"
 
 
+def test_a_changed_line_is_told_with_what_to_do(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    for _ in range(2):
+        batch(store, line_tables)
+    first, second = (tmp_path / "LOG").read_bytes().splitlines(keepends=True)
+    hint = r"\n\nHint: put LOG back from a copy of the runs folder; `verify` then says which runs hold$"
+    for lines, message in (
+        (
+            (first, second.replace(b"manifest", b"Manifest")),
+            "^Expected a line that matches its hash, got a changed one - at LOG:2",
+        ),
+        ((second, first), "^Expected line 1 to continue the chain, got another - at LOG:1"),
+    ):
+        (tmp_path / "LOG").write_bytes(b"".join(lines))
+        with pytest.raises(VerificationError, match=message + hint):
+            store.log.lines()
+
+
 def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = batch(store, line_tables)

@@ -29,6 +29,7 @@ WINDOW = 1 << 16
 """Bytes read from the end of the log at first, to find its last line; doubled until it is in sight."""
 START = "0" * 64
 """What stands for the line before the first."""
+_CHANGED = "put LOG back from a copy of the runs folder; `verify` then says which runs hold"
 
 
 class LineInDoubtError(StoreError):
@@ -106,7 +107,7 @@ class RunLog(ABC):
             line = _parse(raw, number)
             if line.body.get("previous") != previous or line.sequence != number:
                 raise VerificationError(
-                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}"
+                    f"Expected line {number} to continue the chain, got another - at {LOG}:{number}", hint=_CHANGED
                 )
             previous = line.hash
             lines.append(line)
@@ -263,7 +264,9 @@ def _parse(raw: bytes, number: int) -> Line:
             return Line(body["sequence"], body["kind"], body["run_id"], body, digest.decode())
     except (ValueError, KeyError, TypeError):
         pass
-    raise VerificationError(f"Expected a line that matches its hash, got a changed one - at {LOG}:{number or 'last'}")
+    raise VerificationError(
+        f"Expected a line that matches its hash, got a changed one - at {LOG}:{number or 'last'}", hint=_CHANGED
+    )
 
 
 def _canonical(body: dict[str, Any]) -> str:
