@@ -17,7 +17,6 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..nodes.errors import InputError, ScopedRetrievalError, VerificationError
 from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
@@ -27,7 +26,7 @@ from .retrieval import Retrieval, retrieval_of, without_snapshot
 from .runs import LiveRun, RunTakenError
 from .runs.ids import new_run_id, snapshot_id
 from .runs.parts import Vectors
-from .shards import with_counters
+from .shards import of_request, with_counters
 
 __all__ = ["Asked", "Session"]
 
@@ -92,7 +91,7 @@ class Session:
             if self.live is not None and self.live.next_id() != name:
                 yield from self._again(asked)
                 continue
-            yield from self._kept(tables if len(valid) == 1 else _of_request(tables, request_id), name, asked)
+            yield from self._kept(tables if len(valid) == 1 else of_request(tables, request_id), name, asked)
 
     def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
         """The answer under the id that is next, or the error: those before it have their snapshots, nobody is asked twice."""
@@ -197,13 +196,6 @@ class Session:
             {"request_id": request["request_id"], "snapshot_id": [name], "created_at": request["asked_at"]}
         )
         return failed_line(request, error, captures, self.line)
-
-
-def _of_request(tables: Mapping[str, pa.Table], request_id: str) -> dict[str, pa.Table]:
-    """The rows of one request, in every table that the line gives."""
-    return {
-        name: table.filter(pc.equal(table["request_id"], request_id)).combine_chunks() for name, table in tables.items()
-    }
 
 
 def _said(error: Exception) -> str:

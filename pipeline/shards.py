@@ -10,7 +10,7 @@ a receipt means done, and what a crash left without one is run again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,15 +21,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes import compiled
-from ..nodes.errors import AccessError, EngineError, StoreError
+from ..nodes.errors import AccessError, EngineError, StoreError, VerificationError
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
-from .driver import Line, run_line
+from .driver import Line, failed_line, run_line
 from .progress import Say, Tenths
 from .runs import StagedRun
+from .runs.parts import check_conservation
 from .tokenizers import load_counters
 
-__all__ = ["Engine", "ShardJob", "in_this_process", "resumable", "shards_of", "with_counters", "with_progress"]
+__all__ = [
+    "Engine",
+    "ShardJob",
+    "in_this_process",
+    "of_request",
+    "resumable",
+    "shards_of",
+    "with_counters",
+    "with_progress",
+]
 
 _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
 
@@ -58,9 +68,10 @@ class ShardJob:
     def run(self, shard: int, created_at: datetime) -> None:
         """Answer one shard and store it: the auditor's capture, the parts, the receipt.
 
+        A request whose record does not add up has failed; nothing else of it is kept.
+
         Raises:
             StoreError: the corpus cannot be read, or the disk does not take the shard; nothing of it counts.
-            VerificationError: a candidate is not decided exactly once.
         """
         if self.compiled:
             compiled.load()
@@ -75,9 +86,35 @@ class ShardJob:
         )
         line = with_counters(self.line, requests)
         tables = run_line(requests, failures, captures, line)
+        try:
+            self._keep(shard, tables, line)
+        except VerificationError:
+            self._keep(shard, _sound(tables, captures, line), line)
+
+    def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line) -> None:
         if self.auditor is not None:
             capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
         self.staged.write(shard, tables, line.vectors.used(tables))
+
+
+def _sound(tables: Mapping[str, pa.Table], captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of a shard with a failed request in place of each whose record does not add up."""
+    parts = []
+    for request_id in tables["snapshots"]["request_id"].to_pylist():
+        own = of_request(tables, request_id)
+        try:
+            check_conservation(own, request_id)
+        except VerificationError as error:
+            own = failed_line(own["requests"], error, captures, line)
+        parts.append(own)
+    return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in tables}
+
+
+def of_request(tables: Mapping[str, pa.Table], request_id: str) -> dict[str, pa.Table]:
+    """The rows of one request, in every table that the line gives."""
+    return {
+        name: table.filter(pc.equal(table["request_id"], request_id)).combine_chunks() for name, table in tables.items()
+    }
 
 
 Engine: TypeAlias = Callable[[ShardJob, Sequence[int], Callable[[], datetime]], Generator[int]]

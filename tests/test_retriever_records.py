@@ -60,6 +60,28 @@ def test_an_answer_whose_decisions_do_not_add_up_has_failed(
     assert verify(store, found.snapshot_id or "").ok
 
 
+def test_in_a_run_only_the_request_whose_decisions_do_not_add_up_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
+    asked = [
+        {"request_id": name, "project": "shop", "question": QUESTION, "purpose": "answer-question"} for name in "abc"
+    ]
+    store = RunStore(tmp_path / "runs")
+    with story.open(runs=store) as retriever:
+        sound = retriever.run(asked)
+        monkeypatch.setattr(audit_snapshot, "DECISIONS", Forgetful)
+        broken = retriever.run(asked)
+    assert (sound.statuses, broken.statuses) == ({"ok": 3}, {"failed": 1, "ok": 2})
+    before, after = (store.open(one.run_id).table("snapshots").to_pylist() for one in (sound, broken))
+    assert [each["status"] for each in after] == ["failed", "ok", "ok"]
+    assert [each["snapshot_digest"] for each in before][1:] == [each["snapshot_digest"] for each in after][1:]
+    told = store.open(broken.run_id).texts["text"].to_pylist()
+    assert "Expected one decision for each of 1 candidates, got 0 - at a/decisions" in told
+    assert verify(store, broken.run_id).ok
+    assert [replay(store, each["snapshot_id"]).status for each in after] == ["failed", "ok", "ok"]
+
+
 def test_no_block_leaves_over_a_log_that_was_changed(tmp_path: Path):
     story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
     retriever = story.open(runs=tmp_path / "runs")

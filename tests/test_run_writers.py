@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
+from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.session import Asked
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from small_corpus import Story, row
@@ -87,14 +89,15 @@ def test_a_snapshot_whose_name_may_not_be_on_disk_is_not_there(
     assert verify(store, run.run_id).status == "ok"
 
 
+@pytest.mark.parametrize("where, name", [(live, "write_live"), (Log, "append")], ids=["file", "line"])
 def test_a_first_snapshot_that_was_not_written_leaves_no_folder(
-    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, where: Any, name: str
 ):
-    def full(*_: object) -> str:
+    def full(*_: object, **__: object) -> str:
         raise StoreError("Expected to write a file, got No space left on device - at live")
 
     with monkeypatch.context() as patched:
-        patched.setattr(live, "write_live", full)
+        patched.setattr(where, name, full)
         assert retriever.retrieve(QUESTION).snapshot_id is None
     assert store.folders() == []
     assert retriever.retrieve(QUESTION).snapshot_id is not None

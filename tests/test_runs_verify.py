@@ -168,6 +168,20 @@ def test_a_changed_interactive_file_is_not_compacted(tmp_path: Path, line_tables
     assert not (run.folder / "manifest.json").exists()
 
 
+def test_a_first_snapshot_without_its_line_is_extra_and_its_graph_unchanged(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(LiveRun, "_confirm", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            live(store, line_tables)
+    (run_id,) = store.folders()
+    assert [(p.kind, p.part) for p in verify(store, run_id).problems] == [("extra", "live/000001.arrow.lz4")]
+    compact(store, run_id)
+    assert verify(store, run_id).ok
+
+
 def test_a_compaction_that_was_cut_off_is_done_by_the_next(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):

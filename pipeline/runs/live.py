@@ -101,10 +101,9 @@ class LiveRun:
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
             sha256 = write_live(path, stored, None if self.number else self._settings)
-        except Exception:
-            # The bytes may be there and only their name not on disk: the caller is told that there is no snapshot.
+        except Exception:  # the bytes may be there and only their name not on disk
             with suppress(OSError):
-                path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
+                self._take_back(path)
             raise
         self._confirm()
         digest = stored["snapshots"]["snapshot_digest"][0].as_py()
@@ -116,10 +115,14 @@ class LiveRun:
             stopped = isinstance(path, ObjectPlace) and not isinstance(error, Exception)  # a put may go on
             if stopped or isinstance(error, LineInDoubtError):
                 self._in_doubt, self.number = line, self.number + 1
-            else:  # the caller is told that there is no snapshot
-                path.unlink(missing_ok=True)
+            else:
+                self._take_back(path)
             raise
         self.number += 1
+
+    def _take_back(self, path: Place) -> None:
+        """Leave nothing of a snapshot of which the caller is told that there is none; the first one takes the run along."""
+        path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
 
     def _confirm(self) -> None:
         """Stop where a lease ran out while the file was put: whoever compacts now adopts it, and so it gets no line here."""
