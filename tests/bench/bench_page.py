@@ -36,17 +36,18 @@ INTRODUCTION = """\
 
 ## How it was measured
 
-All systems of a row take turns: {rounds} rounds, each with queries that nobody has seen before, in an order that moves on
-by one per round; the median counts. Both cores for everybody, the batch call where there is one, the same terms, the same
-top k. Filters are built off the clock. So is what we work out once per scope; it stands in a column of its own. Where a
+All systems of a row take turns, in rounds whose order moves on by one, each with queries that nobody has seen before;
+the median of the rounds counts. "Asked" says how many rounds of how many queries: a slow peer answers fewer of the
+same ones. Both cores for everybody who can use them, the batch call where there is one, the same terms, the same top
+k. Filters are built off the clock. So is what we work out once per scope; it stands in a column of its own. Where a
 peer computes the same thing, results are compared before anything is timed, up to ties; a difference fails the part.
 "At most 50 ms" and its like speak of this machine.
 
+`make bench` is the first of these commands in a venv of its own. The rows below were recorded by:
+
 ```
-make bench                                       # a venv of its own, all default parts, 100,000 chunks
-.venv-bench/bin/python tests/bench/run.py --chunks 1000000 --parts lexical dense batch --record
-.venv-bench/bin/python tests/bench/run.py --parts quality-semantic --record
-make bench-page                                  # this page, from data/results/bench.jsonl
+{commands}
+make bench-page  # this page, from data/results/bench.jsonl
 ```
 """
 
@@ -54,8 +55,8 @@ make bench-page                                  # this page, from data/results/
 def page(records: Sequence[Mapping[str, Any]]) -> str:
     """The page as Markdown."""
     shown = [one for one in records if one["part"] in PARTS]
-    rounds = max((one["rounds"] or 0 for one in shown), default=0) or 5
-    parts = [INTRODUCTION.format(rounds=rounds)]
+    commands = dict.fromkeys(f"{one['command']} --record" for one in shown)
+    parts = [INTRODUCTION.format(commands="\n".join(commands or ["python tests/bench/run.py --record"]))]
     if not shown:
         return f"{parts[0]}\n## Figures\n\nNo run is recorded yet.\n"
     parts.append(environment_of(shown))
@@ -93,14 +94,15 @@ def environment_of(records: Iterable[Mapping[str, Any]]) -> str:
 def table_of(records: Iterable[Mapping[str, Any]]) -> str:
     """One part as a table."""
     lines = [
-        "| what | chunks | ours | once per scope | peers | figure | aim | |",
-        "| --- | ---: | ---: | ---: | --- | ---: | --- | --- |",
+        "| what | chunks | asked | ours | once per scope | peers | figure | aim | |",
+        "| --- | ---: | --- | ---: | ---: | --- | ---: | --- | --- |",
     ]
     for one in records:
         precompute = one["precompute_seconds"]
         cells = [
             one["what"],
             figure(one["chunks"]),
+            _asked(one),
             f"{figure(one['ours'])} {one['unit']}{_range(one, 'ours')}",
             "" if precompute is None else f"{figure(1_000 * precompute)} ms",
             "<br>".join(f"{name} {figure(value)}{_range(one, name)}" for name, value in one["systems"].items()),
@@ -110,6 +112,16 @@ def table_of(records: Iterable[Mapping[str, Any]]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _asked(record: Mapping[str, Any]) -> str:
+    """Rounds and queries, with those of systems that answer others: `5 x 1,000, peer 20`."""
+    rounds, queries = record["rounds"], record["queries"]
+    if not queries:
+        return f"{rounds} x" if rounds else ""
+    usual = max(queries.values())
+    others = (f", {name} {figure(count)}" for name, count in queries.items() if count != usual)
+    return f"{f'{rounds} x ' if rounds else ''}{figure(usual)}{''.join(others)}"
 
 
 def _range(record: Mapping[str, Any], name: str) -> str:

@@ -24,7 +24,7 @@ from scoped_retrieval.pipeline.retriever import Retriever
 
 REQUESTS = 2_000
 WARM_UP = 40
-SECONDS = 90.0
+SECONDS = 300.0
 """After so many, no further request is asked; how many were is recorded."""
 STARTS = 7
 
