@@ -40,7 +40,7 @@ What all of them rest on:
 - declarations: `schema` (how a table is declared), `tables` (every table), `vocabulary` (closed lists), `errors`
 - the corpus as arrays: `frames`; `text_analysis` (terms of texts), `word_runs`, `ascii_words`; `index_keys`, `plain_keys`,
   `siphash`
-- columns: `keys` (look-ups), `orders` (of rows by several columns), `list_columns`, `ragged`, `numbers` (exact sums); `kept`
-  (what is worked out once)
+- columns: `keys` (look-ups), `orders` (of rows by several columns), `list_columns`, `ragged` (groups and their
+  ranges), `numbers` (exact sums); `kept` (what is worked out once)
 - identity: `digests` (of tables), `row_forms` (of rows), `array_bytes`
 """

@@ -25,6 +25,7 @@ from .greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
 from .item_rendering import Items, fenced, group_lines, printed, rendered
 from .item_texts import ItemTexts, item_texts, slices
 from .keys import (
+    codes_of,
     constants,
     flags_at,
     flat,
@@ -40,7 +41,6 @@ from .keys import (
     take_or,
 )
 from .masking import DETECTOR, class_lists, clipped, masked_with_spans
-from .recall_scope import codes_of
 from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
 from .tables import (

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .keys import constants, distinct_numbers, first_of_runs, gathered, positions, rank_within
+from .keys import constants, distinct_numbers, first_of_runs, gathered, integers, positions, rank_within
 from .numbers import quantise
 from .orders import order_by
-from .recall_scope import Bool, Float, Int, numbers
+from .recall_scope import Bool, Float, Int
 from .recall_selection import VIA
 from .vocabulary import LANES, MERGE_POLICIES
 
@@ -118,4 +118,4 @@ def column_codes(evidence: pa.Table, name: str, rows: Int) -> Int:
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    return place[numbers(encoded.indices)] if len(place) else np.empty(0, dtype=np.int64)
+    return place[integers(encoded.indices)] if len(place) else np.empty(0, dtype=np.int64)

@@ -24,10 +24,10 @@ from .candidate_merge import (
 from .clocks import clocks
 from .expansion_recall import recall_expansion
 from .frames import PostingIndex, RowIndex, VectorIndex
-from .keys import constants, gathered, gathered_columns, positions, rank_within
+from .keys import constants, gathered, gathered_columns, integers, positions, rank_within
 from .lane_recall import recall_newest, recall_symbols, recall_terms
 from .orders import order_by
-from .recall_scope import Int, RecallTables, numbers, sub_query_of
+from .recall_scope import Int, RecallTables, sub_query_of
 from .recall_selection import VIA, Found, hit_table, sub_query_order
 from .tables import (
     CANDIDATES,
@@ -140,7 +140,7 @@ def hits(
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
     table = pa.concat_tables(parts).combine_chunks()
-    order = order_by(at, lane_codes(table), numbers(table["rank"]))
+    order = order_by(at, lane_codes(table), integers(table["rank"]))
     return HITS.build(gathered_columns(table, HITS.columns, order))
 
 
@@ -153,7 +153,7 @@ def candidates(
     """
     sub = sub_query_of(sub_queries, hits)
     request = positions(sub_queries["request_id"], contracts["request_id"])[sub]
-    fusion = Fusion.of(request, numbers(hits["row"]), numbers(hits["rank"]))
+    fusion = Fusion.of(request, integers(hits["row"]), integers(hits["rank"]))
     first = fusion.order[fusion.starts[:-1]]
     withheld = np.asarray(hits["withheld"])[first]
     lane, score = lane_codes(hits), hits["score"].to_numpy()
@@ -161,11 +161,11 @@ def candidates(
         fusion,
         withheld,
         policies_of(contracts)[fusion.request],
-        numbers(gathered(evidence["authority"], fusion.row).fill_null(0)),
+        integers(gathered(evidence["authority"], fusion.row).fill_null(0)),
         column_codes(evidence, "evidence_kind", fusion.row),
         row_index.id_rank[fusion.row],
     )
-    limit = np.where(withheld, *(numbers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
+    limit = np.where(withheld, *(integers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
     order = order[place < limit[order]]
     owner, row = fusion.request[order], fusion.row[order]
     _, placement = clocks(contracts).judge(row_index, owner, row)
@@ -202,7 +202,7 @@ def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, In
     table = pa.concat_tables(tables)
     withheld = np.asarray(table["withheld"])
     plain = np.full(len(sub), -1)
-    return Found(sub, numbers(table["row"]), table["score"].to_numpy(), withheld, plain), numbers(table["rank"])
+    return Found(sub, integers(table["row"]), table["score"].to_numpy(), withheld, plain), integers(table["rank"])
 
 
 def _seeds(tables: RecallTables, known: Found, rank: Int) -> tuple[Found, Int]:

@@ -22,9 +22,9 @@ from .frames import PostingIndex
 from .graded_lists import Lists
 from .keys import distinct_numbers, distinct_rows
 from .numbers import EXACT_BELOW, RESOLUTION
-from .ragged import starts_of
+from .ragged import spread, starts_of
 from .recall_entries import Entries
-from .recall_scope import Bool, Float, Int, Scope, happened_at, recorded_at, spread
+from .recall_scope import Bool, Float, Int, Scope
 from .recall_selection import Found
 from .scope_postings import lists_of
 
@@ -207,7 +207,7 @@ def _open(kernels: ModuleType, scope: Scope, clocks: Int) -> Bool:
         work = np.full(len(clocks), len(rows))
         in_threads(
             kernels.judge, work, clock.as_of[clocks], clock.start[clocks], clock.end[clocks], since, until,
-            happened_at(index, rows, at), scope.withheld, open_,
+            index.happened_at(rows, at), scope.withheld, open_,
         )  # fmt: skip
     return open_
 
@@ -274,7 +274,7 @@ def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
         own = np.unique(prepared.clocks[prepared.judged >= 0])  # a request under another has nothing withheld
         line = np.searchsorted(own, of_request[request]).clip(max=len(own) - 1)
         pairs = np.repeat(own, len(scope.rows)), np.tile(scope.rows, len(own))
-        recorded = recorded_at(index, clock.judge(index, *pairs)[1]).reshape(len(own), -1)
+        recorded = index.recorded_at(clock.judge(index, *pairs)[1]).reshape(len(own), -1)
     k = np.minimum(scope.tables.contract_numbers("withheld_k")[request], len(scope.rows))
     ends, found = np.cumsum(k), np.zeros(len(request), dtype=np.int64)
     sub, row, total = (np.empty(int(k.sum()), dtype=np.int64) for _ in range(3))

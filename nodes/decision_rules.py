@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .gates import GATES, HIDING
-from .keys import distinct_rows, flags_at, flat, pair_codes, pair_positions, positions, take_or
+from .keys import codes_of, distinct_rows, flags_at, flat, pair_codes, pair_positions, positions, take_or
 from .list_columns import flattened
-from .recall_scope import codes_of
 from .vocabulary import OUTCOMES, REASON_CODES, STAGES
 
 PACK_RULES = {

@@ -39,7 +39,7 @@ from .keys import (
     truth,
 )
 from .orders import order_by
-from .recall_scope import slabs
+from .ragged import slabs
 from .role_terms import LAST, reading_order
 from .role_words import words_apart
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from .frames import PostingIndex, posting_keys
 from .index_keys import conflict_keys, id_keys
-from .keys import first_of_runs, gathered
+from .keys import first_of_runs, gathered, integers
 from .numbers import quantise
-from .ragged import Ragged, starts_of
-from .recall_scope import PAIRS, Int, RecallTables, Scope, numbers, slabs, spread
+from .ragged import Ragged, slabs, spread, starts_of
+from .recall_scope import PAIRS, Int, RecallTables, Scope
 from .recall_selection import VIA, Found, best_found
 from .references import References, cited_documents, named_records
 
@@ -124,7 +124,7 @@ def _children(scope: Scope, rows: Int) -> Reached:
     parents = scope.column("parent_id")
     within = np.flatnonzero(np.asarray(parents.is_valid()))
     names = pc.utf8_lower(parents.take(pa.array(within))).dictionary_encode()
-    code = numbers(names.indices)
+    code = integers(names.indices)
     by_parent = np.argsort(code, kind="stable")
     starts = starts_of(np.bincount(code, minlength=len(names.dictionary)))
     parts = []
@@ -154,7 +154,7 @@ def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> 
     """Row number and position in `scope.rows` of everything that stands under the keys."""
     keys = references.key.dictionary_encode()
     matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
-    code = numbers(keys.indices)
+    code = integers(keys.indices)
     of, at = spread(matches.starts[code], np.diff(matches.starts)[code])
     local = scope.local(matches.rows[at])
     return references.row[of[local >= 0]], local[local >= 0]
@@ -201,7 +201,7 @@ def _in_order(scope: Scope, clock: Int, member: Int, page: Int, placements: pa.T
     rows = scope.rows[member]
     open_, placement = tables.clock[0].judge(tables.row_index, clock, rows)
     kept = np.flatnonzero(open_ & ~scope.withheld[member])
-    line = numbers(gathered(placements["line_start"], placement[kept]).fill_null(0))
+    line = integers(gathered(placements["line_start"], placement[kept]).fill_null(0))
     order = kept[np.lexsort((tables.row_index.id_rank[rows[kept]], line, page[kept]))]
     return order, member[order]
 

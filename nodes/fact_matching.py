@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from .fact_values import KINDS, NO_CURRENCY, Values, canonical_codes, values_in
 from .frames import expand_ranges
-from .keys import flat, positions
+from .keys import codes_of, flat, positions
 from .ragged import starts_of
-from .recall_scope import codes_of
 from .references import named_records
 from .schema import Table, int64, string, text
 

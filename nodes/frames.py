@@ -170,6 +170,17 @@ class RowIndex:
         rows[self.id_rank] = np.arange(len(rows))
         return rows
 
+    def recorded_at(self, placement: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When each placement was recorded, `OPEN_START` for -1."""
+        if not len(self.recorded):
+            return np.full(len(placement), OPEN_START)
+        return np.where(placement >= 0, self.recorded[placement], OPEN_START)
+
+    def happened_at(self, rows: NDArray[np.int64], placement: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When each row happened: its event time, else when the placement was recorded."""
+        event = self.event_time[rows]
+        return np.where(event == OPEN_START, self.recorded_at(placement), event)
+
     @classmethod
     def of(cls, evidence: pa.Table, placements: pa.Table) -> RowIndex:
         """The views of a frame's tables; `placements` is sorted by row, then recorded time."""

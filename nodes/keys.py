@@ -211,6 +211,21 @@ def run_lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
     return lengths - starts
 
 
+def codes_of(columns: Sequence[Column]) -> NDArray[np.int64]:
+    """One number per row, equal where all columns are (null equals null)."""
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        encoded = flat(column).dictionary_encode()
+        width = len(encoded.dictionary) + 1
+        if width == 1 or (width == 2 and not encoded.null_count):
+            continue
+        if int(code.max(initial=0)) > np.iinfo(np.int64).max // width - 1:
+            code = np.unique(code, return_inverse=True)[1].reshape(-1)
+        place = encoded.indices.fill_null(width - 1) if encoded.null_count else encoded.indices
+        code = code * width + integers(place)
+    return code
+
+
 def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct codes, ascending, and the position of each code among them; codes close together are not sorted."""
     if not len(codes):
@@ -246,6 +261,11 @@ def take_or(column: Column, index: NDArray[np.int64], default: object = None) ->
 def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
     """A boolean column at `index`; false where the index is -1 or the value null."""
     return np.asarray(take_or(column, index, False)).astype(bool, copy=False)
+
+
+def integers(column: Column) -> NDArray[np.int64]:
+    """A column of whole numbers without nulls as int64."""
+    return flat(column).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
 def present(column: Column) -> NDArray[np.bool_]:

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from .bm25 import Bm25
 from .frames import PostingIndex, expand_ranges, posting_keys
 from .index_keys import definition_keys
-from .keys import constants, distinct_numbers, flat, gathered, rank_within
+from .keys import constants, distinct_numbers, flat, gathered, integers, rank_within
 from .list_columns import flattened
 from .numbers import quantise
 from .posting_recall import recall_keys
-from .ragged import Ragged
+from .ragged import Ragged, spread
 from .recall_entries import Entries
-from .recall_scope import CELLS, Int, RecallTables, Scope, happened_at, numbers, spread, sub_query_of
+from .recall_scope import CELLS, Int, RecallTables, Scope, sub_query_of
 from .recall_selection import Found, best_cells
 
 FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
@@ -67,7 +67,7 @@ def recall_newest(tables: RecallTables) -> Found:
 
     Sub-queries of one filter, clock, greatest age and window share one list, of which each takes its `lane_k` first.
     """
-    lane_k = numbers(tables.sub_queries["lane_k"])
+    lane_k = integers(tables.sub_queries["lane_k"])
     clock, of_request = tables.clock
     index = tables.row_index
     parts = []
@@ -86,7 +86,7 @@ def recall_newest(tables: RecallTables) -> Found:
                 place, at = np.arange(len(some)).repeat(len(local)), np.tile(local, len(some))
                 rows = scope.rows[at]
                 open_, placement = clock.judge(index, lists[1][some][place], rows)
-                time = happened_at(index, rows, placement)
+                time = index.happened_at(rows, placement)
                 kept = (open_ & (time >= scope.earliest(example[some][place], at))).nonzero()[0]
                 ids = index.id_rank[rows[kept]]
                 best = best_cells(place[kept], time[kept].astype(np.float64), ids, longest[some])
@@ -119,7 +119,7 @@ class Terms:
             prefixes.take(field.indices), flat(chosen["term"]).cast(pa.large_string()), pa.scalar("", pa.large_string())
         ).dictionary_encode()
         by_sub = slice(None) if (sub[1:] >= sub[:-1]).all() else sub.argsort(kind="stable")
-        return cls(sub[by_sub], numbers(keys.indices)[by_sub], keys.dictionary, weight[by_sub])
+        return cls(sub[by_sub], integers(keys.indices)[by_sub], keys.dictionary, weight[by_sub])
 
     def entries(self, scope: Scope) -> Entries:
         """The look-ups of a scope's sub-queries, with the distinct keys they use."""

@@ -22,10 +22,11 @@ from .bm25 import Bm25, raw_okapi_idf
 from .compiled import kernels
 from .compiled_recall import recall_compiled
 from .frames import PostingIndex, SegmentPostings, posting_keys
-from .keys import distinct_numbers, first_of_runs
+from .keys import distinct_numbers, first_of_runs, integers
 from .numbers import EXACT_BELOW, RESOLUTION, quantise
+from .ragged import slabs, spread
 from .recall_entries import Entries
-from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope, numbers, slabs, spread
+from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
 
@@ -252,7 +253,7 @@ def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
     )
     local = scope.local(frame)
     of, at = spread(starts[text], counts[text])
-    term = numbers(keys.filter(pa.array(text)).dictionary_encode().indices)[of]
+    term = integers(keys.filter(pa.array(text)).dictionary_encode().indices)[of]
     held = local[at] >= 0
     term, local = term[held], local[at][held]
     averages = np.zeros(len(clock))

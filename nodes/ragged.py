@@ -1,20 +1,23 @@
 """Lists of strings, one per row, by code into their distinct values: what analysis and indexing hand around.
 
-Work on a string is done once per distinct string (`expand`), then spread to its occurrences with array operations.
+Work on a string is done once per distinct string (`expand`), then spread to its occurrences with array operations. Also
+the ranges that such groups are: where they start, their elements, and slabs of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from .frames import expand_ranges
+from .keys import first_of_runs
 
-__all__ = ["Ragged", "distinct", "starts_of"]
+__all__ = ["Ragged", "distinct", "slabs", "spread", "starts_of"]
 
 
 FEW_STRINGS = 64
@@ -128,3 +131,14 @@ def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     counts.cumsum(out=starts[1:])
     return starts
+
+
+def spread(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For ranges `start, start + count`: the range number and the index of every element."""
+    return np.arange(len(counts)).repeat(counts), expand_ranges(starts, counts)
+
+
+def slabs(counts: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
+    cut = first_of_runs((counts.cumsum() - counts) // most)
+    yield from pairwise([*cut.tolist(), len(counts)])

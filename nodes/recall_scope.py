@@ -21,8 +21,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .clocks import Clock, distinct_clocks
-from .frames import OPEN_START, RowIndex, expand_ranges, micros
-from .keys import constants, distinct_numbers, distinct_rows, first_of_runs, flat, positions, run_lengths
+from .frames import OPEN_START, RowIndex, micros
+from .keys import (
+    codes_of,
+    constants,
+    distinct_numbers,
+    distinct_rows,
+    first_of_runs,
+    flat,
+    integers,
+    positions,
+    run_lengths,
+)
 from .list_columns import holds
 from .selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 
@@ -60,7 +70,7 @@ class RecallTables:
     def group(self) -> Int:
         """The row group of each contract row, -1 where denied."""
         at = positions(self.contracts["request_id"], self.row_groups["request_id"])
-        return np.where(at >= 0, numbers(self.row_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
+        return np.where(at >= 0, integers(self.row_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
 
     @cached_property
     def clock(self) -> tuple[Clock, Int]:
@@ -75,7 +85,7 @@ class RecallTables:
         out = []
         for name in ("rows", "total_length"):
             values = np.zeros(len(at), dtype=np.int64)
-            values[known] = numbers(self.admissible[name])[at[known]]
+            values[known] = integers(self.admissible[name])[at[known]]
             out.append(values)
         return out[0], out[1]
 
@@ -87,7 +97,7 @@ class RecallTables:
     @cached_property
     def lane_k(self) -> Int:
         """The rows that a lane returns, per sub-query."""
-        return numbers(self.sub_queries["lane_k"])
+        return integers(self.sub_queries["lane_k"])
 
     @cached_property
     def filters(self) -> tuple[list[dict[str, Any]], Int]:
@@ -110,11 +120,11 @@ class RecallTables:
     def window_globs(self) -> tuple[Int, list[str]]:
         """Which list of window paths each sub-query has, and the distinct lists."""
         encoded = pc.binary_join(flat(self.sub_queries["window_paths"]), SEPARATOR).dictionary_encode()
-        return numbers(encoded.indices), encoded.dictionary.to_pylist()
+        return integers(encoded.indices), encoded.dictionary.to_pylist()
 
     def contract_numbers(self, name: str) -> Int:
         """A whole number of each contract."""
-        return numbers(self.contracts[name])
+        return integers(self.contracts[name])
 
     def uses(self, lane: str) -> Bool:
         """Which sub-queries use a lane."""
@@ -125,9 +135,9 @@ class RecallTables:
         request = self.sub_request
         group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
         use = self.uses(lane) & (group >= 0)
-        groups = numbers(self.reachable["scope_group"])
-        rows, withheld = numbers(self.reachable["row"]), numbers(self.reachable["withheld_by"])
-        starts, ends = numbers(self.segments["row_start"]), numbers(self.segments["row_end"])
+        groups = integers(self.reachable["scope_group"])
+        rows, withheld = integers(self.reachable["row"]), integers(self.reachable["withheld_by"])
+        starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
         asked = use.nonzero()[0]
         asked = asked[group[asked].argsort(kind="stable")]
         cuts = first_of_runs(group[asked])
@@ -165,8 +175,8 @@ class Scope:
 
     @cached_property
     def _ranges(self) -> tuple[Int, Int]:
-        starts = numbers(self.tables.segments["row_start"])[self.segments]
-        return starts, numbers(self.tables.segments["row_end"])[self.segments] - starts
+        starts = integers(self.tables.segments["row_start"])[self.segments]
+        return starts, integers(self.tables.segments["row_end"])[self.segments] - starts
 
     @cached_property
     def _table(self) -> NDArray[np.int32]:
@@ -247,7 +257,7 @@ class Scope:
     @cached_property
     def _kinds(self) -> tuple[Int, pa.Array]:
         encoded = self.column("evidence_kind").dictionary_encode()
-        return numbers(encoded.indices), encoded.dictionary
+        return integers(encoded.indices), encoded.dictionary
 
     @property
     def oldest(self) -> Int:
@@ -314,53 +324,9 @@ class Scope:
             undated = (time == OPEN_START).nonzero()[0]  # only these ask for a placement
             if len(undated):
                 _, placement = clock.judge(index, of_request[self.request[sub[aged[undated]]]], rows[undated])
-                time[undated] = recorded_at(index, placement)
+                time[undated] = index.recorded_at(placement)
             allowed[aged] = time >= earliest[aged]
         return allowed
-
-
-def happened_at(row_index: RowIndex, rows: Int, placement: Int) -> Int:
-    """When each row happened: its event time, else when the placement was recorded."""
-    event = row_index.event_time[rows]
-    return np.where(event == OPEN_START, recorded_at(row_index, placement), event)
-
-
-def recorded_at(row_index: RowIndex, placement: Int) -> Int:
-    """When each placement was recorded, `OPEN_START` for -1."""
-    if not len(row_index.recorded):
-        return np.full(len(placement), OPEN_START)
-    return np.where(placement >= 0, row_index.recorded[placement], OPEN_START)
-
-
-def numbers(column: pa.ChunkedArray | pa.Array) -> Int:
-    """A column of whole numbers without nulls as int64."""
-    return flat(column).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-
-
-def codes_of(columns: list[pa.ChunkedArray | pa.Array]) -> Int:
-    """One number per row, equal where all columns are (null equals null)."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        encoded = flat(column).dictionary_encode()
-        width = len(encoded.dictionary) + 1
-        if width == 1 or (width == 2 and not encoded.null_count):
-            continue
-        if int(code.max(initial=0)) > np.iinfo(np.int64).max // width - 1:
-            code = np.unique(code, return_inverse=True)[1].reshape(-1)
-        place = encoded.indices.fill_null(width - 1) if encoded.null_count else encoded.indices
-        code = code * width + numbers(place)
-    return code
-
-
-def spread(starts: Int, counts: Int) -> tuple[Int, Int]:
-    """For ranges `start, start + count`: the range number and the index of every element."""
-    return np.arange(len(counts)).repeat(counts), expand_ranges(starts, counts)
-
-
-def slabs(counts: Int, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
-    cut = first_of_runs((counts.cumsum() - counts) // most)
-    yield from pairwise([*cut.tolist(), len(counts)])
 
 
 def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:

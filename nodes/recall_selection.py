@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from .keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, rank_within
 from .orders import order_by
-from .recall_scope import Bool, Float, Int, RecallTables, Scope, recorded_at
+from .recall_scope import Bool, Float, Int, RecallTables, Scope
 from .tables import HITS
 
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record")
@@ -99,7 +99,7 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
     documents, document = distinct_numbers(scope.document[local])
     pair = request * len(documents) + document
     _, placement = clock.judge(index, of_request[scope.request[sub]], scope.rows[local])
-    recorded = recorded_at(index, placement)
+    recorded = index.recorded_at(placement)
     newest = np.full(len(requests) * len(documents), np.iinfo(np.int64).min)
     np.maximum.at(newest, pair, recorded)
     kept = (recorded == newest[pair]).nonzero()[0]

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from .fact_conditions import Said, nobody
 from .fact_values import KINDS, canonical, values_in
-from .keys import among, gathered, objects, pair_codes, positions, take_or
+from .keys import among, codes_of, gathered, objects, pair_codes, positions, take_or
 from .list_columns import collected
 from .masking import class_lists, masked
-from .recall_scope import codes_of
 from .vocabulary import AUTHORITY
 
 __all__ = ["DISAGREE", "rivals"]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from .clocks import clocks
 from .frames import RowIndex, expand_ranges
-from .keys import flat, gathered, positions, rank_within
-from .recall_scope import happened_at, numbers
+from .keys import flat, gathered, integers, positions, rank_within
 from .tables import (
     SESSION_EVENTS,
     SESSION_TEXTS,
@@ -69,12 +68,12 @@ def _latest(
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     asked = np.flatnonzero(flat(contracts["session_id"]).is_valid())
     at = positions(contracts["request_id"], row_groups["request_id"])[asked]
-    of_contract = np.append(numbers(row_groups["scope_group"]), -1)[at]
+    of_contract = np.append(integers(row_groups["scope_group"]), -1)[at]
     asked, of_contract = asked[of_contract >= 0], of_contract[of_contract >= 0]
 
     # Rows that pass every gate but the clock, by (row group, session); of the frame, only these are read.
-    group, row = numbers(reachable["scope_group"]), numbers(reachable["row"])
-    shown = np.flatnonzero((numbers(reachable["withheld_by"]) == 0) & np.isin(group, of_contract))
+    group, row = integers(reachable["scope_group"]), integers(reachable["row"])
+    shown = np.flatnonzero((integers(reachable["withheld_by"]) == 0) & np.isin(group, of_contract))
     row, group = row[shown], group[shown]
     of_row = _sessions_of(evidence, row, sessions)
     kept = np.flatnonzero(of_row[row] >= 0)
@@ -89,7 +88,7 @@ def _latest(
 
     open_, placement = clocks(contracts).judge(row_index, request, row)
     request, row, placement = request[open_], row[open_], placement[open_]
-    order = np.lexsort((row_index.id_rank[row], -happened_at(row_index, row, placement), request))
+    order = np.lexsort((row_index.id_rank[row], -row_index.happened_at(row, placement), request))
     order = order[rank_within(request[order]) < EVENTS]
     return request[order], row[order]
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from .compiled import in_threads, kernels
 from .frames import RowIndex, VectorIndex
-from .keys import distinct_numbers, distinct_rows, rank_within
+from .keys import distinct_numbers, distinct_rows, integers, rank_within
 from .numbers import RESOLUTION
 from .ragged import starts_of
-from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, numbers, sub_query_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, sub_query_of
 from .recall_selection import Found
 
 BLOCK_ROWS = 1 << 12
@@ -66,7 +66,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
     Rows that are withheld are not recorded here: every row has some cosine with everything, so that would record chance.
     """
     vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
-    vector[sub_query_of(tables.sub_queries, query_vectors)] = numbers(query_vectors["vector_row"])
+    vector[sub_query_of(tables.sub_queries, query_vectors)] = integers(query_vectors["vector_row"])
     parts = []
     for scope in tables.scopes("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)

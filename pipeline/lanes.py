@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from ..nodes.clocks import distinct_clocks
 from ..nodes.errors import ModelError
 from ..nodes.frames import RowIndex
-from ..nodes.keys import flat, positions, take_or
-from ..nodes.recall_scope import numbers
+from ..nodes.keys import flat, integers, positions, take_or
 from ..nodes.tables import LANE_STATES
 from .cross_encoder import CROSS_ENCODER
 from .encoder import encoder_available
@@ -86,14 +85,14 @@ def vector_states(
         segments: SEGMENTS of the frame, `encoded` whether each has vectors.
         row_index: the frame's views.
     """
-    rows = numbers(take_or(admissible["rows"], positions(contracts["request_id"], admissible["request_id"]), 0))
+    rows = integers(take_or(admissible["rows"], positions(contracts["request_id"], admissible["request_id"]), 0))
     if encoded.all() or not encoded.any():
         nothing = np.zeros(len(rows), dtype=bool)
         return (rows > 0, nothing) if encoded.any() else (nothing, rows > 0)
-    shown = np.flatnonzero(numbers(reachable["withheld_by"]) == 0)
-    row, owner = numbers(reachable["row"])[shown], numbers(reachable["scope_group"])[shown]
-    has = encoded[np.searchsorted(numbers(segments["row_start"]), row, side="right") - 1]
-    group = numbers(
+    shown = np.flatnonzero(integers(reachable["withheld_by"]) == 0)
+    row, owner = integers(reachable["row"])[shown], integers(reachable["scope_group"])[shown]
+    has = encoded[np.searchsorted(integers(segments["row_start"]), row, side="right") - 1]
+    group = integers(
         take_or(row_groups["scope_group"], positions(contracts["request_id"], row_groups["request_id"]), -1)
     )
     clock, of_request = distinct_clocks(contracts)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from recall_world import day, frame, line, rules
 from scoped_retrieval.nodes import compiled, compiled_recall, graded_lists, posting_recall, scope_postings
+from scoped_retrieval.nodes.frames import RowIndex
 
 pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)
@@ -124,7 +125,7 @@ def test_a_scope_of_which_every_row_is_open_is_not_judged(monkeypatch: pytest.Mo
     open_ = frame([{"text": text, "path": f"src/{at}.py"} for at, text in enumerate(texts)])
     asked = [request | {"projects": ("shop",), "as_of": day(30)} for request in _questions(40)]
     plain = _hits(open_, asked, None)
-    monkeypatch.setattr(compiled_recall, "happened_at", None)  # not called: nobody asks when a row happened
+    monkeypatch.setattr(RowIndex, "happened_at", None)  # not called: nobody asks when a row happened
     assert _hits(open_, asked, LOOPS).equals(plain)
 
 
@@ -246,20 +247,28 @@ def test_what_a_part_holds_is_bounded_by_the_ages_of_its_rules_and_by_clocks_tha
     ]
     lines: list[int] = []
     judged: list[int] = []
-    prepared, recorded = compiled_recall._prepared, compiled_recall.recorded_at
+    inside: list[bool] = []
+    prepared, held, recorded = compiled_recall._prepared, compiled_recall._held, RowIndex.recorded_at
 
     def watched(*arguments: Any) -> Any:
         made = prepared(*arguments)
         lines.append(len(made.allowed))
         return made
 
-    def counted(index: Any, placement: Any) -> Any:
-        judged.append(len(placement))
+    def withheld(*arguments: Any) -> Any:
+        inside.append(True)
+        found = held(*arguments)
+        inside.pop()
+        return found
+
+    def counted(index: RowIndex, placement: Any) -> Any:
+        judged.extend([len(placement)] * len(inside))
         return recorded(index, placement)
 
     monkeypatch.setattr(compiled_recall, "POSTINGS", 10 * len(rows))
     monkeypatch.setattr(compiled_recall, "_prepared", watched)
-    monkeypatch.setattr(compiled_recall, "recorded_at", counted)
+    monkeypatch.setattr(compiled_recall, "_held", withheld)
+    monkeypatch.setattr(RowIndex, "recorded_at", counted)
     for at, one in enumerate(asked):
         one["as_of"] += timedelta(minutes=at)
     with pytest.MonkeyPatch.context() as chosen:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.recall_scope import slabs
+from ...nodes.ragged import slabs
 from .amendments import Amendments
 from .changes import CHANGES
 from .commits import FILE, commit_hash
