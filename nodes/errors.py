@@ -109,6 +109,10 @@ class MovedOnError(StoreError):
     """The corpus has another generation than the one that an import relied on; nothing was written."""
 
 
+class ErasedError(StoreError):
+    """Evidence was erased from a corpus after it was opened; nothing that was read before may leave."""
+
+
 class ModelError(ScopedRetrievalError, RuntimeError):
     """An encoder or tokenizer is missing, or its checksum is not the pinned one."""
 

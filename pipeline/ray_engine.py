@@ -114,10 +114,12 @@ def _connected(address: str | None) -> Iterator[Any]:
         _reached(address)
         own: dict[str, Any] = {} if address else {"include_dashboard": False}
         ray.init(address=address or "local", log_to_driver=False, logging_level="error", **own)
-    except (OverflowError, OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # a node that does not start in time is a bare Exception of Ray's
+        said = str(error).strip().partition("\n")[0]
+        hint = f"`ray status --address {address}` says whether it answers; without an address, one is started here"
         raise EngineError(
-            f"Expected a Ray cluster, got {type(error).__name__} - at {address or 'this machine'}",
-            hint="`ray status --address ...` says whether it answers; without an address, one is started here",
+            f"Expected a Ray cluster, got {type(error).__name__}{said and f' ({said})'} - at {address or 'this machine'}",
+            hint=hint if address else "`ray start --head --block` says why none starts here",
         ) from error
     try:
         yield ray

@@ -321,7 +321,10 @@ def _resolve(
         request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):
-            raise InputError.expected(f"a {required}", "none", row.place_of(required))
+            hint = (
+                "name one in the request or by `--project`; `corpus info` lists yours" if required == "project" else ""
+            )
+            raise InputError.expected(f"a {required}", "none", row.place_of(required), hint=hint)
     for column in TEXTS:
         if request.get(column):
             request[column] = masked.get(request[column], request[column])

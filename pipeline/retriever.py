@@ -7,7 +7,8 @@ Reads the clock once per pass (`asked_at`) and nothing else of the world after t
 before a block leaves; where a request requires one and it could not be written, no block leaves.
 
 What one would otherwise get wrong: a retriever stays at the generation that the corpus had when it was opened, whoever
-writes to the corpus and through which object. To see what was written since, open another one.
+writes to the corpus and through which object. To see what was written since, open another one. Where evidence was erased
+since, it answers nothing more: what it has read may be what nobody is to see.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ class Retriever:
             resolve=self._resolve,
             begin=self._begin if runs is not None else None,
             clock=clock,
+            expect_unerased=corpus.expect_unerased,
             max_age_days=policies.roles.max_age_days,
             auditor=self._auditor,
         )
@@ -208,7 +210,8 @@ class Retriever:
 
         Raises:
             InputError: the request is not what was expected.
-            StoreError: the corpus cannot be read; no snapshot is written.
+            StoreError: the corpus cannot be read, or evidence was erased from it since it was opened (ErasedError);
+                no snapshot is written.
         """
         if not isinstance(request, str | Mapping):
             raise InputError.of_kind("a question or a mapping of request fields", request, "request")
@@ -244,6 +247,7 @@ class Retriever:
         started = time.perf_counter()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock(), resumable(staged.run_id):
+            self.corpus.expect_unerased()
             shards = staged.pending()
             say(staged.told(shards))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM

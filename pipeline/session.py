@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.errors import InputError, ScopedRetrievalError, VerificationError
+from ..nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
 from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
@@ -48,6 +48,9 @@ class Asked:
 class Session:
     """Answers groups of requests.
 
+    `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked out,
+    and again when its snapshot stands, as an erasure in between looks for runs that hold what it erases.
+
     `resolve` gives a row as REQUESTS and FAILURES; `begin` starts the run that the first snapshot needs, None where no
     folder of runs was named; `max_age_days` is that of a role.
     """
@@ -56,6 +59,7 @@ class Session:
     resolve: Callable[[Mapping[str, Any], datetime], tuple[pa.Table, pa.Table]]
     begin: Callable[[datetime], LiveRun] | None
     clock: Callable[[], datetime]
+    expect_unerased: Callable[[], None]
     max_age_days: Callable[[str | None], float | None]
     auditor: str | None = None
     live: LiveRun | None = None
@@ -64,6 +68,7 @@ class Session:
 
     def answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
         """An answer or an error per request, in their order, each when its snapshot is durable."""
+        self.expect_unerased()
         now = self.clock()
         resolved = self._resolved(group, now)
         valid = [one for one in resolved if not isinstance(one, InputError)]
@@ -145,6 +150,7 @@ class Session:
             max_age_days=self.max_age_days(request["role"]),
         )
         if live is None:
+            self.expect_unerased()
             yield without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
             return
         number = live.number
@@ -161,6 +167,9 @@ class Session:
             self.live = None
             yield from self._again(asked)
             return
+        except ErasedError as error:
+            yield error
+            return
         except (VerificationError, OSError) as error:
             found = without_snapshot(found, required=required, reason=_said(error))
         except Exception as error:
@@ -176,7 +185,7 @@ class Session:
         """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
         number = live.number
         try:
-            live.write(tables, vectors)
+            live.write(tables, vectors, self.expect_unerased)
         finally:
             if live.number > number:
                 self.used.add(tables["snapshots"]["request_id"][0].as_py())

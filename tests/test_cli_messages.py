@@ -1,5 +1,6 @@
 """What the command line says of bad input, interruptions and damage: a place, a code, never a traceback."""
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.runs import files
 
 
 def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
@@ -38,6 +40,25 @@ def test_resuming_a_finished_run_says_so(shop, capsys):
     assert (code, out) == (0, f"run: {run_id}\nfinished before: nothing is left to do\n")
     code, out, _ = run("compact", run_id, capsys=capsys)
     assert (code, out) == (0, f"{run_id}: nothing to compact, it is in Parquet already\n")
+
+
+def test_resuming_a_finished_run_ends_as_it_ended(shop, capsys):
+    Path("r.jsonl").write_text('{"question": "default role", "project": "shop", "purpose": "nope"}')
+    code, out, _ = run("run", "r.jsonl", "--json", capsys=capsys)
+    again, _, _ = run("run", "--resume", json.loads(out)["run_id"], capsys=capsys)
+    assert (code, again) == (4, 4)
+
+
+def test_a_full_disk_is_no_damaged_run_and_says_what_to_do(shop, capsys, monkeypatch):
+    ask(capsys=capsys)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "write_atomic", lambda *_, **__: (_ for _ in ()).throw(full))
+        code, out, err = run("compact", capsys=capsys)
+    assert (code, out) == (7, "")
+    assert err.startswith("error: Expected to write a file, got No space left on device - at ")
+    assert err.endswith("\n\nHint: make room there, or name another folder\n")
+    assert run("compact", capsys=capsys)[0] == 0
 
 
 def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from scoped_retrieval.nodes.errors import AccessError, InputError
+from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError
+from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import RunStore, live, log, replay, verify
@@ -34,6 +35,7 @@ GONE = f"The login token of the {CANARY} is kept in a drawer."
 MORE = f"The {CANARY} resets the login on Mondays."
 KEPT = "The login token expires after ten minutes."
 SEEN = "zebrafink_login"
+QUESTION = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"}
 LOOKING = {"session_id": "s-1", "purpose": "explain-code", "max_items": 1}
 GRANTS = {"principals": {"ana": {"projects": ["shop"], "audit": True}, "bo": {"projects": ["shop"]}}}
 
@@ -63,7 +65,7 @@ def settings(folder: Path, principal: str = "ana") -> Settings:
 
 def asked(story: Story, *, batch: bool, **fields: Any) -> str:
     """The id of a snapshot that shows the rows of every source."""
-    question = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"} | fields
+    question = QUESTION | fields
     with story.open(runs=story.folder / "runs") as retriever:
         if not batch:
             found = retriever.retrieve(question)
@@ -119,6 +121,48 @@ def test_no_byte_holds_an_erased_source(tmp_path: Path, batch: bool, encoder: An
     assert corpus.verify() == []
     assert corpus.frame().evidence["text"].to_pylist() == [KEPT]
     assert story.ask("who keeps the login token?").citations[0]["path"] == "docs/keep.md"
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["with runs", "without runs"])
+def test_who_read_an_erased_source_before_answers_nothing_more(tmp_path: Path, kept: bool) -> None:
+    story = told(tmp_path)
+    with story.open(runs=tmp_path / "runs" if kept else None) as retriever:
+        assert CANARY in retriever.retrieve(QUESTION).block
+        erase(settings(tmp_path), source="doc:story")
+        erase(settings(tmp_path), source="memory:bo")
+        for _ in range(2):
+            with pytest.raises(ErasedError, match="Expected the corpus as it was opened, got one from which evidence"):
+                retriever.retrieve(QUESTION)
+        if kept:
+            with pytest.raises(ErasedError, match=r"Hint: open it again"):
+                retriever.run([QUESTION])
+    assert holding(tmp_path) == []
+    assert CANARY not in story.ask("who keeps the login token?").block
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
+@pytest.mark.parametrize("kept", [True, False], ids=["with runs", "without runs"])
+def test_an_erasure_while_an_answer_is_worked_out_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool, kept: bool
+) -> None:
+    story = told(tmp_path)
+    line = session.run_line
+
+    def erased_meanwhile(*given: Any) -> Any:
+        tables = line(*given)
+        erase(settings(tmp_path), source="doc:story")
+        erase(settings(tmp_path), source="memory:bo")
+        return tables
+
+    with story.open(runs=tmp_path / "runs" if kept else None) as retriever:
+        if not first:
+            assert CANARY in retriever.retrieve(QUESTION).block
+        monkeypatch.setattr(session, "run_line", erased_meanwhile)
+        with pytest.raises(ErasedError):
+            retriever.retrieve(QUESTION)
+        monkeypatch.undo()
+    assert holding(tmp_path) == []
+    assert not kept or all(verify(RunStore(tmp_path / "runs"), run).ok for run in RunStore(tmp_path / "runs").folders())
 
 
 @pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])

@@ -141,6 +141,21 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_re
     assert hint.endswith(f"; `run --resume {run_id}` does the rest\n")
 
 
+def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Story, monkeypatch: pytest.MonkeyPatch):
+    class Starved:
+        def is_initialized(self) -> bool:
+            return False
+
+        def init(self, **_: object) -> None:
+            raise Exception("The current node timed out during startup.\nIts logs are elsewhere.")
+
+    monkeypatch.setattr(ray_engine, "_ray", Starved)
+    said = r"^Expected a Ray cluster, got Exception \(The current node timed out during startup\.\) - at this machine\n"
+    with pytest.raises(EngineError, match=said):
+        asked(story, "runs", engine=RayEngine(), count=1)
+    assert len(RunStore(story.folder / "runs").unfinished()) == 1
+
+
 def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkeypatch: pytest.MonkeyPatch):
     ray_engine._ray.cache_clear()
     monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)

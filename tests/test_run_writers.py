@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
+from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.session import Asked
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
@@ -101,6 +103,23 @@ def test_a_first_snapshot_that_was_not_written_leaves_no_folder(
         assert retriever.retrieve(QUESTION).snapshot_id is None
     assert store.folders() == []
     assert retriever.retrieve(QUESTION).snapshot_id is not None
+
+
+def test_verify_of_a_run_that_its_session_writes_meanwhile_finds_nothing(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    module = sys.modules["scoped_retrieval.pipeline.runs.verify"]
+    first, listed = retriever.retrieve(QUESTION), live_files
+    asked: list[str | None] = []
+
+    def meanwhile(folder: Path) -> list[str]:
+        if not asked:
+            asked.append(retriever.retrieve(QUESTION).snapshot_id)
+        return listed(folder)
+
+    monkeypatch.setattr(module, "live_files", meanwhile)
+    report = verify(store, str(first.snapshot_id))
+    assert (report.problems, report.snapshots, len(asked)) == ((), 2, 1)
 
 
 def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):

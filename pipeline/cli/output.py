@@ -7,6 +7,7 @@ a traceback, and with `--json` the same as one object on standard output. Colors
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -143,15 +144,27 @@ def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     return text_table(title, columns, rows, width=None if terminal else UNFOLDED, color=color)
 
 
+_OF_THE_DISK = {
+    errno.ENOSPC: "make room there, or name another folder",
+    errno.EDQUOT: "make room there, or name another folder",
+    errno.EROFS: "let it be written to, or name another folder",
+    errno.EACCES: "let yourself read and write there, or name another folder",
+    errno.EMFILE: "let the process open more files (`ulimit -n`)",
+}
+"""What to do where the system refuses, by its number."""
+
+
 def _described(error: BaseException) -> tuple[str, str, int]:
+    number = getattr(error, "errno", None) or getattr(error.__cause__, "errno", None)
+    todo = _OF_THE_DISK.get(number, "") if number is not None else ""
     if isinstance(error, ScopedRetrievalError):
-        return error.message, error.hint, error.exit_code
+        return error.message, error.hint or todo, error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "Interrupted", "", EXIT["interrupted"]
     if isinstance(error, OSError):
         where = f" - at {error.filename}" if error.filename else ""
         got = error.strerror or "an error of the system"
-        return f"Expected a file or folder to read or write, got {got}{where}", "", EXIT["unreadable"]
+        return f"Expected a file or folder to read or write, got {got}{where}", todo, EXIT["unreadable"]
     where = _last_frame(error)
     return (
         f"Unexpected {type(error).__name__}{where}",

@@ -22,7 +22,7 @@ from .options import (
     RunsFlag,
     settings_of,
 )
-from .output import EXIT, InterruptedCommandError, emit, emit_block, exit_code_of, note, shows_progress, write_table
+from .output import InterruptedCommandError, emit, emit_block, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -55,7 +55,7 @@ def run(
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
     engine: Annotated[str | None, typer.Option(help="local, or ray: tasks of a Ray cluster.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes of the engine local; 1 is this one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes of the engine local; 1 is this one.")] = None,
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The cluster; default: one started here.")
     ] = None,
@@ -85,7 +85,7 @@ def run(
         raise InputError.expected("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
-        return EXIT["ok"]
+        return exit_code_of(finished["statuses"])
     rows = read_requests(requests) if requests is not None else None
     before = _unfinished(settings)
     try:

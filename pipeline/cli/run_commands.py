@@ -304,6 +304,10 @@ def compact(
         try:
             done.append(compact_run(store, run_id))
         except (StoreError, VerificationError) as error:
+            if (
+                getattr(error.__cause__, "errno", None) is not None
+            ):  # of the disk: the run is as it was, and so are the next
+                raise
             damaged.append(f"{run_id}: {error.message}")
     said = [
         f"{one.run_id}: compacted {one.snapshots.num_rows} interactive snapshots into Parquet"

@@ -51,6 +51,9 @@ class MemoryCorpus:
         """Itself: it never changes."""
         return self
 
+    def expect_unerased(self) -> None:
+        """Nothing is erased from it."""
+
     def projects(self) -> list[str]:
         """The projects that own rows, sorted."""
         return sorted(set(self._part.evidence["owner_project"].to_pylist()))

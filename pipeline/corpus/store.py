@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import InputError, MovedOnError, ScopedRetrievalError, StoreError
+from ...nodes.errors import ErasedError, InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
 from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
 from ..locks import confirm, held
@@ -33,7 +33,7 @@ from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
-from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
+from .tombstones import Receipt, erasures, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .vectors import Encoder
 from .zones import FAMILY
 
@@ -43,9 +43,11 @@ _HALF_ERASED = "the erasure is not finished, and part of the rows may still be t
 class Corpus:
     """One generation of a corpus, opened. Writing moves this object on to the generation it wrote."""
 
-    def __init__(self, base: Generation, *, pinned: bool) -> None:
+    def __init__(self, base: Generation, *, pinned: bool, erased: int) -> None:
         self._base = base
         self._pinned = pinned
+        self._erased = erased
+        """Erasures that there had been when the generation was opened."""
         self._frames = KeptFrames()
 
     @classmethod
@@ -76,16 +78,17 @@ class Corpus:
             StoreError: there is no corpus or generation, a file is missing, or another version wrote it.
         """
         path = place_of(path)
+        erased = erasures(path)
         try:
             base = Generation.open(path, generation)
         except StoreError:
             # A writer may have moved on and cleaned up between the pointer and its packs.
             base = Generation.open(path, generation)
-        return cls(base, pinned=generation is not None)
+        return cls(base, pinned=generation is not None, erased=erased)
 
     def view(self) -> Corpus:
         """The generation that is open now, for reading: it stays, whatever is written, and keeps frames of its own."""
-        return self if self._pinned else Corpus(self._base, pinned=True)
+        return self if self._pinned else Corpus(self._base, pinned=True, erased=self._erased)
 
     @property
     def path(self) -> Place:
@@ -101,6 +104,18 @@ class Corpus:
     def encoder_profile(self) -> str | None:
         """The encoder of this corpus; None before the first vector."""
         return self._base.manifest.encoder_profile
+
+    def expect_unerased(self) -> None:
+        """What was read of the generation that is open may still be shown.
+
+        Raises:
+            ErasedError: evidence was erased since it was opened; it may be what was read.
+        """
+        if erasures(self.path) > self._erased:
+            raise ErasedError(
+                f"Expected the corpus as it was opened, got one from which evidence was erased since - at {self.path}",
+                hint="open it again",
+            )
 
     def projects(self) -> list[str]:
         """The projects that own rows, sorted."""
@@ -254,6 +269,7 @@ class Corpus:
                 keys = tuple(sorted(set(tombstone_keys(chosen).to_pylist())))
                 receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, rows, keys)
                 write_receipt(self.path, receipt)
+                self._erased = erasures(self.path)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
             ids = set[str]().union(*left)
             named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}

@@ -12,7 +12,7 @@ the session begins another run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -72,8 +72,15 @@ class LiveRun:
         """The id of the next snapshot, or of the one that comes `after` as many more."""
         return snapshot_id(self.run_id, self.number + after + 1)
 
-    def write(self, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
+    def write(
+        self,
+        tables: Mapping[str, pa.Table],
+        vectors: Vectors | None = None,
+        confirmed: Callable[[], None] = lambda: None,
+    ) -> None:
         """Make one snapshot durable.
+
+        `confirmed` is called when its file stands, before LOG names it: where that raises, no snapshot is left behind.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
@@ -90,9 +97,9 @@ class LiveRun:
                 raise RunTakenError(f"Expected an open run, got one that was compacted - at {self.run_id}")
             if self._in_doubt:
                 self._settle()
-            self._write(stored | {"texts": texts})
+            self._write(stored | {"texts": texts}, confirmed)
 
-    def _write(self, stored: dict[str, pa.Table]) -> None:
+    def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None]) -> None:
         file = live_file(self.number + 1)
         path = self.folder / "live" / file
         try:
@@ -106,6 +113,12 @@ class LiveRun:
                 self._take_back(path)
             raise
         self._confirm()
+        try:
+            confirmed()
+        except Exception:
+            with suppress(OSError):
+                self._take_back(path)
+            raise
         digest = stored["snapshots"]["snapshot_digest"][0].as_py()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, "snapshot_digest": digest}
         line |= {"started_by": self._settings.get("principal")}

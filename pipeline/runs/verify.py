@@ -9,6 +9,7 @@ is erased, not changed; a run that LOG names and that is gone is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from ...nodes.snapshot_digest import snapshot_digests
 from ..places import Place
 from .answer_log import check_answers
 from .erasure import Erased, erased_from
-from .files import files_below, sha256_of
+from .files import files_below, locked, sha256_of
 from .ids import run_of, snapshot_id
 from .live_files import SUFFIX, live_files
 from .log import Line, files_named, manifest_named
@@ -77,13 +78,22 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it. `log` is every line
-    of LOG where the caller has just read it; otherwise it is read.
+    of LOG where the caller has just read it; otherwise it is read. A difference counts if it is there while nobody writes
+    the run, too: between a session's file and its line there is one.
 
     Raises:
         StoreError: there is no such run, and LOG names none.
     """
-    found = _Found()
     run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
+    report = _verified(store, run_id, anchor, log)
+    if not report.ok and report.status != "missing":
+        with suppress(OSError), locked(store.lock_of(report.run_id), "nothing"):  # or nobody may write here, or goes on
+            return _verified(store, run_id, anchor, None)
+    return report
+
+
+def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] | None) -> VerifyReport:
+    found = _Found()
     lines: list[Line] = []
     try:
         lines = store.log.lines() if log is None else log
