@@ -20,7 +20,7 @@ from .keys import first_of_runs, run_lengths
 Int = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-BLOCK = 1 << 18
+BYTES_AT_ONCE = 1 << 18
 """Bytes looked at together, so that their runs stay in the processor's cache. No result depends on it."""
 _LOWER, _UPPER, _DIGIT, _SIGN, _BREAK, _OTHER, _CONTROL, _SPACE, _TAB, _NONE = 0, 2, 4, 6, 8, 10, 11, 12, 13, 14
 """Classes of characters; `_NONE` is what follows the last one. A run is of one class, the lowest bit apart: of blanks, with
@@ -103,15 +103,15 @@ def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int
     if (loops := kernels(0)) is not None:
         loops.texts.unit_tokens(data, starts, opens, _CLASS, _STEPS, tokens, signs)
         return tokens, signs
-    cuts = [0, *first_of_runs(starts // BLOCK)[1:].tolist(), len(starts)]
+    cuts = [0, *first_of_runs(starts // BYTES_AT_ONCE)[1:].tolist(), len(starts)]
     for low, high in pairwise(cuts if len(starts) else []):
         end = starts[high] if high < len(starts) else len(data)
         part, begins = data[starts[low] : end], starts[low:high] - starts[low]
-        tokens[low:high], signs[low:high] = _of_block(part, begins, opens[low:high])
+        tokens[low:high], signs[low:high] = _of_bytes(part, begins, opens[low:high])
     return tokens, signs
 
 
-def _of_block(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, NDArray[np.bool_]]:
+def _of_bytes(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, NDArray[np.bool_]]:
     class_ = np.frombuffer(data.tobytes().translate(_CLASSES), np.uint8)
     begins = np.empty(len(data), dtype=bool)
     of_run = class_ | 1

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .byte_runs import BLOCK
+from .byte_runs import BYTES_AT_ONCE
 from .compiled import kernels
 from .item_texts import resolvable, text_bytes
 from .keys import (
@@ -230,7 +230,7 @@ def _checksums(texts: pa.Array) -> Int:
     if (loops := kernels(0)) is not None:
         loops.texts.sums(data, offsets, _WEIGHT, sums)
         return sums
-    for low, high in slabs(np.diff(offsets), BLOCK):
+    for low, high in slabs(np.diff(offsets), BYTES_AT_ONCE):
         starts = offsets[low : high + 1] - offsets[low]
         total = np.zeros(starts[-1] + 1, dtype=np.uint32)
         _WEIGHT[data[offsets[low] : offsets[high]]].cumsum(dtype=np.uint32, out=total[1:])

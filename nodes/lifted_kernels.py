@@ -16,7 +16,7 @@ from .list_kernels import ones, posting_of
 from .selection_kernels import BINS, index, loop
 from .shown_kernels import ARGUMENTS, histogram_edge, ordered, part_of, reached, write
 
-BLOCK = 1 << 13
+ROWS_AT_ONCE = 1 << 13
 """Rows whose sums are made together, so that they stay in the processor's cache. A multiple of 64."""
 SAMPLE = 1 << 11
 """Postings among which rows are sought that say what a score needs."""
@@ -125,8 +125,8 @@ def best_of_many(
             read += 1
         counts[:] = 0
         live = np.int64(0)
-        for block in range(0, rows, BLOCK):
-            end = min(rows, block + BLOCK)
+        for begin in range(0, rows, ROWS_AT_ONCE):
+            end = min(rows, begin + ROWS_AT_ONCE)
             for at in range(read):
                 one, times, posting, behind = key[order[at]], scale[order[at]], next_[at], after[at + 1]
                 high = lists[one + 1]
@@ -141,7 +141,7 @@ def best_of_many(
                         seen[word] |= bit
                     posting += 1
                 next_[at] = posting
-            for word in range(block >> 6, (end + 63) >> 6):
+            for word in range(begin >> 6, (end + 63) >> 6):
                 waiting = seen[index(word)]
                 if waiting:
                     seen[index(word)] = 0

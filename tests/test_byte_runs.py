@@ -39,7 +39,9 @@ def way(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.skip("needs the extra fast")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(byte_runs, "kernels", lambda visits: LOOPS if request.param == "compiled" else None)
-        patch.setattr(byte_runs, "BLOCK", 4 if request.param == "a few bytes at once" else byte_runs.BLOCK)
+        patch.setattr(
+            byte_runs, "BYTES_AT_ONCE", 4 if request.param == "a few bytes at once" else byte_runs.BYTES_AT_ONCE
+        )
         yield
 
 

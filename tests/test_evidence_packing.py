@@ -89,7 +89,7 @@ def test_letters_and_digits_add_up_alike_in_any_order_case_and_way(way: str, tex
         pytest.skip("needs the extra fast")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence_packing, "kernels", lambda visits: loops)
-        patch.setattr(evidence_packing, "BLOCK", 5 if way == "in blocks" else evidence_packing.BLOCK)
+        patch.setattr(evidence_packing, "BYTES_AT_ONCE", 5 if way == "in blocks" else evidence_packing.BYTES_AT_ONCE)
         sums = evidence_packing._checksums(pa.array(texts, pa.large_string())).tolist()
     letters = [sorted(letter for letter in text.lower() if letter in "ab9") for text in texts]
     assert [[one == other for other in sums] for one in sums] == [

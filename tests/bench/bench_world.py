@@ -36,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 DIMENSIONS = 384
-BLOCK = 100_000
+ROWS_AT_ONCE = 100_000
 """Rows analyzed at once."""
 INDEXED_COLUMNS = ("title", "path", "section", "text")
 """What lexical terms are made from, see `pipeline/corpus/postings.py`."""
@@ -163,7 +163,7 @@ class World:
         kept = self.path.parent / "tokens.arrow"
         if not kept.exists():
             evidence = self.order.evidence
-            blocks = [_terms(evidence.slice(low, BLOCK)) for low in range(0, evidence.num_rows, BLOCK)]
+            blocks = [_terms(evidence.slice(low, ROWS_AT_ONCE)) for low in range(0, evidence.num_rows, ROWS_AT_ONCE)]
             table = pa.table({"terms": pa.chunked_array(blocks)})
             with pa.OSFile(str(kept.with_suffix(".new")), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
                 writer.write_table(table)

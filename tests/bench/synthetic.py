@@ -21,7 +21,7 @@ KINDS = (
     ("decision-record", "decision-record"),
 )
 
-BLOCK = 10_000
+ROWS_AT_ONCE = 10_000
 """Rows whose words are looked up at once: a million of them would be gigabytes of fixed-width strings."""
 
 
@@ -37,7 +37,9 @@ def corpus_rows(chunks: int, projects: int, *, words: int = 80, seed: int = 1) -
     """Import rows: `chunks` rows spread evenly over `projects`, recorded over the first 300 days."""
     rng = np.random.default_rng(seed)
     vocab = vocabulary()
-    texts = pa.concat_arrays([_texts(rng, vocab, min(BLOCK, chunks - at), words) for at in range(0, chunks, BLOCK)])
+    texts = pa.concat_arrays(
+        [_texts(rng, vocab, min(ROWS_AT_ONCE, chunks - at), words) for at in range(0, chunks, ROWS_AT_ONCE)]
+    )
     names = rng.integers(0, len(vocab), size=(chunks, 2))
     symbols = np.char.add(np.char.add(vocab[names[:, 0]], "_"), vocab[names[:, 1]]).tolist()
     kind = rng.integers(0, len(KINDS), size=chunks)
