@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -40,13 +41,13 @@ class Pieces:
         return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
 
     def tables(self) -> list[pa.Table]:
-        """What is kept; a piece that cannot be read is none."""
+        """What is kept; a damaged piece goes, and one that cannot be read now stays for the next publication."""
         found = []
         for file in sorted(self.folder.glob("[0-9]*.arrow")):
             try:
-                with arrow_source(file) as source:
+                with suppress(OSError), arrow_source(file) as source:
                     found.append(pa.ipc.open_file(source).read_all())
-            except (pa.ArrowInvalid, OSError):
+            except pa.ArrowInvalid:
                 file.unlink(missing_ok=True)
         return found
 
