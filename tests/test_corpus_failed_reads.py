@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
-from failing_reads import FailingReads
+from failing_reads import FailingReads, unseen
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
@@ -21,18 +21,17 @@ TOO_MANY = "got Too many open files - at "
 DENIED = PermissionError(13, "Permission denied")
 
 
-@pytest.fixture(scope="module")
-def failing() -> FailingReads:
-    return FailingReads()
-
-
 @pytest.fixture(params=["folder", "memory"])
 def unread(
-    request: pytest.FixtureRequest, failing: FailingReads, tmp_path: Path
+    request: pytest.FixtureRequest, failing_reads: FailingReads, tmp_path: Path
 ) -> tuple[Place, Callable[[str], AbstractContextManager[None]], str]:
     """A folder for a corpus, what lets reads of names that hold a word fail there, and how the error goes on."""
     if request.param == "folder":
-        return tmp_path / "corpus", lambda word: failing.of(lambda path: path.is_file() and word in str(path)), TOO_MANY
+        return (
+            tmp_path / "corpus",
+            lambda word: failing_reads.of(lambda path: path.is_file() and word in str(path)),
+            TOO_MANY,
+        )
     pytest.importorskip("fsspec", reason="needs the extra remote")
     store = FailingStore()
 
@@ -87,14 +86,16 @@ def test_an_erasure_that_cannot_read_a_manifest_ends_before_anything_is_removed(
     assert generations(path) == known[:-1]  # what is left is the content of the one before
 
 
-def test_an_erasure_never_removes_what_the_generation_it_wrote_needs(tmp_path: Path, failing: FailingReads) -> None:
+def test_an_erasure_never_removes_what_the_generation_it_wrote_needs(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
     corpus, _ = three_generations(tmp_path)
     gone = id_of(corpus, "one")
 
     def current(path: Path) -> bool:
         return path.suffix == ".json" and path.stem == (tmp_path / "CURRENT").read_text().split()[0]
 
-    with failing.of(current), pytest.raises(StoreError, match=TOO_MANY):
+    with failing_reads.of(current), pytest.raises(StoreError, match=TOO_MANY):
         erase_one(corpus, gone)
     assert Corpus.open(tmp_path).verify() == []
     erase_one(Corpus.open(tmp_path), gone)
@@ -119,10 +120,10 @@ def test_gc_that_cannot_read_a_manifest_removes_nothing(unread) -> None:
     "act", [lambda corpus: erase_one(corpus, id_of(corpus, "three")), lambda corpus: corpus.gc(keep=9)]
 )
 def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(
-    tmp_path: Path, failing: FailingReads, act: Callable[[Corpus], object]
+    tmp_path: Path, failing_reads: FailingReads, act: Callable[[Corpus], object]
 ) -> None:
     corpus, known = three_generations(tmp_path)
-    unlisted = failing.of(lambda path: path == tmp_path / "generations", DENIED)
+    unlisted = failing_reads.of(lambda path: path == tmp_path / "generations", DENIED)
     with unlisted, pytest.raises(StoreError, match="Expected to read generations, got Permission denied - at "):
         act(corpus)
     assert Corpus.open(tmp_path).verify() == []
@@ -178,3 +179,30 @@ def test_a_piece_that_cannot_be_read_now_stays(tmp_path: Path) -> None:
     assert len(pieces.tables()) == 2
     store.unread = None
     assert len(pieces.tables()) == 3
+
+
+def test_a_piece_is_not_written_over_another_where_the_others_cannot_be_listed(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    pieces = Pieces(tmp_path, HashEncoder().profile)
+    pieces.keep(pa.table({"text_digest": [b"first"]}))
+    unlisted = failing_reads.of(lambda path: path == pieces.folder, DENIED)
+    with unlisted, pytest.raises(StoreError, match="got Permission denied - at "):
+        pieces.keep(pa.table({"text_digest": [b"second"]}))
+    assert [table["text_digest"].to_pylist() for table in pieces.tables()] == [[b"first"]]
+
+
+def test_a_corpus_is_not_made_over_one_that_cannot_be_looked_at(tmp_path: Path) -> None:
+    corpus, known = three_generations(tmp_path)
+    with unseen(tmp_path / "CURRENT"), pytest.raises(StoreError, match=r"^Expected no corpus, got one - at "):
+        Corpus.create(tmp_path)
+    assert Corpus.open(tmp_path).generation == corpus.generation == known[-1]
+
+
+def test_an_erasure_removes_vectors_whose_folder_cannot_be_looked_at(tmp_path: Path) -> None:
+    corpus, _ = three_generations(tmp_path)
+    pieces, gone = Pieces(tmp_path, HashEncoder().profile), id_of(corpus, "one")
+    pieces.keep(pa.table({"text_digest": [b"digest"]}))
+    with unseen(tmp_path / "encoding"):
+        erase_one(corpus, gone)
+    assert not (tmp_path / "encoding").exists()

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
-from ..durable import entries, file_sha256, make_folders, remove_leftovers, remove_tree
+from ..durable import entries, file_sha256, make_folders, read_whole, remove_leftovers, remove_tree
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
@@ -361,7 +361,8 @@ class Corpus:
 
 
 def _expect_none(path: Place) -> None:
-    if (path / "CURRENT").exists():
+    with suppress(FileNotFoundError):
+        read_whole(path / "CURRENT")  # what cannot be read may be one
         raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
 
 

@@ -29,10 +29,11 @@ from ...nodes.keys import flat, pair_codes, positions
 from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, make_folders, remove_tree
+from ..durable import TEMPORARY, entries, make_folders, remove_tree
 from ..places import Place
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
+from .live_files import live_files
 from .log import Line
 from .parts import PERSISTED, TEXTS, values_of
 from .run import Run
@@ -80,6 +81,8 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     for run_id in whole:
         with _counted(done, run_id):
             run = store.open(run_id)
+            if not dry_run and not run.live and live_files(run.folder):
+                compact(store, run_id)  # one that was broken off left files beside the parts that it made of them
             if hashes := texts_showing(run, ids):
                 if not dry_run and run.live:
                     hashes = texts_showing(compact(store, run_id), ids)  # its session may have gone on
@@ -283,7 +286,9 @@ def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
 def _shows(folder: Place, evidence_ids: pa.Array) -> Iterator[bool]:
     """For each finished part of an unfinished run, whether it shows something of these rows."""
     for name in _HOLDING:
-        for path in sorted((folder / "tables" / name).glob("*.parquet")):
+        for path in entries(folder / "tables" / name):
+            if path.suffix != ".parquet":
+                continue
             yield pc.any(_hit(read_parquet(path, TABLES[name].stored_schema), evidence_ids)).as_py() or False
 
 

@@ -1,12 +1,16 @@
-"""A disk that does not give what stands on it: a file that cannot be opened, a folder that cannot be listed."""
+"""A disk that does not give what stands on it: a file that cannot be opened, a folder that cannot be listed or looked at."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 _EVENTS = ("open", "os.listdir", "os.scandir")
 
@@ -36,3 +40,18 @@ class FailingReads:
             yield
         finally:
             self._chosen = None
+
+
+@contextmanager
+def unseen(path: Path) -> Iterator[None]:
+    """Meanwhile the system says nothing of a path, so that `exists` and `is_dir` deny it, as they do of any error from 3.14 on."""
+    stat = os.stat
+
+    def failing(at: Any, *args: Any, **how: Any) -> os.stat_result:
+        if str(at) == str(path):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(path))
+        return stat(at, *args, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", failing)
+        yield
