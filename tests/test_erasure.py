@@ -280,14 +280,15 @@ def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_pa
     assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
 
 
+@pytest.mark.parametrize(("owner", "step", "left"), [(live, "_remove", True), (log.Log, "append", False)])
 def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, left: bool
 ) -> None:
     snapshot = asked(told(tmp_path), batch=False)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(live, "_remove", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(owner, step, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         erase(settings(tmp_path), project="shop")
-    assert any("live" in name for name in holding(tmp_path))
+    assert any("live" in name for name in holding(tmp_path)) == left
     erase(settings(tmp_path), project="shop")
     assert holding(tmp_path) == []
     assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"

@@ -81,8 +81,6 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     for run_id in whole:
         with _counted(done, run_id):
             run = store.open(run_id)
-            if not dry_run and not run.live and live_files(run.folder):
-                compact(store, run_id)  # one that was broken off left files beside the parts that it made of them
             if hashes := texts_showing(run, ids):
                 if not dry_run and run.live:
                     hashes = texts_showing(compact(store, run_id), ids)  # its session may have gone on
@@ -92,12 +90,24 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
                     erase_texts(store, run_id, hashes, reason=reason)
             if not dry_run:
                 _sweep(store, run)
+    if not dry_run:
+        _finish_compactions(store, whole, done)
     for run_id in store.unfinished():
         if run_id in whole:
             continue
         with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):
             _give_up(store, run_id, ids, done, dry_run=dry_run)
     return done
+
+
+def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:
+    """Finish compactions that were broken off: a session's files still stand beside its parts, or LOG lacks the line."""
+    unlogged = set(store.uncompacted())
+    for run_id in sorted({*run_ids} - {*done.unreadable, *done.being_written}):
+        folder = store.path / run_id
+        with _counted(done, run_id):
+            if (folder / "manifest.json").exists() and (run_id in unlogged or live_files(folder)):
+                compact(store, run_id)
 
 
 @contextmanager
