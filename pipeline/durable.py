@@ -5,11 +5,14 @@ grants, captures. Temporary names start with `TEMPORARY`; what a crash left unde
 
 What one would otherwise get wrong: a rename is not on disk before the folder that holds the name is synced, and that
 folder's own name lies in the one above. Whatever names a thing is written after the whole chain of folders was synced.
+And a read that fails says nothing of what stands there: who removes or replaces something for what it reads takes
+`read_whole`, `read_table` and `entries`, which tell what is absent or damaged from what cannot be read now.
 On an object store a put is all of that: there, what is staged is staged on this machine, and there is nothing to sync.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -23,6 +26,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from ..nodes.errors import ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
 TEMPORARY = ".tmp-"
@@ -110,6 +114,62 @@ def store_table(path: Place, table: pa.Table) -> None:
     write_table(temporary, table)
     temporary.replace(path)
     sync_path(path.parent)
+
+
+def read_whole(path: Place) -> bytes:
+    """The bytes of a stored file.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StoreError: it cannot be read now.
+    """
+    with _read(path):
+        return path.read_bytes()
+
+
+def read_table(path: Place) -> pa.Table:
+    """A stored Arrow IPC file, mapped where it can be.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StoreError: it is damaged, or cannot be read now; the message says which.
+    """
+    with _read(path):
+        try:
+            with arrow_source(path) as source:
+                return pa.ipc.open_file(source).read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno is not None):
+                raise  # of the store or the system; those of Arrow, about what it read, have no number
+            raise StoreError(f"Expected an Arrow file, got a damaged one - at {path}") from error
+
+
+def entries(folder: Place) -> list[Place]:
+    """What lies in a folder, sorted; nothing where there is none. A glob takes a folder that it cannot list for an empty one.
+
+    Raises:
+        StoreError: it cannot be listed now.
+    """
+    try:
+        with _read(folder):
+            return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+@contextmanager
+def _read(path: Place) -> Iterator[None]:
+    """What the system says against a read, as an error that names it; `FileNotFoundError` alone says that nothing is there."""
+    try:
+        yield
+    except (ScopedRetrievalError, FileNotFoundError):
+        raise
+    except NotADirectoryError as error:  # what should hold it is a file
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
+    except OSError as error:
+        got = os.strerror(error.errno) if error.errno is not None else type(error).__name__
+        hint = "try again; where it stays so, see to it that it can be read."
+        raise StoreError(f"Expected to read {path.name}, got {got} - at {path.parent}", hint=hint) from error
 
 
 def arrow_source(path: Place) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 from ..nodes.errors import AccessError, InputError
 from .access import grants_in_force
 from .corpus import Corpus, Selection
+from .durable import entries
 from .grants import load_grants
 from .runs import RunsErased, RunStore, erase_evidence
 from .settings import Settings
@@ -92,7 +93,7 @@ def erase(
             f"Expected evidence that you may erase, got none - at {named}",
             hint="you may erase what you own, and with an `audit` grant what its project holds.",
         )
-    store = RunStore(settings["runs"], create=False) if settings["runs"].is_dir() else None
+    store = RunStore(settings["runs"], create=False) if entries(settings["runs"]) else None
     if dry_run:
         found = erase_evidence(store, ids, reason=reason, dry_run=True) if store else RunsErased()
         return Erasure(True, len(ids), 0, found)

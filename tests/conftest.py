@@ -12,6 +12,7 @@ from typing import Any
 import hypothesis
 import pyarrow as pa
 import pytest
+from failing_reads import FailingReads
 from scoped_retrieval.nodes import audit_snapshot, compiled
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -256,6 +257,12 @@ def make_corpus_fixture() -> Callable[..., Corpus]:
 def corpus(tmp_path: Path) -> Corpus:
     """Two projects with the same words; `ana` may ask in `shop`."""
     return make_corpus(tmp_path / "corpus", evidence_rows("shop"), evidence_rows("pay"))
+
+
+@pytest.fixture(scope="session")
+def failing_reads() -> FailingReads:
+    """Lets reads fail; an audit hook stays for as long as the process, so that there is one."""
+    return FailingReads()
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def stands(corpus: Corpus) -> tuple[object, list[dict]]:
     return content(corpus.frame()), corpus.commits("shop").to_pylist()
 
 
-@pytest.mark.parametrize("action", ["publish", "merge", "gc"])
+@pytest.mark.parametrize("action", ["publish", "return", "merge", "gc"])
 def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
     tmp_path: Path, fault: _Fault, action: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +54,9 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
     rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
     start.publish(rows, commits={SOURCE: history(1)}, project="shop", now=day(1))
     start.append(import_rows({"text": "more"}), now=day(1))
+    earlier = start.generation
+    described = import_rows({"text": "more", "title": "Another"})
+    start.append(described, now=day(1))
     update = import_rows(
         {"text": "one, changed", "recorded_time": day(2)},
         {"text": "two", "path": "b.md", "zone": "private"},
@@ -64,6 +67,9 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
         if action == "publish":
             after = {SOURCE: history(1, 2)}
             corpus.publish(update, complete_sources={SOURCE}, commits=after, project="shop", now=day(2))
+        elif action == "return":
+            corpus.append(import_rows({"text": "more"}), now=day(2))
+            assert corpus.generation == earlier
         elif action == "merge":
             corpus.merge(now=day(2))
         else:
@@ -72,6 +78,8 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
     shutil.copytree(tmp_path / "start", tmp_path / "done")
     act(Corpus.open(tmp_path / "done"))
     allowed = [stands(Corpus.open(tmp_path / name)) for name in ("start", "done")]
+    known = [] if action == "gc" else manifest.generations(tmp_path / "start")
+    kept = {name: stands(Corpus.open(tmp_path / "start", name)) for name in known}
     for step in range(200):
         path = tmp_path / f"crash-{step}"
         shutil.copytree(tmp_path / "start", path)
@@ -87,8 +95,10 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
         survivor = Corpus.open(path)
         assert stands(survivor) in allowed
         assert survivor.verify() == []
+        assert set(kept) <= set(manifest.generations(path))
         act(survivor)  # nothing a crash leaves behind stands in the way
         assert stands(Corpus.open(path)) == allowed[1]
+        assert {name: stands(Corpus.open(path, name)) for name in kept} == kept
         survivor.gc(keep=1)
         assert not list(path.rglob(".tmp-*"))
         shutil.rmtree(path)
@@ -109,6 +119,44 @@ def crashed_before_current(corpus: Corpus, monkeypatch: pytest.MonkeyPatch, act:
     with monkeypatch.context() as patched, pytest.raises(_Crash):
         patched.setattr(manifest, "write_atomic", write)
         act(corpus)
+
+
+@pytest.mark.parametrize("next_", [
+    lambda corpus: corpus.append(import_rows({"text": "three"}), now=day(4)),
+    lambda corpus: corpus.merge(now=day(4)),
+    lambda corpus: corpus.gc(keep=9),
+], ids=["publish", "merge", "gc"])  # fmt: skip
+def test_a_generation_outlives_a_writer_that_died_while_it_returned_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, next_: Callable[[Corpus], object]
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    earlier, before = corpus.generation, stands(corpus)
+    corpus.append(import_rows({"text": "one", "title": "Another"}), now=day(2))
+    known = manifest.generations(tmp_path)
+    crashed_before_current(corpus, monkeypatch, lambda c: c.append(import_rows({"text": "one"}), now=day(3)))
+    assert manifest.generations(tmp_path) == known
+    survivor = Corpus.open(tmp_path)
+    next_(survivor)
+    assert [name for name in manifest.generations(tmp_path) if name != survivor.generation] == [
+        name for name in known if name != survivor.generation
+    ]
+    assert stands(Corpus.open(tmp_path, earlier)) == before
+    assert Corpus.open(tmp_path, earlier).verify() == []
+    survivor.append(import_rows({"text": "one"}, {"text": "three"}), now=day(5))
+    assert manifest.generations(tmp_path)[-1] == survivor.generation
+
+
+def test_a_writer_that_was_open_knows_of_a_merge_that_died_before_its_pointer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Corpus.create(tmp_path)
+    other.publish(import_rows({"text": "one"}), now=day(1))
+    other.append(import_rows({"text": "two"}), now=day(1))
+    crashed_before_current(Corpus.open(tmp_path), monkeypatch, lambda c: c.merge(now=day(2)))
+    Corpus.open(tmp_path).gc(keep=1)  # removes what was merged
+    other.append(import_rows({"text": "three"}), now=day(3))
+    assert sorted(Corpus.open(tmp_path).frame().evidence["text"].to_pylist()) == ["one", "three", "two"]
 
 
 @pytest.mark.parametrize("next_", ["publish", "gc"])

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError
+from failing_reads import FailingReads, unseen
+from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.erasure import Erasure, erase
@@ -303,6 +304,38 @@ def test_an_unfinished_run_that_took_words_from_an_event_is_given_up(tmp_path: P
     assert any("runs" in name for name in holding(tmp_path, SEEN))
     assert erase(settings(tmp_path), source="session-event:story").runs.given_up == [run_id]
     assert holding(tmp_path, SEEN) == []
+
+
+def test_an_erasure_that_cannot_list_the_parts_of_an_unfinished_run_is_not_done(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    run_id = unfinished(told(tmp_path))
+    parts = {tmp_path / "runs" / run_id / "tables" / name for name in ("trimmed", "citations")}
+    with failing_reads.of(lambda path: path in parts, PermissionError(13, "Permission denied")):
+        done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.given_up, done.runs.unreadable) == ([], [run_id])
+    assert erase(settings(tmp_path), source="doc:story").runs.given_up == [run_id]
+
+
+def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_path: Path) -> None:
+    asked(told(tmp_path), batch=True)
+    with unseen(tmp_path / "runs"), pytest.raises(StoreError):
+        erase(settings(tmp_path), source="doc:story")
+    assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
+
+
+@pytest.mark.parametrize(("owner", "step", "left"), [(live, "_remove", True), (log.Log, "append", False)])
+def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, left: bool
+) -> None:
+    snapshot = asked(told(tmp_path), batch=False)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(owner, step, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        erase(settings(tmp_path), project="shop")
+    assert any("live" in name for name in holding(tmp_path)) == left
+    erase(settings(tmp_path), project="shop")
+    assert holding(tmp_path) == []
+    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
 
 
 @contextmanager

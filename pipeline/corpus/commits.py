@@ -14,10 +14,7 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import StoreError
 from ...nodes.schema import TIMESTAMP
-from ..durable import arrow_source
-from ..places import Place
 from .identity import MultisetHash
 
 FILE = "commits.arrow"
@@ -54,21 +51,3 @@ def commit_hash(commits: pa.Table) -> MultisetHash:
     times = commits["recorded_time"].cast(pa.int64())
     rows = zip(*(column.to_pylist() for column in (*commits.columns[:3], times)), strict=True)
     return MultisetHash.of(["\0".join(("commit", *map(str, row))).encode() for row in rows])
-
-
-def commits_on_disk(path: Place) -> dict[str, pa.Table]:
-    """COMMITS of every pack that has them, by the pack's name, current or not.
-
-    Raises:
-        StoreError: a pack cannot be read, so that nobody can say what it holds.
-    """
-    found = {}
-    for file in sorted((path / "packs").glob(f"*/{FILE}")):
-        if file.parent.name.startswith("."):
-            continue
-        try:
-            with arrow_source(file) as source:
-                found[file.parent.name] = pa.ipc.open_file(source).read_all()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise StoreError(f"Expected an Arrow file, got a damaged one - at {file}") from error
-    return found

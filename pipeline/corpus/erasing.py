@@ -7,8 +7,8 @@ too. Every step may be repeated, and what a broken-off erasure left is found aga
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.errors import StoreError
 from ...nodes.keys import among, truth
-from ..durable import arrow_source, remove_leftovers, remove_tree, sync_path
+from ..durable import entries, read_table, remove_leftovers, remove_tree, sync_path
 from ..locks import confirm
 from ..places import Place
-from .commits import without_sources
+from .commits import FILE, without_sources
 from .generation import Generation
-from .manifest import LOCK
+from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
 from .stored import Stored
 
@@ -79,17 +78,24 @@ def rows_on_disk(path: Place) -> dict[str, pa.Table]:
     Raises:
         StoreError: a pack cannot be read, so that nobody can say what it holds.
     """
-    found = {}
-    for folder in sorted((path / "packs").iterdir()):
-        file = folder / "evidence.arrow"
-        if folder.name.startswith(".") or not file.exists():
-            continue
-        try:
-            with arrow_source(file) as source:
-                found[folder.name] = pa.ipc.open_file(source).read_all().select(_READ)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise StoreError(f"Expected an Arrow file, got a damaged one - at {file}") from error
-    return found
+    return {pack: table.select(_READ) for pack, table in _on_disk(path, "evidence.arrow")}
+
+
+def commits_on_disk(path: Place) -> dict[str, pa.Table]:
+    """COMMITS of every pack that has them, by the pack's name, current or not.
+
+    Raises:
+        StoreError: a pack cannot be read, so that nobody can say what it holds.
+    """
+    return dict(_on_disk(path, FILE))
+
+
+def _on_disk(path: Place, name: str) -> Iterator[tuple[str, pa.Table]]:
+    """A file of every pack that has it, by the pack's name."""
+    for folder in entries(path / "packs"):
+        if not folder.name.startswith("."):
+            with suppress(FileNotFoundError):
+                yield folder.name, read_table(folder / name)
 
 
 def packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
@@ -121,25 +127,25 @@ def without_rows(
     return Next(base, old, revision, commits=commits).write(old.nothing, now, added=-lost)
 
 
-def forget_packs(path: Place, packs: Collection[str]) -> int:
-    """Remove packs, the generations that need one, and packs that no generation needs; how many generations went."""
-    used: set[str] = set()
-    forgotten = 0
-    for file in sorted((path / "generations").glob("*.json")):
-        try:
-            needed = set(json.loads(file.read_bytes())["packs"])
-        except (OSError, ValueError, KeyError):
-            continue  # nobody can open it: its packs count as unused
-        if needed.isdisjoint(packs):
-            used |= needed
-        else:
-            file.unlink()
-            forgotten += 1
+def forget_packs(base: Generation, packs: Collection[str]) -> int:
+    """Remove packs, the generations that need one, and packs that no generation needs; how many generations went.
+
+    `base` is the current generation, which needs none of them.
+
+    Raises:
+        StoreError: a manifest cannot be read now, so that nobody can say what is needed; nothing was removed.
+    """
+    path = base.path
+    others = [each for each in needs(path) if each.generation != base.manifest.generation]
+    forgotten = [each.generation for each in others if not each.packs.isdisjoint(packs)]
+    used = set(base.manifest.packs).union(*(each.packs for each in others if each.packs.isdisjoint(packs)))
+    unused = [folder for folder in entries(path / "packs") if folder.name not in used]
     confirm(path / LOCK)
-    for folder in sorted((path / "packs").iterdir()):
-        if folder.name not in used:
-            remove_tree(folder)
+    for name in forgotten:
+        manifest_of(path, name).unlink()
+    for folder in unused:
+        remove_tree(folder)
     for folder in (path, path / "generations", path / "packs"):
         remove_leftovers(folder)
         sync_path(folder)
-    return forgotten
+    return len(forgotten)

@@ -7,17 +7,21 @@
 
 A generation's id is a digest of its content: rows, placements, commit tables, which rows are encoded, encoder profile,
 analyzers. The same content has the same id wherever, in whatever order and in however many segments it was written.
+
+What one would otherwise get wrong: content that returns to an earlier state has the id of that generation, so that its
+manifest is replaced before the pointer says so. The new one tells its `earlier` number: where the writer dies in between,
+the generation keeps it. And a manifest that cannot be read now is no damaged one: nobody can say what it needs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...nodes.errors import StoreError
-from ..durable import write_atomic
+from ..durable import entries, read_whole, write_atomic
 from ..locks import confirm
 from ..places import ObjectPlace, Place
 from .identity import MultisetHash
@@ -59,7 +63,12 @@ class Manifest:
         return sum(segment.size for segment in self.segments)
 
     def write(self, path: Place) -> None:
-        """Make this the current generation of the corpus at `path`: its manifest, then the pointer."""
+        """Make this the current generation of the corpus at `path`: its manifest, then the pointer.
+
+        The caller holds the lock, and ghosts are gone: a manifest of this content that stands is of a generation.
+        """
+        at = manifest_of(path, self.generation)
+        stands = _document(at)  # read before anything is written: an error leaves all as it was
         document = {
             "schema_version": SCHEMA_VERSION,
             "generation": self.generation,
@@ -76,23 +85,24 @@ class Manifest:
             "packs": self.packs,
             "segments": self.segments,
         }
-        write_atomic(path / "generations" / f"{self.generation}.json", json.dumps(document).encode())
-        confirm(path / LOCK)
-        write_atomic(path / "CURRENT", f"{self.generation} {self.sequence}\n".encode())
+        if stands is not None and (earlier := _number(stands, self.sequence - 1)) < self.sequence:
+            document["earlier"] = earlier
+        write_atomic(at, json.dumps(document).encode())
+        _point(path, self.generation, self.sequence)
 
     @classmethod
     def read(cls, path: Place, generation: str | None = None) -> Manifest:
         """The manifest of a generation, of the current one by default.
 
         Raises:
-            StoreError: there is no corpus or no such generation, or another version wrote it.
+            StoreError: there is no corpus or no such generation, another version wrote it, or it cannot be read now.
         """
         if generation is None:
             generation, _ = current(path)
-        at = path / "generations" / f"{generation}.json"
+        at = manifest_of(path, generation)
         try:
-            document = json.loads(at.read_bytes())
-        except OSError as error:
+            document = json.loads(read_whole(at))
+        except FileNotFoundError as error:
             known = ", ".join(generations(path)) or "none"
             raise StoreError(f"Expected one of the generations {known}, got {generation!r} - at {path}") from error
         except ValueError as error:
@@ -121,35 +131,96 @@ def current(path: Place) -> tuple[str, int]:
     """The id of the current generation, and which writing of it.
 
     Raises:
-        StoreError: there is no corpus.
+        StoreError: there is no corpus, or it cannot be read now.
     """
     try:
-        generation, sequence = (path / "CURRENT").read_text().split()
+        generation, sequence = read_whole(path / "CURRENT").decode().split()
         return generation, int(sequence)
-    except OSError as error:
+    except FileNotFoundError as error:
         hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
         raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
     except ValueError as error:
         raise StoreError(f"Expected a generation, got a damaged file - at {path / 'CURRENT'}") from error
 
 
+class Needs(NamedTuple):
+    """What a stored generation is kept for: its id and the packs that its manifest names."""
+
+    generation: str
+    packs: frozenset[str]
+
+
 def generations(path: Place) -> list[str]:
     """The ids of the stored generations, oldest first; one whose writer died before it became current is none."""
+    return [each.generation for each in needs(path)]
+
+
+def needs(path: Place) -> list[Needs]:
+    """The packs that each stored generation needs, oldest first; nobody can open a damaged one, and it needs none.
+
+    Raises:
+        StoreError: a manifest cannot be read now.
+    """
     now, newest = current(path)
-    found = [(_sequence(at), at.stem) for at in (path / "generations").glob("*.json")]
-    return [name for sequence, name in sorted(found) if 0 <= sequence <= newest or name == now]
+    found = [
+        (_number(document, newest), Needs(at.stem, frozenset(document["packs"]))) for at, document in _documents(path)
+    ]
+    return [each for number, each in sorted(found) if number <= newest or each.generation == now]
 
 
 def remove_ghosts(path: Place, *, all_: bool = False) -> None:
-    """Remove manifests whose writer died before they became current; the caller holds the lock.
+    """Put right what writers left that died before the pointer; the caller holds the lock.
 
-    The next generation would take their number, and they would pass for its elders. A ghost is younger than the pointer,
-    so that a writer reads only such manifests; `all_` reads every one.
+    A manifest of new content goes: the next generation would take its number, and it would pass for its elder. One of a
+    generation that the content returned to gets its earlier number back. One of the current generation, which was
+    merged, becomes current, so that who has the packs of the one before open reads the new ones. All of them are younger
+    than the pointer, so that a writer reads only such manifests; `all_` reads every one.
     """
     now, newest = current(path)
-    for at in (path / "generations").glob("*.json"):
-        if at.stem != now and (all_ or _younger(at, path / "CURRENT")) and _sequence(at) > newest:
+    for at, document in list(_documents(path, None if all_ else path / "CURRENT")):
+        if document["sequence"] <= newest:
+            continue
+        if at.stem == now:
+            _point(path, now, document["sequence"])
+        elif (earlier := document.pop("earlier", None)) is None:
             at.unlink()
+        else:
+            write_atomic(at, json.dumps(document | {"sequence": earlier}).encode())
+
+
+def manifest_of(path: Place, generation: str) -> Place:
+    """The file of a generation."""
+    return path / "generations" / f"{generation}.json"
+
+
+def _point(path: Place, generation: str, sequence: int) -> None:
+    """Write the pointer, with the lock still held."""
+    confirm(path / LOCK)
+    write_atomic(path / "CURRENT", f"{generation} {sequence}\n".encode())
+
+
+def _documents(path: Place, younger_than: Place | None = None) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The manifests that are not damaged, ghosts included."""
+    for at in entries(path / "generations"):
+        if at.suffix == ".json" and (younger_than is None or _younger(at, younger_than)):
+            document = _document(at)
+            if document is not None:
+                yield at, document
+
+
+def _document(at: Place) -> dict[str, Any] | None:
+    """A manifest with its number and packs; None where there is none, or a damaged one."""
+    try:
+        document = json.loads(read_whole(at))
+        return document if document["sequence"] >= 0 and isinstance(document["packs"], dict) else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _number(document: Mapping[str, Any], newest: int) -> int:
+    """The number of a manifest; its earlier one where the pointer never said the later."""
+    sequence = document["sequence"]
+    return document.get("earlier", sequence) if sequence > newest else sequence
 
 
 def _younger(at: Place, pointer: Place) -> bool:
@@ -157,11 +228,3 @@ def _younger(at: Place, pointer: Place) -> bool:
     if isinstance(at, ObjectPlace) or isinstance(pointer, ObjectPlace):
         return True
     return at.stat().st_mtime_ns >= pointer.stat().st_mtime_ns
-
-
-def _sequence(at: Place) -> int:
-    """The number of a manifest; -1 if it cannot be read."""
-    try:
-        return json.loads(at.read_bytes())["sequence"]
-    except (OSError, ValueError, KeyError):
-        return -1

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..durable import arrow_source, make_folders, remove_tree, store_table
+from ..durable import arrow_source, entries, make_folders, remove_tree, store_table
 from ..places import Place
 
 FOLDER = "encoding"
@@ -40,26 +41,29 @@ class Pieces:
         return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
 
     def tables(self) -> list[pa.Table]:
-        """What is kept; a piece that cannot be read is none."""
+        """What is kept; a damaged piece goes, and one that cannot be read now stays for the next publication."""
         found = []
-        for file in sorted(self.folder.glob("[0-9]*.arrow")):
+        for file in self._files():
             try:
-                with arrow_source(file) as source:
+                with suppress(OSError), arrow_source(file) as source:
                     found.append(pa.ipc.open_file(source).read_all())
-            except (pa.ArrowInvalid, OSError):
+            except pa.ArrowInvalid:
                 file.unlink(missing_ok=True)
         return found
 
     def keep(self, table: pa.Table) -> None:
         """Add a piece."""
         make_folders(self.folder, self.corpus)
-        number = max((int(file.stem) for file in self.folder.glob("[0-9]*.arrow")), default=0) + 1
+        number = max((int(file.stem) for file in self._files()), default=0) + 1
         store_table(self.folder / f"{number:06d}.arrow", table)
+
+    def _files(self) -> list[Place]:
+        return [file for file in entries(self.folder) if file.suffix == ".arrow" and file.stem.isdecimal()]
 
 
 def forget_pieces(corpus: Place) -> None:
     """Remove every piece; the caller holds the lock."""
-    if (corpus / FOLDER).exists():
+    with suppress(FileNotFoundError):
         remove_tree(corpus / FOLDER)
 
 

@@ -151,7 +151,7 @@ def _carry(corpus: Place, before: str, after: str, touched: Collection[Source], 
 def forget_readings(corpus: Place) -> None:
     """Remove every reading; the caller holds the lock."""
     folder = corpus / FOLDER
-    if folder.exists():
+    with suppress(FileNotFoundError):
         (folder / _STATE).unlink(missing_ok=True)
         sync_path(folder)
         remove_tree(folder)

@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
-from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
+from ..durable import entries, file_sha256, make_folders, read_whole, remove_leftovers, remove_tree
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
-from .commits import commit_hash, commits_after, commits_on_disk
-from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
+from .commits import commit_hash, commits_after
+from .erasing import Selection, commits_on_disk, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import ANALYZERS, LOCK, Manifest, current, generations, remove_ghosts
+from .manifest import ANALYZERS, LOCK, Manifest, current, generations, manifest_of, needs, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
@@ -216,20 +216,23 @@ class Corpus:
         """Forget all but the newest `keep` generations, and the packs that no other one uses: numbers and bytes freed.
 
         Readers that have a generation open keep it.
+
+        Raises:
+            StoreError: a manifest cannot be read now, so that nobody can say what is used; nothing was removed.
         """
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
         with self._writing("part of what nothing uses may be removed, and what is current is whole"):
             remove_ghosts(self.path, all_=True)
-            known = generations(self.path)
-            forgotten = [name for name in known[:-keep] if name != self.generation]
-            for name in forgotten:
-                (self.path / "generations" / f"{name}.json").unlink()
-            used = {pack for name in generations(self.path) for pack in Manifest.read(self.path, name).packs}
-            unused = [folder for folder in sorted((self.path / "packs").iterdir()) if folder.name not in used]
-            files = [file for folder in unused for file in folder.iterdir()]
+            known = needs(self.path)
+            forgotten = [name for name, _ in known[:-keep] if name != self.generation]
+            used = set(self._base.manifest.packs).union(*(packs for name, packs in known if name not in forgotten))
+            unused = [folder for folder in entries(self.path / "packs") if folder.name not in used]
+            files = [file for folder in unused for file in entries(folder)]
             freed = sum(file.stat().st_size for file in files)
             confirm(self.path / LOCK)
+            for name in forgotten:
+                manifest_of(self.path, name).unlink()
             for folder in unused:
                 remove_tree(folder)
             forget_pieces(self.path)
@@ -257,6 +260,7 @@ class Corpus:
 
         Raises:
             BusyError: another writer holds the lock.
+            StoreError: something cannot be read now: no generation and no pack was removed. Ask again.
         """
         with self._writing(_HALF_ERASED):
             forget_pieces(self.path)
@@ -276,7 +280,7 @@ class Corpus:
             histories = set[tuple[str, str]]().union(*named.values())
             packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
             self._move_on(without_rows(self._base, packs, ids, now, histories))
-            return ids, forget_packs(self.path, packs)
+            return ids, forget_packs(self._base, packs)
 
     def finish_erasure(self) -> None:
         """Say in the receipts that nothing is left to do."""
@@ -359,12 +363,12 @@ class Corpus:
         """Hold the lock, at the current generation; `left` is what a disk that takes no more leaves of it."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
-        with _locked(self.path):
+        hint = f"{left}; make room, or let yourself write there, and try again."
+        with _locked(self.path), _taken(self.path, hint):
+            remove_ghosts(self.path)
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
-            remove_ghosts(self.path)
-            with _taken(self.path, f"{left}; make room, or let yourself write there, and try again."):
-                yield
+            yield
 
     def _move_on(self, base: Generation) -> None:
         if base is not self._base:
@@ -373,7 +377,8 @@ class Corpus:
 
 
 def _expect_none(path: Place) -> None:
-    if (path / "CURRENT").exists():
+    with suppress(FileNotFoundError):
+        read_whole(path / "CURRENT")  # what cannot be read may be one
         raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
 
 

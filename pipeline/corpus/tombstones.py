@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError
 from ...nodes.keys import among
-from ..durable import write_atomic
+from ..durable import read_whole, write_atomic
 from ..places import Place
 from .incoming import Incoming
 from .parts import moved
@@ -61,16 +61,16 @@ def receipts(path: Place) -> tuple[Receipt, ...]:
     """The receipts of the corpus at `path`, oldest first.
 
     Raises:
-        StoreError: the file is damaged; nothing may be published past it.
+        StoreError: the file is damaged, or cannot be read now; nothing may be published past it.
     """
     try:
-        stored = json.loads((path / FILE).read_bytes())["receipts"]
+        stored = json.loads(read_whole(path / FILE))["receipts"]
         return tuple(
             Receipt(**row | {"evidence_ids": tuple(row["evidence_ids"]), "keys": tuple(row["keys"])}) for row in stored
         )
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"Expected receipts of erasures, got a damaged file - at {path / FILE}") from error
 
 

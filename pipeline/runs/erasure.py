@@ -29,10 +29,11 @@ from ...nodes.keys import flat, pair_codes, positions
 from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, make_folders, remove_tree
+from ..durable import TEMPORARY, entries, make_folders, remove_tree
 from ..places import Place
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
+from .live_files import live_files
 from .log import Line
 from .parts import PERSISTED, TEXTS, values_of
 from .run import Run
@@ -89,12 +90,24 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
                     erase_texts(store, run_id, hashes, reason=reason)
             if not dry_run:
                 _sweep(store, run)
+    if not dry_run:
+        _finish_compactions(store, whole, done)
     for run_id in store.unfinished():
         if run_id in whole:
             continue
         with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):
             _give_up(store, run_id, ids, done, dry_run=dry_run)
     return done
+
+
+def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:
+    """Finish compactions that were broken off: a session's files still stand beside its parts, or LOG lacks the line."""
+    unlogged = set(store.uncompacted())
+    for run_id in sorted({*run_ids} - {*done.unreadable, *done.being_written}):
+        folder = store.path / run_id
+        with _counted(done, run_id):
+            if (folder / "manifest.json").exists() and (run_id in unlogged or live_files(folder)):
+                compact(store, run_id)
 
 
 @contextmanager
@@ -283,7 +296,9 @@ def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
 def _shows(folder: Place, evidence_ids: pa.Array) -> Iterator[bool]:
     """For each finished part of an unfinished run, whether it shows something of these rows."""
     for name in _HOLDING:
-        for path in sorted((folder / "tables" / name).glob("*.parquet")):
+        for path in entries(folder / "tables" / name):
+            if path.suffix != ".parquet":
+                continue
             yield pc.any(_hit(read_parquet(path, TABLES[name].stored_schema), evidence_ids)).as_py() or False
 
 

@@ -125,12 +125,22 @@ def sha256_of(path: Place) -> str:
 
 
 def files_below(folder: Place) -> Iterator[str]:
-    """Paths of all files below a folder, relative, `/` separated, sorted."""
+    """Paths of all files below a folder, relative, `/` separated, sorted.
+
+    Raises:
+        StoreError: a folder cannot be listed now.
+    """
     if isinstance(folder, ObjectPlace):
         yield from folder.files()
         return
-    found = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    found = (Path(root, name) for root, _, names in os.walk(folder, onerror=_unlisted) for name in names)
     yield from sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _unlisted(error: OSError) -> None:
+    """What stops a walk, which would go on without the folder."""
+    if not isinstance(error, FileNotFoundError):
+        raise _unread("a folder", Path(error.filename), error) from error
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
+from ..durable import entries
 from ..places import Place
 from .files import named, write_bytes
 
@@ -28,8 +29,7 @@ def live_file(number: int) -> str:
 
 def live_files(folder: Place) -> list[str]:
     """Names of a run's interactive files, in order."""
-    live = folder / "live"
-    return sorted(entry.name for entry in live.iterdir() if entry.name.endswith(SUFFIX)) if live.is_dir() else []
+    return [entry.name for entry in entries(folder / "live") if entry.name.endswith(SUFFIX)]
 
 
 def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[str, Any] | None = None) -> str:

@@ -133,7 +133,7 @@ class Log(RunLog):
         """
         with locked(self._lock, "the log"):
             digest, data = _line(kind, run_id, body, *self._tail())
-            size = self.path.stat().st_size if self.path.exists() else None
+            size = self._size()
             try:
                 with self.path.open("ab") as file:
                     file.write(data)
@@ -148,6 +148,13 @@ class Log(RunLog):
                     raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
                 raise
             return digest
+
+    def _size(self) -> int | None:
+        """The bytes of the log; None where there is none. `exists` would take any failed look for that."""
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return None
 
     def _take_back(self, size: int | None) -> None:
         """The log as it was before a line, `size` bytes long or not there; what cannot be cut is left to `verify`."""
@@ -164,7 +171,7 @@ class Log(RunLog):
             return b""
 
     def _tail(self) -> tuple[str, int]:
-        if not self.path.exists():
+        if self._size() is None:
             return START, 0
         with self.path.open("rb+") as file:
             size = file.seek(0, os.SEEK_END)

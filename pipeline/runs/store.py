@@ -8,6 +8,7 @@ does exactly the rest: a shard whose receipt is missing, or whose parts do not m
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, staging_folder, sync_all
+from ..durable import TEMPORARY, make_folders, publish_folder, read_whole, remove_tree, staging_folder, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
@@ -312,21 +313,22 @@ class StagedRun:
         return self.folder / STAGE / "receipts" / f"{shard:05d}.json"
 
     def _receipt(self, shard: int) -> bool:
-        """Whether a shard is done: it has a receipt, and its parts are the ones that were written."""
+        """Whether a shard is done: it has a receipt, and its parts are the ones that were written.
+
+        Raises:
+            StoreError: its receipt cannot be read now.
+        """
         if shard not in self._whole and self._has(shard):
             self._whole.add(shard)
         return shard in self._whole
 
     def _has(self, shard: int) -> bool:
         path = self._receipt_path(shard)
-        if isinstance(path, ObjectPlace):
-            if f"{STAGE}/receipts/{path.name}" not in self._listed:
-                return False
-        elif not path.exists():
+        if isinstance(path, ObjectPlace) and f"{STAGE}/receipts/{path.name}" not in self._listed:
             return False
         try:
-            parts = read_json(path)["parts"]
-        except (StoreError, KeyError, TypeError):
+            parts = json.loads(read_whole(path))["parts"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
         if isinstance(self.folder, ObjectPlace):
             names = [part["path"] for part in parts]

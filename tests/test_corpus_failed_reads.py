@@ -1,0 +1,208 @@
+"""A read that fails says nothing of what stands there: nothing is removed for it, and the error names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
+from failing_reads import FailingReads, unseen
+from failing_store import FailingStore
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus.manifest import generations
+from scoped_retrieval.pipeline.corpus.pieces import Pieces
+from scoped_retrieval.pipeline.places import Place
+
+TOO_MANY = "got Too many open files - at "
+DENIED = PermissionError(13, "Permission denied")
+
+
+@pytest.fixture(params=["folder", "memory"])
+def unread(
+    request: pytest.FixtureRequest, failing_reads: FailingReads, tmp_path: Path
+) -> tuple[Place, Callable[[str], AbstractContextManager[None]], str]:
+    """A folder for a corpus, what lets reads of names that hold a word fail there, and how the error goes on."""
+    if request.param == "folder":
+        return (
+            tmp_path / "corpus",
+            lambda word: failing_reads.of(lambda path: path.is_file() and word in str(path)),
+            TOO_MANY,
+        )
+    pytest.importorskip("fsspec", reason="needs the extra remote")
+    store = FailingStore()
+
+    @contextmanager
+    def of(word: str) -> Iterator[None]:
+        store.unread = word
+        yield
+        store.unread = None
+
+    return store.at(f"{tmp_path.name}/corpus"), of, "Expected the store to answer, got TimeoutError - at "
+
+
+def three_generations(path: Place) -> tuple[Corpus, list[str]]:
+    """A corpus whose first rows stand in other packs than the last ones, and its generations, oldest first."""
+    corpus = Corpus.create(path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    corpus.publish(import_rows({"text": "two", "path": "b.md"}), now=day(2))
+    corpus.merge(now=day(3))
+    corpus.publish(import_rows({"text": "three", "path": "c.md"}), now=day(4))
+    return corpus, generations(path)
+
+
+def stored(path: Place) -> set[str]:
+    return {f"{at.parent.name}/{at.name}" for name in ("packs", "generations") for at in (path / name).iterdir()}
+
+
+def texts(corpus: Corpus) -> list[str]:
+    return sorted(corpus.frame().evidence["text"].to_pylist())
+
+
+def id_of(corpus: Corpus, text: str) -> str:
+    evidence = corpus.frame().evidence
+    return evidence["evidence_id"].to_pylist()[evidence["text"].to_pylist().index(text)]
+
+
+def erase_one(corpus: Corpus, evidence_id: str) -> int:
+    return corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(evidence_id,)), now=day(9))[1]
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_an_erasure_that_cannot_read_a_manifest_ends_before_anything_is_removed(unread, at: int) -> None:
+    path, of, message = unread
+    corpus, known = three_generations(path)
+    before, gone = stored(path), id_of(corpus, "three")
+    with of(known[at]), pytest.raises(StoreError, match=message):
+        erase_one(corpus, gone)
+    assert stored(path) >= before
+    for name in known:
+        assert Corpus.open(path, name).verify() == []
+    assert erase_one(Corpus.open(path), gone) == 1
+    assert texts(Corpus.open(path)) == ["one", "two"]
+    assert generations(path) == known[:-1]  # what is left is the content of the one before
+
+
+def test_an_erasure_never_removes_what_the_generation_it_wrote_needs(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    corpus, _ = three_generations(tmp_path)
+    gone = id_of(corpus, "one")
+
+    def current(path: Path) -> bool:
+        return path.suffix == ".json" and path.stem == (tmp_path / "CURRENT").read_text().split()[0]
+
+    with failing_reads.of(current), pytest.raises(StoreError, match=TOO_MANY):
+        erase_one(corpus, gone)
+    assert Corpus.open(tmp_path).verify() == []
+    erase_one(Corpus.open(tmp_path), gone)
+    assert Corpus.open(tmp_path).verify() == []
+    assert texts(Corpus.open(tmp_path)) == ["three", "two"]
+
+
+def test_gc_that_cannot_read_a_manifest_removes_nothing(unread) -> None:
+    path, of, message = unread
+    corpus, known = three_generations(path)
+    before = stored(path)
+    for keep in (9, 1):
+        with of(known[1]), pytest.raises(StoreError, match=message):
+            corpus.gc(keep=keep)
+        assert stored(path) == before
+    assert texts(Corpus.open(path, known[1])) == ["one"]
+    assert corpus.gc(keep=9)["generations"] == 0
+    assert texts(Corpus.open(path, known[1])) == ["one"]
+
+
+@pytest.mark.parametrize(
+    "act", [lambda corpus: erase_one(corpus, id_of(corpus, "three")), lambda corpus: corpus.gc(keep=9)]
+)
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(
+    tmp_path: Path, failing_reads: FailingReads, act: Callable[[Corpus], object]
+) -> None:
+    corpus, known = three_generations(tmp_path)
+    unlisted = failing_reads.of(lambda path: path == tmp_path / "generations", DENIED)
+    with unlisted, pytest.raises(StoreError, match="Expected to read generations, got Permission denied - at "):
+        act(corpus)
+    assert Corpus.open(tmp_path).verify() == []
+    assert texts(Corpus.open(tmp_path, known[1])) == ["one"]
+
+
+@pytest.mark.parametrize("name", ["evidence.arrow", "commits.arrow"])
+def test_an_erasure_does_not_call_a_pack_damaged_that_cannot_be_read_now(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("fsspec", reason="needs the extra remote")
+    store = FailingStore()
+    corpus = Corpus.create(store.at(tmp_path.name))
+    corpus.publish(import_rows({"text": "one"}), commits={SOURCE: history(1)}, project="shop", now=day(1))
+    store.unread = name
+    with pytest.raises(StoreError, match="Expected the store to answer, got TimeoutError - at "):
+        corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE), now=day(9))
+
+
+def test_a_store_that_does_not_answer_is_not_taken_for_no_corpus(unread) -> None:
+    path, of, message = unread
+    corpus, known = three_generations(path)
+    with of("CURRENT"), pytest.raises(StoreError, match=message) as found:
+        Corpus.open(path)
+    assert "index" not in str(found.value)
+    for name in (None, known[1]):
+        with of("generations"), pytest.raises(StoreError, match=message):
+            Corpus.open(path, name)
+    erase_one(corpus, id_of(corpus, "three"))
+    with of("ERASED"), pytest.raises(StoreError, match=message):
+        corpus.publish(import_rows({"text": "four", "path": "d.md"}), now=day(5))
+
+
+def test_a_pointer_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    Corpus.create(tmp_path)
+    (tmp_path / "CURRENT").unlink()
+    (tmp_path / "CURRENT").mkdir()
+    with pytest.raises(StoreError, match=r"^Expected to read CURRENT, got Is a directory - at "):
+        Corpus.open(tmp_path)
+
+
+def test_what_lies_below_a_file_is_no_corpus(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"^Expected a corpus, got no file CURRENT - at "):
+        Corpus.open(tmp_path / "file")
+
+
+def test_a_piece_that_cannot_be_read_now_stays(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="needs the extra remote")
+    store = FailingStore()
+    pieces = Pieces(store.at(tmp_path.name), HashEncoder().profile)
+    for _ in range(3):
+        pieces.keep(pa.table({"text_digest": [b"digest"]}))
+    store.unread = "000002"
+    assert len(pieces.tables()) == 2
+    store.unread = None
+    assert len(pieces.tables()) == 3
+
+
+def test_a_piece_is_not_written_over_another_where_the_others_cannot_be_listed(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    pieces = Pieces(tmp_path, HashEncoder().profile)
+    pieces.keep(pa.table({"text_digest": [b"first"]}))
+    unlisted = failing_reads.of(lambda path: path == pieces.folder, DENIED)
+    with unlisted, pytest.raises(StoreError, match="got Permission denied - at "):
+        pieces.keep(pa.table({"text_digest": [b"second"]}))
+    assert [table["text_digest"].to_pylist() for table in pieces.tables()] == [[b"first"]]
+
+
+def test_a_corpus_is_not_made_over_one_that_cannot_be_looked_at(tmp_path: Path) -> None:
+    corpus, known = three_generations(tmp_path)
+    with unseen(tmp_path / "CURRENT"), pytest.raises(StoreError, match=r"^Expected no corpus, got one - at "):
+        Corpus.create(tmp_path)
+    assert Corpus.open(tmp_path).generation == corpus.generation == known[-1]
+
+
+def test_an_erasure_removes_vectors_whose_folder_cannot_be_looked_at(tmp_path: Path) -> None:
+    corpus, _ = three_generations(tmp_path)
+    pieces, gone = Pieces(tmp_path, HashEncoder().profile), id_of(corpus, "one")
+    pieces.keep(pa.table({"text_digest": [b"digest"]}))
+    with unseen(tmp_path / "encoding"):
+        erase_one(corpus, gone)
+    assert not (tmp_path / "encoding").exists()

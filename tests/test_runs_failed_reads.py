@@ -1,0 +1,69 @@
+"""A read of a run that fails is neither an absent file nor a damaged one: nothing is written or removed for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from failing_reads import FailingReads, unseen
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs.files import files_below
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from written_runs import LINEAGE, NOON, Maker, batch, live
+
+DENIED = PermissionError(13, "Permission denied")
+
+
+def test_a_shard_is_not_run_again_because_its_receipt_cannot_be_read_now(
+    tmp_path: Path, line_tables: Maker, failing_reads: FailingReads
+) -> None:
+    store, tables = RunStore(tmp_path), line_tables(2)
+    inputs = {name: tables[name] for name in PER_RUN}
+    asked, none, shards = tables["requests"], TABLES["failures"].empty(), pa.array([0, 0])
+    run_id = store.stage(asked, none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE).run_id
+    store.resume(run_id).write(0, line_tables(2, run_id=run_id))
+    (receipt,) = (store.folder(run_id) / "stage/receipts").glob("0*.json")
+    resumed = store.resume(run_id)
+    with (
+        failing_reads.of(lambda path: path == receipt),
+        pytest.raises(StoreError, match=r"^Expected to read 00000\.json, got Too many open files - at "),
+    ):
+        resumed.pending()
+    assert resumed.pending() == []
+    receipt.write_text("{")
+    assert store.resume(run_id).pending() == [0]
+
+
+def test_a_folder_of_a_run_that_cannot_be_listed_is_not_an_empty_one(
+    tmp_path: Path, line_tables: Maker, failing_reads: FailingReads
+) -> None:
+    run = batch(RunStore(tmp_path), line_tables)
+    whole = list(files_below(run.folder))
+    with (
+        failing_reads.of(lambda path: path == run.folder / "tables", DENIED),
+        pytest.raises(StoreError, match=r"^Expected to read a folder, got Permission denied - at .*/tables$"),
+    ):
+        list(files_below(run.folder))
+    assert whole == sorted(whole) and whole == list(files_below(run.folder))
+    assert list(files_below(tmp_path / "none")) == []
+
+
+def test_a_log_that_cannot_be_looked_at_is_not_begun_anew(tmp_path: Path, line_tables: Maker) -> None:
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    before = (tmp_path / "LOG").read_bytes()
+    with unseen(tmp_path / "LOG"), pytest.raises(OSError, match="Bad file descriptor"):
+        store.log.append("run", run.run_id)
+    assert (tmp_path / "LOG").read_bytes() == before
+
+
+def test_the_files_of_a_session_are_found_where_their_folder_cannot_be_looked_at(
+    tmp_path: Path, line_tables: Maker
+) -> None:
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    with unseen(run.folder / "live"):
+        assert store.run_ids() == (run.run_id,)
