@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,8 @@ class Segment(NamedTuple):
 
 
 class Pack:
-    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader.
+    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader, and none is held
+    open: what is mapped takes no descriptor, so that a process may have more packs than it may open files.
 
     On an object store a file is read when it is first needed, and kept: opening a corpus reads none, and a frame those of
     its owners. There, who removes a pack takes it from readers that have not read it yet.
@@ -70,34 +72,24 @@ class Pack:
 
     def __init__(self, folder: Place, files: Files) -> None:
         self.folder = folder
-        self._maps: dict[str, Any] = {}
         self._files = files
-        if isinstance(folder, ObjectPlace):
-            return
-        for name, file in files.items():
-            try:
-                self._maps[name] = pa.memory_map(str(folder / name))
-                size = self._maps[name].size()
-            except (OSError, pa.ArrowInvalid) as error:
-                got = "none" if isinstance(error, FileNotFoundError) else "a damaged one"
-                raise StoreError(f"Expected a pack, got {got} - at {folder / name}") from error
-            if size != file["bytes"]:
-                # A mapped file that ends early would end the process when it is read.
-                raise StoreError(f"Expected {file['bytes']} bytes, got {size} - at {folder / name}")
+        self._held: dict[str, pa.Buffer] = {}
+        if not isinstance(folder, ObjectPlace):
+            self._held = {name: _mapped(folder / name, entry) for name, entry in files.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
-    def _source(self, name: str) -> Any:
-        """A file for Arrow to read."""
-        if name not in self._maps and isinstance(self.folder, ObjectPlace):
-            self._maps[name] = _read_whole(self.folder / name, self._files[name])
-        return self._maps[name]
+    def _bytes(self, name: str) -> pa.Buffer:
+        """A file whole."""
+        if name not in self._held and isinstance(self.folder, ObjectPlace):
+            self._held[name] = _read_whole(self.folder / name, self._files[name])
+        return self._held[name]
 
     def table(self, name: str) -> pa.Table:
         """A file as a table of one chunk, zero-copy."""
         try:
-            return pa.ipc.open_file(self._source(name)).read_all()
+            return pa.ipc.open_file(self._bytes(name)).read_all()
         except StoreError:
             raise
         except (pa.ArrowInvalid, OSError) as error:
@@ -147,7 +139,21 @@ class Pack:
         return self._matrix[segment.row_start : segment.row_end] if segment.encoded else None
 
 
-def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.BufferReader:
+def _mapped(file: Path, entry: Mapping[str, Any]) -> pa.Buffer:
+    """A file of this machine, mapped and closed again: its buffer keeps the mapping."""
+    try:
+        with pa.memory_map(str(file)) as source:
+            mapped = source.read_buffer()
+    except (OSError, pa.ArrowInvalid) as error:
+        got = "none" if isinstance(error, FileNotFoundError) else "a damaged one"
+        raise StoreError(f"Expected a pack, got {got} - at {file}") from error
+    if mapped.size != entry["bytes"]:
+        # A mapped file that ends early would end the process when it is read.
+        raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}")
+    return mapped
+
+
+def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     """A file of an object store, with the bytes that were written."""
     try:
         data = file.read_bytes()
@@ -156,7 +162,7 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.BufferReader:
         raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}")
-    return pa.BufferReader(data)
+    return pa.py_buffer(data)
 
 
 def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]:
