@@ -54,6 +54,9 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
     rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
     start.publish(rows, commits={SOURCE: history(1)}, project="shop", now=day(1))
     start.append(import_rows({"text": "more"}), now=day(1))
+    for name in ("bank", "mill", "pier"):
+        start.append(import_rows({"text": name, "owner_project": name}), now=day(1))
+    monkeypatch.setattr(publishing, "FAN_IN", 3)  # as many small packs are gathered
     update = import_rows(
         {"text": "one, changed", "recorded_time": day(2)},
         {"text": "two", "path": "b.md", "zone": "private"},

@@ -1,6 +1,6 @@
-"""Packs: what one publication wrote, immutable. A segment is one owner's contiguous range of a pack's rows.
+"""Packs: what one publication wrote or gathered, immutable. A segment is one owner's contiguous range of a pack's rows.
 
-    packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then in EVIDENCE order
+    packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
@@ -8,7 +8,8 @@
                descriptions.arrow if other packs' rows are described anew, see `descriptions.py`
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
-Every file is one Arrow IPC record batch, mapped as a whole: many small owners cost few files, and a segment is a slice.
+Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication share
+its files, and those of many small publications share packs that gather them, see `gathering.py`.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ class Segment(NamedTuple):
     def size(self) -> int:
         """Rows of evidence."""
         return self.row_end - self.row_start
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many rows, placements and posting keys it has."""
+        return self.size, self.placement_end - self.placement_start, self.key_end - self.key_start
 
     @property
     def owner(self) -> tuple[str, str]:
@@ -176,6 +182,27 @@ def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, F
     return _write_rows(packs, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
 
 
+def write_gathered(
+    packs: Place,
+    segments: Sequence[Segment],
+    evidence: pa.Table,
+    placements: pa.Table,
+    lists: PostingLists,
+    vectors: pa.Table | None,
+) -> tuple[str, Files, Sequence[Segment]]:
+    """Write stored segments, one after the other, as a pack: its id, its files and the segments with their places in it."""
+    pack, files = write_tables(packs, _tables(evidence, placements, lists, vectors))
+    starts = np.cumsum([(0, 0, 0), *(segment.sizes for segment in segments)], axis=0).tolist()
+    placed = [
+        segment._replace(
+            pack=pack, row_start=low[0], row_end=high[0], placement_start=low[1], placement_end=high[1],
+            key_start=low[2], key_end=high[2],
+        )
+        for segment, low, high in zip(segments, starts, starts[1:], strict=False)
+    ]  # fmt: skip
+    return pack, files, placed
+
+
 def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Files]:
     """Write tables by file name as a pack: its id, which says its bytes, so that equal ones may stay, and its files."""
     files = {}
@@ -192,10 +219,7 @@ def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Fil
 def _write_rows(
     packs: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
 ) -> tuple[str, Files, Sequence[Segment]]:
-    tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
-    if part.vectors is not None:
-        tables["vectors.arrow"] = part.vectors
-    pack, files = write_tables(packs, tables)
+    pack, files = write_tables(packs, _tables(part.evidence, part.placements, lists, part.vectors))
     owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
     starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
     ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
@@ -207,6 +231,14 @@ def _write_rows(
         )
     ]
     return pack, files, segments
+
+
+def _tables(
+    evidence: pa.Table, placements: pa.Table, lists: PostingLists, vectors: pa.Table | None
+) -> dict[str, pa.Table]:
+    """The tables of a pack of rows, by file name."""
+    tables = {"evidence.arrow": evidence, "placements.arrow": placements, "postings.arrow": _table(lists)}
+    return tables if vectors is None else {**tables, "vectors.arrow": vectors}
 
 
 def _table(lists: PostingLists) -> pa.Table:
