@@ -1,6 +1,7 @@
 """Small packs become one: their segments move into it as they are, so that owners who come one by one share files.
 
-Reads the segments of a generation. Gives `crowded_packs` and `small_packs`, which choose, and `gathered`, which writes.
+Reads a manifest. Gives `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs of commit
+tables are chosen alike, see `commits.py`.
 
 What one would otherwise get wrong: a segment that moves keeps its id, its rows with their order and its posting lists,
 and its place among the segments. So no frame, answer, digest or amendment changes, and nothing is analyzed or sorted.
@@ -17,27 +18,37 @@ import pyarrow as pa
 from ...nodes.ragged import starts_of
 from ..places import Place
 from .changes import CHANGES
+from .commits import FILE, SMALL_TABLE
 from .descriptions import DESCRIPTIONS
 from .frame import stored_evidence, stored_placements
+from .manifest import Manifest
 from .packs import Files, Pack, Segment, write_gathered
 from .parts import without_vectors
 from .postings import PostingLists
 
 
-def small_packs(segments: Sequence[Segment], block: int) -> dict[str, int]:
-    """The packs of which fewer than a quarter of `block` rows are in use, and how many these are."""
-    rows = Counter[str]()
-    for segment in segments:
-        rows[segment.pack] += segment.size
-    return {pack: count for pack, count in rows.items() if 4 * count < block}
-
-
-def crowded_packs(segments: Sequence[Segment], fan_in: int, block: int) -> set[str]:
-    """The small packs of which there are at least `fan_in` in one size class (powers of `fan_in`)."""
+def crowded_packs(manifest: Manifest, fan_in: int, block: int) -> set[str]:
+    """The small packs of which there are at least `fan_in` of one kind and size class (powers of `fan_in`)."""
     classes = defaultdict(set)
-    for pack, rows in small_packs(segments, block).items():
-        classes[int(np.log(max(rows, 1)) / np.log(fan_in))].add(pack)
+    for kind, sizes in enumerate(_small_packs(manifest, block)):
+        for pack, size in sizes.items():
+            classes[kind, int(np.log(max(size, 1)) / np.log(fan_in))].add(pack)
     return {pack for packs in classes.values() if len(packs) >= fan_in for pack in packs}
+
+
+def several_packs(manifest: Manifest, block: int) -> set[str]:
+    """The small packs, of a kind of which there is more than one."""
+    return {pack for sizes in _small_packs(manifest, block) if len(sizes) > 1 for pack in sizes}
+
+
+def _small_packs(manifest: Manifest, block: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """The packs of which fewer than a quarter of `block` rows are in use, with these; those of commit tables, with bytes."""
+    rows = Counter[str]()
+    for segment in manifest.segments:
+        rows[segment.pack] += segment.size
+    tables = {pack: int(manifest.packs[pack][FILE]["bytes"]) for pack in manifest.commits.values()}
+    small = {pack: size for pack, size in tables.items() if size < SMALL_TABLE}
+    return {pack: count for pack, count in rows.items() if 4 * count < block}, small
 
 
 def gathered(

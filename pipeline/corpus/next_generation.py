@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...nodes.recall_scope import slabs
 from .amendments import Amendments
 from .changes import CHANGES
-from .commits import FILE, commit_hash
+from .commits import FILE, commit_hash, in_packs
 from .descriptions import DESCRIPTIONS
 from .gathering import gathered
 from .generation import Generation
@@ -55,7 +55,7 @@ class Revision:
     told: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows that get a vector, ascending; their segments are among those of `again`."""
     gathered: Collection[str] = ()
-    """Packs whose segments move into one, as they are, but for those that are written again."""
+    """Packs whose segments, or commit tables, move into one as they are, but for those that are written again."""
 
     @property
     def empty(self) -> bool:
@@ -106,12 +106,12 @@ class Next:
                 name, files, written = write_segment(shelf.folder, *self._after.trimmed(at, keep))
                 shelf.add(name, files)
                 segments += written
-        commits = dict(manifest.commits)
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
-            commits.pop(project, None)
-            if table.num_rows:
-                commits[project] = shelf.write({FILE: table})
+        commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
+        moving = {project: base.commits(project) for project, pack in commits.items() if pack in self.revision.gathered}
+        for tables in in_packs({**moving, **self.commits}):
+            commits |= dict.fromkeys(tables, shelf.write({FILE: pa.concat_tables(tables.values())}))
         changes = self._amendments(shelf, gone)
         used = {segment.pack for segment in segments} | {changes} | {*commits.values()}
         manifest = replace(

@@ -20,7 +20,7 @@ from ...nodes.errors import StoreError
 from .changes import applied
 from .descriptions import indexed_alike
 from .difference import Difference, difference
-from .gathering import crowded_packs, small_packs
+from .gathering import crowded_packs, several_packs
 from .generation import Generation
 from .incoming import Incoming, sorted_placements
 from .next_generation import BLOCK, NO_ROWS, Next, Revision
@@ -121,8 +121,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     ]
     old = Stored.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
-    packs = small_packs(after.manifest.segments, BLOCK)
-    if len(packs) > 1:
+    if packs := several_packs(after.manifest, BLOCK):
         none = Stored.of(after, ())
         after = Next(after, none, Revision((), gathered=packs)).write(none.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
@@ -156,7 +155,7 @@ def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Re
     losing = old.segments_of(anew[~stays]).tolist()
     again.update(at for at in losing if old.segments[at].size < TRIMMED_FROM)
     kept = descriptions.filter(pa.array(stays))
-    crowded = crowded_packs(old.base.manifest.segments, FAN_IN, BLOCK)
+    crowded = crowded_packs(old.base.manifest, FAN_IN, BLOCK)
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told, crowded)
 
 
