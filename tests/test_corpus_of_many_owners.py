@@ -17,19 +17,19 @@ FEW_DESCRIPTORS = """
 import resource, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from corpus_rows import day, import_rows
+from small_corpus import NOON, Story, row
 from scoped_retrieval.pipeline.corpus import Corpus, publishing
 publishing.FAN_IN = 10**6  # a pack for each owner, as earlier versions left them
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-corpus = Corpus.create(Path(sys.argv[1]))
+story = Story(Path(sys.argv[1]))
 for number in range(40):
-    corpus.append(import_rows({"text": f"note {number}", "owner_project": f"p{number:02}"}), now=day(1))
-again = Corpus.open(corpus.path)
-assert again.info()["packs"] == 40
-assert sorted(again.frame().evidence["text"].to_pylist()) == sorted(f"note {number}" for number in range(40))
-assert again.frame(["p07"]).evidence["text"].to_pylist() == ["note 7"]
-again.merge(now=day(2))
-again.gc()
+    story.tell(row("doc", f"docs/{number}.md", f"The ochre handler, note {number}."), project=f"p{number:02}")
+story.grant("ana", "p07")
+corpus = Corpus.open(story.folder / "corpus")
+assert (corpus.info()["packs"], corpus.frame().evidence.num_rows) == (40, 40)
+assert [citation["path"] for citation in story.ask("ochre handler", project="p07").citations] == ["docs/7.md"]
+corpus.merge(now=NOON)
+corpus.gc()
 assert Corpus.open(corpus.path).verify() == []
 """
 
