@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpus_rows import SOURCE, day, history, import_rows
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, commits, publishing
 
 OTHER = "git:other"
 NONE = import_rows().slice(0, 0)
@@ -94,3 +94,62 @@ def test_an_erasure_leaves_no_byte_of_a_commit_on_disk(corpus: Corpus):
     corpus.publish(NONE, commits={SOURCE: history(1, 2, 3)}, project="shop", now=day(4))
     corpus.erase(Selection("ana", frozenset(["shop"]), source=SOURCE), now=day(5))
     assert not any(sha in file.read_bytes() for file in corpus.path.rglob("*.arrow"))
+
+
+PROJECTS = [f"p{number:02}" for number in range(20)]
+
+
+def tables(corpus: Corpus) -> set[str]:
+    """The packs of commit tables."""
+    return set(corpus._base.manifest.commits.values())
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
+    """Projects that were read one by one, so that their small tables share packs."""
+    monkeypatch.setattr(publishing, "FAN_IN", 4)
+    corpus = Corpus.create(tmp_path / "shared")
+    for number, project in enumerate(PROJECTS):
+        read = {SOURCE: history(number), OTHER: history(number + 100)}
+        corpus.publish(NONE, commits=read, project=project, now=day(3))
+    return corpus
+
+
+def test_projects_that_are_read_one_by_one_share_packs_of_commits(shared: Corpus):
+    assert len(tables(shared)) <= 10
+    for number, project in enumerate(PROJECTS):
+        expected = [(OTHER, str(day(number + 100).date())), (SOURCE, str(day(number).date()))]
+        assert known(shared, project) == expected
+        assert shared.commits(project)["owner_project"].unique().to_pylist() == [project]
+    at_once = Corpus.open(shared.path)
+    shared.merge(now=day(4))
+    assert (len(tables(shared)), shared.generation, shared.verify()) == (1, at_once.generation, [])
+    assert all(shared.commits(project).equals(at_once.commits(project)) for project in PROJECTS)
+
+
+def test_large_tables_have_packs_of_their_own(shared: Corpus, monkeypatch: pytest.MonkeyPatch):
+    before = tables(shared)
+    monkeypatch.setattr(publishing, "FAN_IN", 10**6)
+    monkeypatch.setattr(commits, "SMALL_TABLE", 0)
+    shared.publish(NONE, commits={SOURCE: history(50)}, project="p01", now=day(5))
+    own = shared._base.manifest.commits["p01"]
+    assert [name for name, pack in shared._base.manifest.commits.items() if pack == own] == ["p01"]
+    assert tables(shared) - before == {own}
+
+
+@pytest.mark.parametrize("read_again", [False, True])
+def test_commits_that_are_erased_leave_those_of_other_projects(shared: Corpus, read_again: bool):
+    """Also where the project has another table by now, and its former one stands in a pack that others use."""
+    shared.merge(now=day(4))
+    (sha,) = [row["version"].encode() for row in shared.commits("p07").to_pylist() if row["source_id"] == SOURCE]
+    if read_again:
+        shared.publish(NONE, commits={SOURCE: history(300)}, project="p07", now=day(5))
+        assert len(tables(shared)) == 2
+    before = {project: shared.commits(project) for project in PROJECTS if project != "p07"}
+    assert any(sha in file.read_bytes() for file in shared.path.rglob("*.arrow"))
+    shared.erase(Selection("ana", frozenset(["p07"]), project="p07", source=SOURCE), now=day(6))
+    assert not any(sha in file.read_bytes() for file in shared.path.rglob("*.arrow"))
+    opened = Corpus.open(shared.path)
+    assert all(opened.commits(project).equals(table) for project, table in before.items())
+    assert known(opened, "p07") == [(OTHER, str(day(107).date()))]
+    assert opened.verify() == []

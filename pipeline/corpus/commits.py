@@ -1,15 +1,16 @@
 """The commit tables of a corpus: when each commit of an indexed history was recorded, per owner project.
 
-    packs/<id>/commits.arrow    COMMITS of one project, by source, then time; the manifest names the pack per project
+    packs/<id>/commits.arrow    COMMITS of a project, by source, then time, or the small tables of several, one after the
+                                other; the manifest names the pack per project
 
-Gives: `COMMITS`, `commits_after` and `commit_hash`. A commit that changed no text that is stored, such as a merge, stands
+Gives: `COMMITS`, `commits_of`, `commits_after`, `in_packs` and `commit_hash`. A commit that changed no text that is stored, such as a merge, stands
 here and nowhere else. What one would otherwise get wrong: a source that is read again brings all of its commits, so its
 table is replaced; those of other sources stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,8 @@ from ...nodes.schema import TIMESTAMP
 from .identity import MultisetHash
 
 FILE = "commits.arrow"
+SMALL_TABLE = 1 << 20
+"""Tables of fewer bytes share a pack: some ten thousand commits."""
 COMMITS = pa.schema(
     [
         pa.field("owner_project", pa.string(), False),
@@ -27,6 +30,20 @@ COMMITS = pa.schema(
     ]
 )
 """One row per commit of a source's line; `version` is its full id."""
+
+
+def commits_of(table: pa.Table, project: str) -> pa.Table:
+    """COMMITS of a project, of a table that may have those of others, too."""
+    return table.filter(pc.equal(table["owner_project"], project))
+
+
+def in_packs(tables: Mapping[str, pa.Table]) -> Iterator[Mapping[str, pa.Table]]:
+    """COMMITS by project, as packs take them: small tables in one, each other one in its own, empty ones in none."""
+    tables = {project: tables[project] for project in sorted(tables) if tables[project].num_rows}
+    small = {project: table for project, table in tables.items() if table.nbytes < SMALL_TABLE}
+    if small:
+        yield small
+    yield from ({project: table} for project, table in tables.items() if project not in small)
 
 
 def commits_after(stored: pa.Table, project: str, read: Mapping[str, pa.Table]) -> pa.Table:

@@ -112,17 +112,16 @@ def without_rows(
 ) -> Generation:
     """The generation after `base` without these rows, packs and commit tables; `base` if it uses none of them.
 
-    `histories` are pairs of project and source whose commits go.
+    `histories` are pairs of project and source whose commits go; `packs` has those that hold such.
     """
     old = Stored.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
-    commits = {}
-    for project in {project for project, _ in histories} & base.manifest.commits.keys():
-        stored = base.commits(project)
-        left = without_sources(stored, {source for owner, source in histories if owner == project})
-        if left.num_rows < stored.num_rows:
-            commits[project] = left
+    commits = {
+        project: without_sources(base.commits(project), {source for owner, source in histories if owner == project})
+        for project, pack in base.manifest.commits.items()
+        if pack in packs
+    }
     revision = Revision(range(len(old.segments)), dropped)
     return Next(base, old, revision, commits=commits).write(old.nothing, now, added=-lost)
 

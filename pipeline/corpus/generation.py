@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..places import Place
 from .amendments import Amendments
-from .commits import COMMITS, FILE
+from .commits import COMMITS, FILE, commits_of
 from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .manifest import Manifest
 from .packs import Pack, Segment
@@ -40,7 +40,7 @@ class Generation:
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project; empty where no history of it was read."""
         pack = self.manifest.commits.get(project)
-        return COMMITS.empty_table() if pack is None else self.packs[pack].table(FILE)
+        return COMMITS.empty_table() if pack is None else commits_of(self.packs[pack].table(FILE), project)
 
     def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[Segment]:
         """The segments of these projects that belong to the whole project or to one of these users (None = any)."""

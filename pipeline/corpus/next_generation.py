@@ -6,7 +6,7 @@ written: the digest of a generation is a sum over its rows, so that the next one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from ...nodes.ragged import slabs
 from .amendments import Amendments
 from .changes import CHANGES
-from .commits import FILE, commit_hash
+from .commits import FILE, commit_hash, in_packs
 from .descriptions import DESCRIPTIONS
+from .gathering import gathered
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
-from .packs import Pack, write_pack, write_segment, write_tables
+from .packs import Pack, Segment, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
 from .pieces import Pieces
 from .stored import Stored
@@ -53,11 +54,13 @@ class Revision:
     """EVIDENCE with `row_digest` of those rows, in their order."""
     told: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows that get a vector, ascending; their segments are among those of `again`."""
+    gathered: Collection[str] = ()
+    """Packs whose segments, or commit tables, move into one as they are, but for those that are written again."""
 
     @property
     def empty(self) -> bool:
         """Nothing changes."""
-        return not (self.again or len(self.dropped) or self.changed.num_rows or len(self.described))
+        return not (self.again or len(self.dropped) or self.changed.num_rows or len(self.described) or self.gathered)
 
     @cached_property
     def amended(self) -> NDArray[np.int64]:
@@ -89,8 +92,9 @@ class Next:
             return base
         content = manifest.content + self._altered()
         gone = {self.old.segments[at].segment_id for at in self._gone}
-        segments = [segment for segment in manifest.segments if segment.segment_id not in gone]
         shelf = _Shelf(base)
+        staying = [segment for segment in manifest.segments if segment.segment_id not in gone]
+        segments = shelf.gather(staying, self.revision.gathered)
         for part, new in self._parts(fresh):
             name, files, written = write_pack(shelf.folder, part)
             shelf.add(name, files)
@@ -102,12 +106,12 @@ class Next:
                 name, files, written = write_segment(shelf.folder, *self._after.trimmed(at, keep))
                 shelf.add(name, files)
                 segments += written
-        commits = dict(manifest.commits)
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
-            commits.pop(project, None)
-            if table.num_rows:
-                commits[project] = shelf.write({FILE: table})
+        commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
+        moving = {project: base.commits(project) for project, pack in commits.items() if pack in self.revision.gathered}
+        for tables in in_packs({**moving, **self.commits}):
+            commits |= dict.fromkeys(tables, shelf.write({FILE: pa.concat_tables(tables.values())}))
         changes = self._amendments(shelf, gone)
         used = {segment.pack for segment in segments} | {changes} | {*commits.values()}
         manifest = replace(
@@ -259,6 +263,17 @@ class _Shelf:
         name, files = write_tables(self.folder, tables)
         self.add(name, files)
         return name
+
+    def gather(self, segments: Sequence[Segment], packs: Collection[str]) -> list[Segment]:
+        """The segments, those in these packs moved into as few as hold them."""
+        moving = [segment for segment in segments if segment.pack in packs]
+        placed = dict[str, Segment]()
+        sizes = np.array([segment.size for segment in moving], dtype=np.int64)
+        for low, high in slabs(sizes, BLOCK) if moving else ():
+            name, files, written = gathered(self.folder, self.packs, moving[low:high])
+            self.add(name, files)
+            placed |= {segment.segment_id: segment for segment in written}
+        return [placed.get(segment.segment_id, segment) for segment in segments]
 
     def add(self, name: str, files: Mapping[str, Any]) -> None:
         """Take in a pack that was written."""

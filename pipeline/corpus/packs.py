@@ -1,6 +1,6 @@
-"""Packs: what one publication wrote, immutable. A segment is one owner's contiguous range of a pack's rows.
+"""Packs: what one publication wrote or gathered, immutable. A segment is one owner's contiguous range of a pack's rows.
 
-    packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then in EVIDENCE order
+    packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
@@ -8,7 +8,8 @@
                descriptions.arrow if other packs' rows are described anew, see `descriptions.py`
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
-Every file is one Arrow IPC record batch, mapped as a whole: many small owners cost few files, and a segment is a slice.
+Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication share
+its files, and those of many small publications share packs that gather them, see `gathering.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,13 +58,19 @@ class Segment(NamedTuple):
         return self.row_end - self.row_start
 
     @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many rows, placements and posting keys it has."""
+        return self.size, self.placement_end - self.placement_start, self.key_end - self.key_start
+
+    @property
     def owner(self) -> tuple[str, str]:
         """Sorts segments by owner; what belongs to the whole project comes first."""
         return self.owner_project, self.owner_user or ""
 
 
 class Pack:
-    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader.
+    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader, and none is held
+    open: what is mapped takes no descriptor, so that a process may have more packs than it may open files.
 
     On an object store a file is read when it is first needed, and kept: opening a corpus reads none, and a frame those of
     its owners. There, who removes a pack takes it from readers that have not read it yet.
@@ -70,34 +78,24 @@ class Pack:
 
     def __init__(self, folder: Place, files: Files) -> None:
         self.folder = folder
-        self._maps: dict[str, Any] = {}
         self._files = files
-        if isinstance(folder, ObjectPlace):
-            return
-        for name, file in files.items():
-            try:
-                self._maps[name] = pa.memory_map(str(folder / name))
-                size = self._maps[name].size()
-            except (OSError, pa.ArrowInvalid) as error:
-                got = "none" if isinstance(error, FileNotFoundError) else "a damaged one"
-                raise StoreError(f"Expected a pack, got {got} - at {folder / name}") from error
-            if size != file["bytes"]:
-                # A mapped file that ends early would end the process when it is read.
-                raise StoreError(f"Expected {file['bytes']} bytes, got {size} - at {folder / name}")
+        self._held: dict[str, pa.Buffer] = {}
+        if not isinstance(folder, ObjectPlace):
+            self._held = {name: _mapped(folder / name, entry) for name, entry in files.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
-    def _source(self, name: str) -> Any:
-        """A file for Arrow to read."""
-        if name not in self._maps and isinstance(self.folder, ObjectPlace):
-            self._maps[name] = _read_whole(self.folder / name, self._files[name])
-        return self._maps[name]
+    def _bytes(self, name: str) -> pa.Buffer:
+        """A file whole."""
+        if name not in self._held and isinstance(self.folder, ObjectPlace):
+            self._held[name] = _read_whole(self.folder / name, self._files[name])
+        return self._held[name]
 
     def table(self, name: str) -> pa.Table:
         """A file as a table of one chunk, zero-copy."""
         try:
-            return pa.ipc.open_file(self._source(name)).read_all()
+            return pa.ipc.open_file(self._bytes(name)).read_all()
         except StoreError:
             raise
         except (pa.ArrowInvalid, OSError) as error:
@@ -147,7 +145,21 @@ class Pack:
         return self._matrix[segment.row_start : segment.row_end] if segment.encoded else None
 
 
-def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.BufferReader:
+def _mapped(file: Path, entry: Mapping[str, Any]) -> pa.Buffer:
+    """A file of this machine, mapped and closed again: its buffer keeps the mapping."""
+    try:
+        with pa.memory_map(str(file)) as source:
+            mapped = source.read_buffer()
+    except (OSError, pa.ArrowInvalid) as error:
+        got = "none" if isinstance(error, FileNotFoundError) else "a damaged one"
+        raise StoreError(f"Expected a pack, got {got} - at {file}") from error
+    if mapped.size != entry["bytes"]:
+        # A mapped file that ends early would end the process when it is read.
+        raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}")
+    return mapped
+
+
+def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     """A file of an object store, with the bytes that were written."""
     try:
         data = file.read_bytes()
@@ -156,7 +168,7 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.BufferReader:
         raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}")
-    return pa.BufferReader(data)
+    return pa.py_buffer(data)
 
 
 def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]:
@@ -168,6 +180,27 @@ def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]
 def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, Files, Sequence[Segment]]:
     """Write rows of one segment, whose posting lists are known, as a pack: its id, its files and the segment."""
     return _write_rows(packs, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
+
+
+def write_gathered(
+    packs: Place,
+    segments: Sequence[Segment],
+    evidence: pa.Table,
+    placements: pa.Table,
+    lists: PostingLists,
+    vectors: pa.Table | None,
+) -> tuple[str, Files, Sequence[Segment]]:
+    """Write stored segments, one after the other, as a pack: its id, its files and the segments with their places in it."""
+    pack, files = write_tables(packs, _tables(evidence, placements, lists, vectors))
+    starts = np.cumsum([(0, 0, 0), *(segment.sizes for segment in segments)], axis=0).tolist()
+    placed = [
+        segment._replace(
+            pack=pack, row_start=low[0], row_end=high[0], placement_start=low[1], placement_end=high[1],
+            key_start=low[2], key_end=high[2],
+        )
+        for segment, low, high in zip(segments, starts, starts[1:], strict=False)
+    ]  # fmt: skip
+    return pack, files, placed
 
 
 def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Files]:
@@ -186,10 +219,7 @@ def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Fil
 def _write_rows(
     packs: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
 ) -> tuple[str, Files, Sequence[Segment]]:
-    tables = {"evidence.arrow": part.evidence, "placements.arrow": part.placements, "postings.arrow": _table(lists)}
-    if part.vectors is not None:
-        tables["vectors.arrow"] = part.vectors
-    pack, files = write_tables(packs, tables)
+    pack, files = write_tables(packs, _tables(part.evidence, part.placements, lists, part.vectors))
     owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
     starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
     ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
@@ -201,6 +231,14 @@ def _write_rows(
         )
     ]
     return pack, files, segments
+
+
+def _tables(
+    evidence: pa.Table, placements: pa.Table, lists: PostingLists, vectors: pa.Table | None
+) -> dict[str, pa.Table]:
+    """The tables of a pack of rows, by file name."""
+    tables = {"evidence.arrow": evidence, "placements.arrow": placements, "postings.arrow": _table(lists)}
+    return tables if vectors is None else {**tables, "vectors.arrow": vectors}
 
 
 def _table(lists: PostingLists) -> pa.Table:

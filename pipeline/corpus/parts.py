@@ -53,7 +53,8 @@ class Part:
         if any(part.vectors is not None for part in parts):
             schema = next(part.vectors.schema for part in parts if part.vectors is not None)
             vectors = pa.concat_tables(
-                _nulls(schema, part.evidence.num_rows) if part.vectors is None else part.vectors for part in parts
+                without_vectors(schema, part.evidence.num_rows) if part.vectors is None else part.vectors
+                for part in parts
             )
         return cls(
             pa.concat_tables(part.evidence for part in parts).combine_chunks(),
@@ -157,7 +158,7 @@ def shifted(placements: pa.Table, by: int) -> pa.Table:
     return with_rows(placements, placements["row"].to_numpy() + by) if by else placements
 
 
-def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
+def without_vectors(schema: pa.Schema, rows: int) -> pa.Table:
     """`vectors` of rows that have none. Their numbers are zeros, not nulls: a matrix is mapped as it stands."""
     kind = schema.field("vector").type
     zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(kind.list_size, np.int16)), kind.list_size)

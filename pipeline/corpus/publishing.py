@@ -1,7 +1,8 @@
 """How one generation becomes the next: the difference to it, and what of the stored rows is amended or written again.
 
 Stored rows are written again only where their postings change, they lack a vector that can be made now, stand in too many
-small segments or have too many amendments. Everything else keeps its pack.
+small segments or have too many amendments. Everything else stays as it is, in its pack, or in one with others where there
+are too many small packs, see `gathering.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ...nodes.errors import StoreError
 from .changes import applied
 from .descriptions import indexed_alike
 from .difference import Difference, difference
+from .gathering import crowded_packs, several_packs
 from .generation import Generation
 from .incoming import Incoming, sorted_placements
 from .next_generation import BLOCK, NO_ROWS, Next, Revision
@@ -29,7 +31,7 @@ from .stored import Stored
 from .vectors import Encoder
 
 FAN_IN = 16
-"""As many segments of one owner and size class become one."""
+"""As many segments of one owner and size class become one, and as many small packs of one size class share one."""
 AMENDMENTS_KEPT = 4096
 """Amendments of a segment that are read apart; with more than this and a quarter of its rows it is written again."""
 TRIMMED_FROM = 1024
@@ -102,7 +104,9 @@ def published(base: Generation, told: Import) -> tuple[PublishReport, Generation
 
 
 def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
-    """The same content in fewer segments: every owner's smaller ones as one, amendments folded in, half-empty packs left."""
+    """The same content in fewer segments and packs: every owner's smaller segments as one, amendments folded in, half-empty
+    packs left, and the smaller packs as one.
+    """
     segments = base.manifest.segments
     live = Counter()
     for segment in segments:
@@ -117,6 +121,9 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     ]
     old = Stored.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
+    if packs := several_packs(after.manifest, BLOCK):
+        none = Stored.of(after, ())
+        after = Next(after, none, Revision((), gathered=packs)).write(none.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
 
@@ -148,7 +155,8 @@ def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Re
     losing = old.segments_of(anew[~stays]).tolist()
     again.update(at for at in losing if old.segments[at].size < TRIMMED_FROM)
     kept = descriptions.filter(pa.array(stays))
-    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told)
+    crowded = crowded_packs(old.base.manifest, FAN_IN, BLOCK)
+    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told, crowded)
 
 
 def _told(old: Stored, diff: Difference) -> NDArray[np.int64]:
