@@ -85,7 +85,7 @@ class Corpus:
 
     def view(self) -> Corpus:
         """The generation that is open now, for reading: it stays, whatever is written, and keeps frames of its own."""
-        return self if self._pinned else Corpus(self._base, pinned=True)
+        return Corpus(self._base, pinned=True)
 
     @property
     def path(self) -> Place:
@@ -108,9 +108,10 @@ class Corpus:
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
-        segments = self._base.segments(projects, users)
+        frames, base = self._frames, self._base  # in this order: the next one keeps no frame of the one before
+        segments = base.segments(projects, users)
         key = tuple(segment.segment_id for segment in segments)
-        return self._frames.get(key, lambda: self._base.frame(segments))
+        return frames.get(key, lambda: base.frame(segments))
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
