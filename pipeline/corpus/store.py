@@ -22,6 +22,7 @@ from ..durable import file_sha256, make_folders, remove_leftovers, remove_tree
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
+from ..unit_vectors import Encoder
 from .commits import commit_hash, commits_after, commits_on_disk
 from .erasing import Selection, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, KeptFrames
@@ -34,7 +35,6 @@ from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
-from .vectors import Encoder
 from .zones import FAMILY
 
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
