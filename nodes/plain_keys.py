@@ -1,7 +1,7 @@
 """The keys of ordinary paths and identifiers, all at once: what `index_keys` says for each of them.
 
 Gives: `keys_of_paths` and `keys_of_definitions`, of distinct strings. Ordinary ones are ASCII without anything that a rule
-of `index_keys` is about; the others go through it one by one.
+of `index_keys` is about, its limit of depth among them; the others go through it one by one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .array_bytes import binary
 from .frames import expand_ranges
-from .index_keys import definition_keys, path_keys
+from .index_keys import DEPTH, definition_keys, path_keys
 from .ragged import Ragged, distinct, starts_of
 
 __all__ = ["keys_of_definitions", "keys_of_paths"]
@@ -26,8 +26,10 @@ _SLASH, _DOT = b"/."
 
 def keys_of_paths(paths: Ragged) -> Ragged:
     """Every path replaced by its `path_keys`."""
-    odd = pc.or_(pc.match_substring_regex(paths.vocabulary, _ODD_PATH), pc.invert(pc.string_is_ascii(paths.vocabulary)))
-    return paths.in_two_ways(pc.invert(odd).to_numpy(zero_copy_only=False), _suffixes, path_keys)
+    some = paths.vocabulary
+    odd = pc.or_(pc.match_substring_regex(some, _ODD_PATH), pc.invert(pc.string_is_ascii(some)))
+    deep = pc.greater_equal(pc.count_substring(some, "/"), DEPTH)  # all of its suffixes: the square of its length
+    return paths.in_two_ways(pc.invert(pc.or_(odd, deep)).to_numpy(zero_copy_only=False), _suffixes, path_keys)
 
 
 def keys_of_definitions(names: Ragged) -> Ragged:

@@ -35,6 +35,7 @@ from ..nodes.token_counting import Counters
 from .cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .lanes import Silent, known_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, failed_node
+from .unit_vectors import Encoder, encoded
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -92,15 +93,6 @@ class Corpus(Protocol):
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> Any: ...
 
 
-class Encoder(Protocol):
-    """What the line needs of an encoder: unit vectors times 2**15, int16[texts, dimensions]."""
-
-    @property
-    def profile(self) -> str: ...
-
-    def encode(self, texts: Any) -> NDArray[np.int16]: ...
-
-
 @dataclass
 class QueryVectors:
     """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay at hand.
@@ -117,7 +109,7 @@ class QueryVectors:
         wanted = dict.fromkeys(texts)
         new = [text for text in wanted if text not in self.known]
         if new:
-            self.known.update(zip(new, self.encoder.encode(new), strict=True))
+            self.known.update(zip(new, encoded(self.encoder, new), strict=True))
         for text in wanted:
             self.known[text] = self.known.pop(text)  # the latest used stand last
         for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.ascii_words import is_plain, parts_of
-from scoped_retrieval.nodes.index_keys import definition_keys, path_keys
+from scoped_retrieval.nodes.index_keys import DEPTH, definition_keys, path_keys
 from scoped_retrieval.nodes.plain_keys import keys_of_definitions, keys_of_paths
 from scoped_retrieval.nodes.ragged import FEW_STRINGS, Ragged
 from scoped_retrieval.nodes.siphash import siphash
@@ -66,7 +66,8 @@ def test_keys_taken_all_at_once_are_those_of_each(
     all_: Callable[[Ragged], Ragged], one: Callable[[str], list[str]], alphabet: str
 ) -> None:
     assert len(drawn(alphabet, 9)) > FEW_STRINGS
-    strings = [*drawn(alphabet, 9), None, "src/App/url.test.ts", "src/App/url.test.ts"]
+    deep = ["/".join(f"D{n}" for n in range(parts)) + ".md" for parts in (DEPTH - 1, DEPTH, DEPTH + 1, 4 * DEPTH)]
+    strings = [*drawn(alphabet, 9), None, "src/App/url.test.ts", "src/App/url.test.ts", *deep]
     expected = [[] if string is None else one(string) for string in strings]
     assert all_(Ragged.of(pa.array(strings, pa.string()))).to_lists().to_pylist() == expected
     assert all_(Ragged.of(pa.array([None], pa.string()))).to_lists().to_pylist() == [[]]

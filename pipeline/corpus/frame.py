@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -51,19 +52,28 @@ class CorpusFrame:
 
 
 class KeptFrames:
-    """The frames of a generation that were used last: a few large ones, or many small ones."""
+    """The frames of a generation that were used last: a few large ones, or many small ones. Threads may share it."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._held: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
 
     def get(self, segments: tuple[str, ...], opened: Callable[[], CorpusFrame]) -> CorpusFrame:
-        """The frame of these segments, as it is at hand or as it is `opened`."""
-        if segments not in self._held:
-            self._held[segments] = opened()
+        """The frame of these segments, as it is at hand or as it is `opened`.
+
+        Nobody waits while a frame is opened: two threads may open the same one, and both get that of the first.
+        """
+        with self._lock:
+            if (known := self._held.get(segments)) is not None:
+                self._held.move_to_end(segments)
+                return known
+        new = opened()
+        with self._lock:
+            frame = self._held.setdefault(segments, new)
+            self._held.move_to_end(segments)
             while len(self._held) > FEWEST_KEPT and not self._small():
                 self._held.popitem(last=False)
-        self._held.move_to_end(segments)
-        return self._held[segments]
+        return frame
 
     def _small(self) -> bool:
         rows = sum(frame.evidence.num_rows for frame in self._held.values())

@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 
 from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
 from ...nodes.tables import EVIDENCE, SEGMENTS
+from ..unit_vectors import Encoder
 from .commits import COMMITS
 from .frame import CorpusFrame
 from .incoming import incoming, sorted_placements
 from .parts import Part, moved
 from .postings import posting_lists
-from .vectors import Encoder, vectors_of
+from .vectors import vectors_of
 
 FRAMES_KEPT = 8
 """Frames at hand, the latest used: each is a copy of its rows, and every request of one scope reads the same."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.ragged import slabs
+from ..unit_vectors import Encoder
 from .amendments import Amendments
 from .changes import CHANGES
 from .commits import FILE, commit_hash, in_packs
@@ -29,7 +30,7 @@ from .packs import Pack, Segment, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
 from .pieces import Pieces
 from .stored import Stored
-from .vectors import Encoder, vectors_among, vectors_kept, vectors_of
+from .vectors import vectors_among, vectors_kept, vectors_of
 
 __all__ = ["BLOCK", "NO_ROWS", "Next", "Revision"]
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
+from ..unit_vectors import Encoder
 from .changes import applied
 from .descriptions import indexed_alike
 from .difference import Difference, difference
@@ -28,7 +29,6 @@ from .packs import Segment
 from .parts import moved
 from .pieces import Pieces
 from .stored import Stored
-from .vectors import Encoder
 
 FAN_IN = 16
 """As many segments of one owner and size class become one, and as many small packs of one size class share one."""

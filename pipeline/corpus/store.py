@@ -22,6 +22,7 @@ from ..durable import entries, file_sha256, make_folders, read_whole, remove_lef
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
+from ..unit_vectors import Encoder
 from .commits import commit_hash, commits_after
 from .erasing import Selection, commits_on_disk, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, KeptFrames
@@ -34,7 +35,6 @@ from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .stored import Stored
 from .tombstones import Receipt, erasures, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
-from .vectors import Encoder
 from .zones import FAMILY
 
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
@@ -88,7 +88,7 @@ class Corpus:
 
     def view(self) -> Corpus:
         """The generation that is open now, for reading: it stays, whatever is written, and keeps frames of its own."""
-        return self if self._pinned else Corpus(self._base, pinned=True, erased=self._erased)
+        return Corpus(self._base, pinned=True, erased=self._erased)
 
     @property
     def path(self) -> Place:
@@ -123,9 +123,10 @@ class Corpus:
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
-        segments = self._base.segments(projects, users)
+        frames, base = self._frames, self._base  # in this order: the next one keeps no frame of the one before
+        segments = base.segments(projects, users)
         key = tuple(segment.segment_id for segment in segments)
-        return self._frames.get(key, lambda: self._base.frame(segments))
+        return frames.get(key, lambda: base.frame(segments))
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""

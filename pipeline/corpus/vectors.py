@@ -11,8 +11,7 @@ elsewhere. Else a row that a reader may not see would decide how the rows are fo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -20,23 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.keys import flat
+from ..unit_vectors import Encoder, encoded
 from .pieces import PIECE, Pieces
 from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
-
-
-class Encoder(Protocol):
-    """What a corpus needs of an encoder; a text's vector must not depend on the texts beside it."""
-
-    @property
-    def profile(self) -> str:
-        """Name, digest of the weights, and how they are computed: vectors of two profiles never meet."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """int16[texts, dimensions]: unit vectors in multiples of 2**-15."""
-        ...
 
 
 def vectors_of(
@@ -102,7 +89,7 @@ def _made(digests: pa.Array, texts: pa.Array, encoder: Encoder, pieces: Pieces |
     if pieces and total:
         pieces.told(0, total)
     for start in range(0, total, PIECE):
-        matrix = encoder.encode(texts.slice(start, PIECE).to_pylist())
+        matrix = encoded(encoder, texts.slice(start, PIECE).to_pylist(), (start, total))
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
         table = pa.table({"text_digest": digests.slice(start, PIECE), "vector": vectors})
         if pieces:

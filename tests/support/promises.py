@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +20,8 @@ from worlds import COUNTER, NOW, Row, World
 
 BATCHES = 8
 
+Way = Callable[[], AbstractContextManager[Any]]
+
 
 def check_non_interference(world: World, planted: list[Row]) -> None:
     """Rows outside A(r) change nothing that the caller of r sees, byte for byte."""
@@ -31,10 +35,12 @@ def check_non_interference(world: World, planted: list[Row]) -> None:
             assert table.to_pylist() == changed[name].to_pylist(), name
 
 
-def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> None:
+def check_one_answer(
+    world: World, *, batch: int, order: Any, threads: int, batches: int = BATCHES, way: Way = nullcontext
+) -> None:
     """A request has one snapshot digest: alone, in batches of any size, in any order, with any number of threads.
 
-    Of a world's requests in some order the first `BATCHES` batches are run.
+    Of a world's requests in some order the first few batches are run, in some other `way` than all of them together.
     """
     asked = list(world.requests)
     cpus = pa.cpu_count()
@@ -44,8 +50,10 @@ def check_one_answer(world: World, *, batch: int, order: Any, threads: int) -> N
         (order if isinstance(order, Random) else Random(0)).shuffle(asked)
         pa.set_cpu_count(threads)
         try:
-            for start in range(0, min(len(asked), BATCHES * batch), batch):
-                for request, digest in _digests(answers(line, asked[start : start + batch])).items():
+            for start in range(0, min(len(asked), batches * batch), batch):
+                with way():
+                    found = _digests(answers(line, asked[start : start + batch]))
+                for request, digest in found.items():
                     assert digest == whole[request], request
         finally:
             pa.set_cpu_count(cpus)

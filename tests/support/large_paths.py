@@ -1,0 +1,101 @@
+"""The ways that large corpora and large batches are worked out, taken by small worlds: no result depends on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes import (
+    boundary_gates,
+    byte_runs,
+    clocks,
+    compiled,
+    compiled_recall,
+    digests,
+    evidence_packing,
+    expansion_recall,
+    graded_lists,
+    greedy_fit,
+    keys,
+    lane_recall,
+    orders,
+    plain_keys,
+    posting_recall,
+    ragged,
+    recall_scope,
+    recall_selection,
+    scope_postings,
+    siphash,
+    text_analysis,
+    vector_recall,
+)
+
+BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
+    "A_HANDFUL": (0, (keys,)),
+    "ALONE": (1, (compiled,)),
+    "AT_ONCE": (8, (ragged,)),
+    "BLOCK": (64, (byte_runs, evidence_packing)),
+    "BLOCK_ROWS": (8, (vector_recall,)),
+    "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
+    "FEW_ROWS": (0, (keys, digests, orders)),
+    "FEW_STRINGS": (1, (ragged, text_analysis)),
+    "FLAGS": (64, (vector_recall,)),
+    "LEAST": (0, (scope_postings,)),
+    "LONG": (0, (graded_lists,)),
+    "MANY": (0, (compiled_recall,)),
+    "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall)),
+    "POSTINGS": (256, (compiled_recall,)),
+    "RANKS_FIRST": (1, (greedy_fit,)),
+    "SHORTLIST_FROM": (0, (vector_recall,)),
+    "SLOTS": (0, (graded_lists,)),
+    "TOGETHER": (2, (vector_recall,)),
+    "WIDE": (0, (compiled_recall,)),
+    "_AT_ONCE": (8, (siphash,)),
+    "_BINS": (2, (recall_selection,)),
+    "_PAIRS_AT_ONCE": (64, (boundary_gates,)),
+}
+"""What stands between a small world and each of these ways, what it is set to, and where it is read."""
+
+INDEXING = ((plain_keys, "_suffixes"),)
+ANSWERING = ((keys, "_run_starts"), (orders, "_whole"), (text_analysis, "_plain_terms"))
+FROM_ARRAYS = ((vector_recall, "_shortlist"),)
+COMPILED = (
+    (compiled, "ThreadPoolExecutor"), (compiled_recall, "score"), (scope_postings, "drawn_together"),
+    (vector_recall, "_best_compiled"),
+)  # fmt: skip
+"""What these ways call, and no other: with compiled loops, or without."""
+
+
+@contextmanager
+def large_paths(*, loops: bool, reached: Counter[str]) -> Iterator[None]:
+    """Works small worlds out as large ones, by compiled loops in threads or by arrays; counts what is `reached`."""
+    cpus = pa.cpu_count()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, (value, modules) in BOUNDS.items():
+            for module in modules:
+                patch.setattr(module, name, value)
+        for module, name in (*INDEXING, *ANSWERING, *FROM_ARRAYS, *COMPILED):
+            patch.setattr(module, name, _counted(getattr(module, name), name, reached))
+        compiled.load.cache_clear()
+        pa.set_cpu_count(max(2, cpus))
+        try:
+            assert not loops or compiled.load() is not None
+            yield
+        finally:
+            pa.set_cpu_count(cpus)
+            compiled.load.cache_clear()
+
+
+def _counted(function: Any, name: str, reached: Counter[str]) -> Any:
+    @wraps(function)
+    def counted(*arguments: Any, **named: Any) -> Any:
+        reached[name] += 1
+        return function(*arguments, **named)
+
+    return counted

@@ -1,0 +1,120 @@
+"""Vectors that are too long for exact products, or no int16: what is said of them at an import, and of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from corpus_rows import HashEncoder, day, import_rows
+from scoped_retrieval.nodes import compiled, vector_recall
+from scoped_retrieval.nodes.errors import ModelError
+from scoped_retrieval.nodes.frames import VectorIndex
+from scoped_retrieval.pipeline.corpus import Corpus, vectors
+from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.unit_vectors import TOO_LONG, encoded
+from small_corpus import Story, row
+from stand_in_encoder import WordsByTheirStart
+
+LONGEST = (-32768, 32767, 255, -22, 5)
+"""Squares that add up to one less than is too long."""
+
+
+class Given:
+    """An encoder that gives one vector of every text."""
+
+    profile = "given/1"
+
+    def __init__(self, *vector: int, kind: Any = np.int16) -> None:
+        self._vector = np.array([vector], dtype=kind)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return np.repeat(self._vector, len(texts), axis=0)
+
+
+class TooLong(WordsByTheirStart):
+    """Gives a vector that is too long for a text with `word`."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        found = super().encode(texts)
+        found[[self.word in text for text in texts], :2] = -(2**15)
+        return found
+
+
+def test_the_bound_is_the_square_of_the_longest_vector_that_is_let_through() -> None:
+    assert sum(number**2 for number in LONGEST) == TOO_LONG - 1
+    assert encoded(Given(*LONGEST), ["a"]).tolist() == [list(LONGEST)]
+    said = (
+        rf"^Expected a squared length below {TOO_LONG}, got {TOO_LONG} - at encoder given/1\n\nHint: divide a vector by"
+    )
+    with pytest.raises(ModelError, match=said):
+        encoded(Given(-32768, -32768), ["a"])
+
+
+def test_products_of_the_longest_vectors_are_the_same_from_arrays_and_from_compiled_loops() -> None:
+    loops = compiled.load()
+    if loops is None:
+        pytest.skip("needs the extra fast")
+    drawn = np.random.default_rng(0).standard_normal((40, len(LONGEST)))
+    drawn *= np.sqrt(TOO_LONG - 1) / np.linalg.norm(drawn, axis=1, keepdims=True)
+    rows = np.vstack([LONGEST, np.negative(LONGEST), np.clip(np.trunc(drawn), -(2**15), 2**15 - 1)])
+    rows = np.clip(rows, -(2**15), 2**15 - 1).astype(np.int16)
+    many, index = len(rows), VectorIndex("given/1", (rows,), np.array([0]), rows)
+    every = np.arange(many)
+    asked = vector_recall._Asked(rows, every, np.full(many, many), every, None, np.zeros(many, dtype=np.int64))
+    found = vector_recall._best_compiled(loops.vectors, index, asked, every)
+    exact = vector_recall._best_exact(index, asked, every, every)
+    assert exact[0, 0] >> vector_recall._PLACES == TOO_LONG - 1
+    last = vector_recall._LAST  # keys up to it are of no positive product
+    assert np.array_equal(found * (found > last), exact * (exact > last))
+
+
+def test_an_import_says_which_text_has_a_vector_that_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "PIECE", 2)
+    corpus = Corpus.create(tmp_path)
+    before = corpus.generation
+    rows = import_rows(*({"text": text} for text in ("alpha", "beta", "gamma", "delta")))
+    order = rows["text"].to_pylist()
+    asked = HashEncoder()
+    Corpus.create(tmp_path / "asked").publish(rows, now=day(1), encoder=asked)
+    number = asked.asked.index("gamma") + 1
+    said = rf"^Expected a squared length below \d+, got \d+ - at text {number} of {len(order)}, encoder words-by"
+    with pytest.raises(ModelError, match=said):
+        corpus.publish(rows, now=day(1), encoder=TooLong("gamma"))
+    assert Corpus.open(tmp_path).generation == before
+    with pytest.raises(ModelError, match=said):
+        MemoryCorpus(rows, now=day(1), encoder=TooLong("gamma"))
+
+
+def test_a_vector_of_another_type_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"^Expected int16, got float64 - at encoder given/1"):
+        encoded(Given(1, kind=np.float64), ["a"])
+
+
+def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_path: Path) -> None:
+    story = Story(tmp_path, row("doc", "docs/roles.md", "the default role is guest\n"), encoder=WordsByTheirStart())
+    requests = [
+        {"request_id": f"r{n}", "project": "shop", "purpose": "answer-question", "question": f"a role for {n}"}
+        for n in range(4)
+    ]
+    found = []
+    for size in (1, 4):
+        how: dict[str, Any] = {"lanes": ("lexical", "semantic"), "runs": tmp_path / "runs", "shard_requests": size}
+        with story.open(encoder=TooLong("for 2"), **how) as retriever:
+            run = RunStore(tmp_path / "runs").open(retriever.run(requests).run_id)
+        said = run.table("conditions", texts=True).filter(pc.field("subject") == "semantic")
+        found.append(said.select(["request_id", "condition", "message"]).to_pylist())
+    assert found[0] == found[1]
+    (failed,) = found[0]
+    assert (failed["request_id"], failed["condition"]) == ("r2", "lane_failed")
+    assert failed["message"].startswith(f"Expected a squared length below {TOO_LONG}, got ")
+    assert failed["message"].endswith(" - at encoder words-by-their-start/1 - in semantic_hits")
