@@ -6,7 +6,7 @@ grants, captures. Temporary names start with `TEMPORARY`; what a crash left unde
 What one would otherwise get wrong: a rename is not on disk before the folder that holds the name is synced, and that
 folder's own name lies in the one above. Whatever names a thing is written after the whole chain of folders was synced.
 And a read that fails says nothing of what stands there: who removes or replaces something for what it reads takes
-`read_whole`, `read_table` and `entries`, which tell what is absent or damaged from what cannot be read now.
+`read_whole`, `read_table`, `entries` and `stands`, which tell what is absent or damaged from what cannot be read now.
 On an object store a put is all of that: there, what is staged is staged on this machine, and there is nothing to sync.
 """
 
@@ -155,6 +155,22 @@ def entries(folder: Place) -> list[Place]:
             return sorted(folder.iterdir())
     except FileNotFoundError:
         return []
+
+
+def stands(path: Place) -> bool:
+    """Whether something is there. From Python 3.14 on, `exists` denies what it cannot look at.
+
+    Raises:
+        StoreError: nobody can say now.
+    """
+    if isinstance(path, ObjectPlace):
+        return path.exists()
+    try:
+        with _read(path):
+            path.stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextmanager

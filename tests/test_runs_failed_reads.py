@@ -9,9 +9,10 @@ import pytest
 from failing_reads import FailingReads, unseen
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import RunStore, compact, verify
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.store import run_kind
 from written_runs import LINEAGE, NOON, Maker, batch, live
 
 DENIED = PermissionError(13, "Permission denied")
@@ -67,3 +68,24 @@ def test_the_files_of_a_session_are_found_where_their_folder_cannot_be_looked_at
     run = live(store, line_tables)
     with unseen(run.folder / "live"):
         assert store.run_ids() == (run.run_id,)
+
+
+def test_a_run_that_cannot_be_looked_at_is_not_left_out_of_a_list(tmp_path: Path, line_tables: Maker) -> None:
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    with unseen(run.folder / "manifest.json"):
+        for listed in (store.run_ids, lambda: store.open(run.run_id), lambda: run_kind(run.folder)):
+            with pytest.raises(StoreError, match=r"^Expected to read manifest\.json, got Bad file descriptor - at "):
+                listed()
+    assert store.run_ids() == (run.run_id,)
+
+
+def test_files_that_were_compacted_go_though_their_folder_cannot_be_looked_at(
+    tmp_path: Path, line_tables: Maker
+) -> None:
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    with unseen(run.folder / "live"):
+        compact(store, run.run_id)
+    assert not (run.folder / "live").exists()
+    assert verify(store, run.run_id).ok

@@ -29,7 +29,7 @@ from ...nodes.keys import flat, pair_codes, positions
 from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, entries, make_folders, remove_tree
+from ..durable import TEMPORARY, entries, make_folders, remove_tree, stands
 from ..places import Place
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .live import compact
@@ -106,7 +106,7 @@ def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsEra
     for run_id in sorted({*run_ids} - {*done.unreadable, *done.being_written}):
         folder = store.path / run_id
         with _counted(done, run_id):
-            if (folder / "manifest.json").exists() and (run_id in unlogged or live_files(folder)):
+            if stands(folder / "manifest.json") and (run_id in unlogged or live_files(folder)):
                 compact(store, run_id)
 
 
@@ -124,7 +124,7 @@ def _counted(done: RunsErased, run_id: str) -> Iterator[None]:
 def _give_up(store: RunStore, run_id: str, ids: pa.Array, done: RunsErased, *, dry_run: bool) -> None:
     """Remove an unfinished run whose parts show something of these rows."""
     folder = store.path / run_id
-    if (folder / "manifest.json").exists():
+    if stands(folder / "manifest.json"):
         done.being_written.append(run_id)  # it was finished since the others were read
     elif any(_shows(folder, ids)):
         done.given_up.append(run_id)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, make_folders, remove_tree
+from ..durable import TEMPORARY, make_folders, remove_tree, stands
 from ..locks import confirm
 from ..places import ObjectPlace, Place
 from .files import files_below, locked, sha256_of, write_json
@@ -93,7 +93,7 @@ class LiveRun:
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
         with locked(self.store.lock_of(self.run_id), "a snapshot", timeout=COMPACTED_WITHIN):
-            if self._taken or (self.folder / "manifest.json").exists():
+            if self._taken or stands(self.folder / "manifest.json"):
                 raise RunTakenError(f"Expected an open run, got one that was compacted - at {self.run_id}")
             if self._in_doubt:
                 self._settle()
@@ -168,7 +168,7 @@ def compact(store: RunStore, run_id: str) -> Run:
             return Run(folder)
         if run_kind(folder) != INTERACTIVE:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
-        if not (folder / "manifest.json").exists():
+        if not stands(folder / "manifest.json"):
             logged = files_named(lines)
             _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
             _adopt(store, folder, lines, logged)
@@ -182,7 +182,7 @@ def compact(store: RunStore, run_id: str) -> Run:
 
 def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
     """Every file that LOG names is there as it was written, and so is the graph."""
-    if not (folder / "lineage.json").exists():
+    if not stands(folder / "lineage.json"):
         raise VerificationError("Expected the graph of the run, got none - at lineage.json")
     if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
         raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
@@ -230,5 +230,5 @@ def _write(folder: Place) -> None:
 
 
 def _remove(folder: Place) -> None:
-    if folder.exists():
+    with suppress(FileNotFoundError):
         remove_tree(folder)

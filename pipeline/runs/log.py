@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
-from ..durable import sync_path
+from ..durable import stands, sync_path
 from ..places import ObjectPlace, Place
 from .files import locked
 
@@ -133,7 +133,7 @@ class Log(RunLog):
         """
         with locked(self._lock, "the log"):
             digest, data = _line(kind, run_id, body, *self._tail())
-            size = self._size()
+            size = self.path.stat().st_size if stands(self.path) else None
             try:
                 with self.path.open("ab") as file:
                     file.write(data)
@@ -148,13 +148,6 @@ class Log(RunLog):
                     raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
                 raise
             return digest
-
-    def _size(self) -> int | None:
-        """The bytes of the log; None where there is none. `exists` would take any failed look for that."""
-        try:
-            return self.path.stat().st_size
-        except FileNotFoundError:
-            return None
 
     def _take_back(self, size: int | None) -> None:
         """The log as it was before a line, `size` bytes long or not there; what cannot be cut is left to `verify`."""
@@ -171,7 +164,7 @@ class Log(RunLog):
             return b""
 
     def _tail(self) -> tuple[str, int]:
-        if self._size() is None:
+        if not stands(self.path):
             return START, 0
         with self.path.open("rb+") as file:
             size = file.seek(0, os.SEEK_END)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, kind_of
 from ...nodes.tables import TABLES
+from ..durable import stands
 from ..places import Place
 from .files import read_json, read_parquet
 from .ids import SNAPSHOT_ID
@@ -40,7 +41,7 @@ def starter_of(folder: Place) -> str | None:
         StoreError: what would say so is damaged.
     """
     for file in (folder / "manifest.json", folder / STAGE / "run.json"):
-        if file.exists():
+        if stands(file):
             plan = read_json(file)
             settings = plan.get("settings") if isinstance(plan, dict) else None
             return settings.get("principal") if isinstance(settings, dict) else None
@@ -62,7 +63,7 @@ class Run:
     def __init__(self, folder: Place) -> None:
         self.folder = folder
         self.run_id = folder.name
-        self.live = not (folder / "manifest.json").exists()
+        self.live = not stands(folder / "manifest.json")
         self._opened: dict[str, dict[str, pa.Table]] = {}
         """What was read of interactive files, and of the shards of snapshots that somebody asked about, by file name."""
         self._shards: dict[str, str] = {}

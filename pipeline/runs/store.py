@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import TEMPORARY, make_folders, publish_folder, read_whole, remove_tree, staging_folder, sync_all
+from ..durable import TEMPORARY, make_folders, publish_folder, read_whole, remove_tree, staging_folder, stands, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
@@ -101,7 +101,7 @@ class RunStore:
             StoreError: there is no such run, or it is finished.
         """
         folder = self.folder(run_id)
-        if (folder / "manifest.json").exists():
+        if stands(folder / "manifest.json"):
             run = StagedRun(self, run_id, finished=True)
             if run_id in self.logged():
                 raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
@@ -109,7 +109,7 @@ class RunStore:
                 hint = f"`compact {run_id}` does the rest of it"
                 raise StoreError(f"Expected an unfinished batch run, got an interactive one - at {run_id}", hint=hint)
             return run
-        if not (folder / STAGE / "run.json").exists():
+        if not stands(folder / STAGE / "run.json"):
             raise StoreError(f"Expected an unfinished run, got none - at {run_id}")
         return StagedRun(self, run_id)
 
@@ -161,7 +161,7 @@ class RunStore:
 
     @staticmethod
     def _readable(folder: Place) -> bool:
-        return (folder / "manifest.json").exists() or bool(live_files(folder))
+        return stands(folder / "manifest.json") or bool(live_files(folder))
 
     def lock_of(self, run_id: str) -> Place:
         """The lock file that a writer of this run holds."""
@@ -189,11 +189,11 @@ class RunStore:
 
 def run_kind(folder: Place) -> str | None:
     """The kind of the run in a folder, whatever a crash left of it; None if that cannot be told."""
-    if (folder / "manifest.json").exists():
+    if stands(folder / "manifest.json"):
         with suppress(StoreError, AttributeError):
             return read_json(folder / "manifest.json").get("kind")
         return None
-    if (folder / STAGE / "run.json").exists():
+    if stands(folder / STAGE / "run.json"):
         return BATCH
     return INTERACTIVE if live_files(folder) else None
 
@@ -226,11 +226,11 @@ class StagedRun:
             StoreError: another process finished or removed it since it was opened here.
         """
         with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
-            written = (self.folder / "manifest.json").exists()
+            written = stands(self.folder / "manifest.json")
             if self._finished:
                 ended = not written or self.run_id in self.store.logged()
             else:
-                ended = written or not (self.folder / STAGE / "run.json").exists()
+                ended = written or not stands(self.folder / STAGE / "run.json")
             if ended:
                 raise StoreError(f"Expected an unfinished run, got one that somebody just ended - at {self.run_id}")
             yield
@@ -303,7 +303,7 @@ class StagedRun:
             self._sweep({part["path"] for receipt in receipts for part in receipt["parts"]})
             write_manifest(self.folder, self.plan, receipts, kind=BATCH)
             self._finished = True
-        if (self.folder / STAGE).exists():
+        with suppress(FileNotFoundError):
             remove_tree(self.folder / STAGE)
         started_by = self.plan["settings"].get("principal")
         self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest), started_by=started_by)
@@ -337,7 +337,7 @@ class StagedRun:
                 for part, data in zip(parts, self.folder.read_all(names), strict=True)
             )
         return all(
-            (self.folder / part["path"]).exists() and sha256_of(self.folder / part["path"]) == part["sha256"]
+            stands(self.folder / part["path"]) and sha256_of(self.folder / part["path"]) == part["sha256"]
             for part in parts
         )
 
