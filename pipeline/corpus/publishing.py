@@ -74,7 +74,7 @@ class Import:
 
 
 def published(base: Generation, told: Import) -> tuple[PublishReport, Generation]:
-    """The generation after an import, and what changed; `base` itself if the import says nothing new.
+    """The generation after an import, and what changed; `base` itself if the import says nothing new and nothing is crowded.
 
     Raises:
         StoreError: the corpus has vectors of another encoder.
