@@ -7,7 +7,7 @@ every part is the same row of evidence. Nothing in a frame says what a request m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
 
 LISTS_KEPT = 3 << 28
-"""Bytes of the lists of whole scopes that a frame keeps at hand: 768 MiB."""
+"""Bytes of the lists of whole scopes that all frames of a corpus keep at hand together: 768 MiB."""
 MICROS_PER_DAY = 86_400_000_000
 """Times are int64 microseconds since 1970."""
 OPEN_END = np.iinfo(np.int64).max
@@ -89,11 +89,8 @@ class PostingIndex:
 
     parts: tuple[SegmentPostings, ...]
     row_starts: NDArray[np.int64]
-
-    @cached_property
-    def whole_scopes(self) -> Kept[Any]:
-        """The lists of whole scopes that many look-ups asked for, see `scope_postings`; sizes are bytes."""
-        return Kept(LISTS_KEPT)
+    whole_scopes: Kept[Any] = field(default_factory=lambda: Kept(LISTS_KEPT))
+    """The lists of whole scopes that many look-ups asked for, see `scope_postings`; sizes are bytes."""
 
     def lookup(self, keys: Sequence[str], segments: NDArray[np.int64]) -> Matches:
         """The postings of each key (distinct, any order) in the given segments (positions in SEGMENTS, ascending).

@@ -20,18 +20,26 @@ Arrays = tuple[NDArray[np.int64], ...]
 
 
 class Kept(Generic[Value]):
-    """The last used values whose sizes add up to at most `room`. Threads may share it."""
+    """The last used values whose sizes add up to at most `room`, together with those kept `apart`. Threads may share it."""
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._lock = Lock()
-        self._held: list[tuple[Arrays, Value, int]] = []
+        self._own = object()
+        self._held: list[tuple[object, Arrays, Value, int]] = []
+        """Whose each value is; of all that share the room, the longest unused first."""
+
+    def apart(self) -> Kept[Value]:
+        """Another one in the same room: neither finds what the other keeps, and the longest unused of both goes first."""
+        other = Kept[Value](self._room)
+        other._lock, other._held = self._lock, self._held
+        return other
 
     def get(self, arrays: Arrays) -> Value | None:
         """The value of some arrays, compared number by number; None if it is not at hand."""
         with self._lock:
-            for at, (known, value, _) in enumerate(self._held):
-                if _same(known, arrays):
+            for at, (whose, known, value, _) in enumerate(self._held):
+                if whose is self._own and _same(known, arrays):
                     self._held.append(self._held.pop(at))
                     return value
         return None
@@ -41,13 +49,19 @@ class Kept(Generic[Value]):
         if size > self._room:
             return
         with self._lock:
-            self._held = [one for one in self._held if not _same(one[0], arrays)]
-            self._held.append((arrays, value, size))
+            self._held[:] = [one for one in self._held if not (one[0] is self._own and _same(one[1], arrays))]
+            self._held.append((self._own, arrays, value, size))
             while sum(held for *_, held in self._held) > self._room:
                 self._held.pop(0)
 
+    def clear(self) -> None:
+        """Give up all values of this one."""
+        with self._lock:
+            self._held[:] = [one for one in self._held if one[0] is not self._own]
+
     def __len__(self) -> int:
-        return len(self._held)
+        with self._lock:
+            return sum(one[0] is self._own for one in self._held)
 
     def __reduce__(self) -> tuple[Callable[[int], Kept[Value]], tuple[int]]:
         """A copy in another process starts empty."""

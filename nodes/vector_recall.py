@@ -25,7 +25,7 @@ from .ragged import starts_of
 from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, sub_query_of
 from .recall_selection import Found
 
-BLOCK_ROWS = 1 << 12
+ROWS_AT_ONCE = 1 << 12
 """Rows multiplied at once: 6 MiB of float32 at 384 dimensions, or 3 MiB of int16."""
 TOGETHER = 1 << 10
 """Sub-queries that share one conversion of the rows."""
@@ -135,8 +135,8 @@ def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> 
     """The keys of the best rows of some sub-queries, descending, by the exact product with every row."""
     most = int(asked.k.max())
     best = np.zeros((len(subs), most), dtype=np.int64)
-    for low in range(0, len(asked.rows), BLOCK_ROWS):
-        block = slice(low, min(low + BLOCK_ROWS, len(asked.rows)))
+    for low in range(0, len(asked.rows), ROWS_AT_ONCE):
+        block = slice(low, min(low + ROWS_AT_ONCE, len(asked.rows)))
         rows = _vectors_of(vectors, asked.rows[block], np.float64)
         for part in _slices(len(subs), len(rows)):
             own = subs[part]
@@ -157,8 +157,8 @@ def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, place
     mask = np.zeros(subs, dtype=np.int64) if asked.masks is None else asked.mask
     edge, held = np.full(subs, _LAST), np.zeros(subs, dtype=np.int64)
     keys = np.empty((subs, min(4 * most + 256, len(asked.rows)) + 2 * loops.ROWS), dtype=np.int64)
-    for low in range(0, len(asked.rows), BLOCK_ROWS):
-        block = slice(low, min(low + BLOCK_ROWS, len(asked.rows)))
+    for low in range(0, len(asked.rows), ROWS_AT_ONCE):
+        block = slice(low, min(low + ROWS_AT_ONCE, len(asked.rows)))
         rows = _in_pairs(_vectors_of(vectors, asked.rows[block], np.int16))
         panels = np.empty((-(-len(rows) // loops.ROWS), rows.shape[1], loops.ROWS), dtype=np.int32)
         in_threads(loops.side_by_side, np.full(len(panels), panels[0].size // PER_VISIT), rows, panels)
@@ -224,10 +224,10 @@ def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
     queries = asked.vectors.astype(np.float32)
     error = _error(queries)[asked.of]
     least = np.full(len(asked.k), -np.inf)
-    longest, tightened = 0.0, BLOCK_ROWS
+    longest, tightened = 0.0, ROWS_AT_ONCE
     found = _Pairs.none()
-    for low in range(0, len(asked.rows), BLOCK_ROWS):
-        rows = _vectors_of(vectors, asked.rows[low : low + BLOCK_ROWS], np.float32)
+    for low in range(0, len(asked.rows), ROWS_AT_ONCE):
+        rows = _vectors_of(vectors, asked.rows[low : low + ROWS_AT_ONCE], np.float32)
         longest = max(longest, float(_lengths(rows).max()))
         parts = [found]
         for own in _slices(len(asked.k), len(rows)):
@@ -244,8 +244,8 @@ def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
             sub, at_row = np.divmod(at, len(rows))
             parts.append(_Pairs(sub + own.start, at_row + low, product.reshape(-1)[at]))
         found = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
-        if low + BLOCK_ROWS >= min(8 * tightened, len(asked.rows)):
-            tightened = low + BLOCK_ROWS
+        if low + ROWS_AT_ONCE >= min(8 * tightened, len(asked.rows)):
+            tightened = low + ROWS_AT_ONCE
             found, least = _tightened(found, asked.k, least, 2 * error * longest)
     return found.sub, found.at
 

@@ -175,7 +175,7 @@ def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
         bounds.setattr(posting_recall, "PAIRS", 2)
         bounds.setattr(lane_recall, "CELLS", 3)
         bounds.setattr(expansion_recall, "PAIRS", 2)
-        bounds.setattr(vector_recall, "BLOCK_ROWS", 2)
+        bounds.setattr(vector_recall, "ROWS_AT_ONCE", 2)
         bounds.setattr(vector_recall, "CELLS", 3)
         bounds.setattr(vector_recall, "TOGETHER", 1)
         bounds.setattr(compiled_recall, "POSTINGS", 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pytest
 from recall_world import day, frame, line, rules
 from scoped_retrieval.nodes import compiled, compiled_recall, graded_lists, posting_recall, scope_postings
-from scoped_retrieval.nodes.frames import RowIndex
+from scoped_retrieval.nodes.frames import PostingIndex, RowIndex
 
 pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)
@@ -69,6 +68,11 @@ def many_words() -> dict[str, Any]:
             for at, own in enumerate(words)
         ]
     )
+
+
+def _anew(postings: PostingIndex) -> PostingIndex:
+    """The same lists, and none of them drawn together yet."""
+    return PostingIndex(postings.parts, postings.row_starts)
 
 
 def _questions(count: int) -> list[dict[str, Any]]:
@@ -132,7 +136,7 @@ def test_a_scope_of_which_every_row_is_open_is_not_judged(monkeypatch: pytest.Mo
 def test_grades_too_many_for_a_table_are_sorted(many_words: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     found = _hits(many_words, _questions(8), LOOPS)
     monkeypatch.setattr(graded_lists, "SLOTS", 0)
-    anew = {**many_words, "postings": replace(many_words["postings"])}
+    anew = {**many_words, "postings": _anew(many_words["postings"])}
     assert _hits(anew, _questions(8), LOOPS).equals(found)
 
 
@@ -147,7 +151,7 @@ def test_scores_and_ids_too_large_for_one_key_are_compared_one_after_the_other(
 def test_the_lists_of_a_whole_scope_find_what_a_search_by_segment_finds(
     many_words: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, postings = _questions(40), replace(many_words["postings"])
+    asked, postings = _questions(40), _anew(many_words["postings"])
     monkeypatch.setattr(scope_postings, "LEAST", 10**6)
     by_segment = _hits({**many_words, "postings": postings}, asked, LOOPS)
     assert len(postings.whole_scopes) == 0

@@ -44,6 +44,27 @@ def test_what_is_put_twice_is_held_once() -> None:
     assert (len(kept), kept.get(_arrays(1))) == (1, "b")
 
 
+def test_those_that_share_a_room_find_their_own_alone_and_the_longest_unused_of_all_goes_first() -> None:
+    one: Kept[str] = Kept(10)
+    other = one.apart()
+    for kept, value in ((one, "a"), (other, "b")):
+        kept.put(_arrays(1), value, 4)
+    assert (one.get(_arrays(1)), other.get(_arrays(1)), len(one), len(other)) == ("a", "b", 1, 1)
+    assert one.get(_arrays(1)) == "a"
+    other.put(_arrays(2), "c", 4)
+    assert [(kept.get(_arrays(1)), kept.get(_arrays(2))) for kept in (one, other)] == [("a", None), (None, "c")]
+
+
+def test_what_one_gives_up_makes_room_for_those_that_share_it() -> None:
+    one: Kept[str] = Kept(10)
+    other = one.apart()
+    one.put(_arrays(1), "a", 6)
+    other.put(_arrays(1), "b", 4)
+    one.clear()
+    other.put(_arrays(2), "c", 6)
+    assert (len(one), other.get(_arrays(1)), other.get(_arrays(2))) == (0, "b", "c")
+
+
 def test_a_copy_in_another_process_starts_empty() -> None:
     kept: Kept[str] = Kept(10)
     kept.put(_arrays(1), "a", 1)

@@ -22,7 +22,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
     monkeypatch.setattr(vector_recall, "kernels", lambda visits: loaded)
     monkeypatch.setattr(vector_recall, "SHORTLIST_FROM", 10**6 if request.param == "exact" else 0)
-    monkeypatch.setattr(vector_recall, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(vector_recall, "ROWS_AT_ONCE", 64)
     monkeypatch.setattr(vector_recall, "CELLS", 1000)
     return request.param
 

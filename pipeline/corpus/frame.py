@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
+from ...nodes.frames import LISTS_KEPT, PostingIndex, RowIndex, VectorIndex
+from ...nodes.kept import Kept
 from ...nodes.ragged import starts_of
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
 from .amendments import Amendments
@@ -52,14 +53,18 @@ class CorpusFrame:
 
 
 class KeptFrames:
-    """The frames of a generation that were used last: a few large ones, or many small ones. Threads may share it."""
+    """The frames of a generation that were used last: a few large ones, or many small ones. Threads may share it.
+
+    However many there are, the lists of whole scopes that they keep have one bound together.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._lists: Kept[Any] = Kept(LISTS_KEPT)
         self._held: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
 
-    def get(self, segments: tuple[str, ...], opened: Callable[[], CorpusFrame]) -> CorpusFrame:
-        """The frame of these segments, as it is at hand or as it is `opened`.
+    def get(self, segments: tuple[str, ...], opened: Callable[[Kept[Any]], CorpusFrame]) -> CorpusFrame:
+        """The frame of these segments, as it is at hand or as it is `opened` with the place for its lists.
 
         Nobody waits while a frame is opened: two threads may open the same one, and both get that of the first.
         """
@@ -67,12 +72,13 @@ class KeptFrames:
             if (known := self._held.get(segments)) is not None:
                 self._held.move_to_end(segments)
                 return known
-        new = opened()
+        new = opened(self._lists.apart())
         with self._lock:
             frame = self._held.setdefault(segments, new)
             self._held.move_to_end(segments)
             while len(self._held) > FEWEST_KEPT and not self._small():
-                self._held.popitem(last=False)
+                _, dropped = self._held.popitem(last=False)
+                dropped.postings.whole_scopes.clear()
         return frame
 
     def _small(self) -> bool:
@@ -86,8 +92,9 @@ def corpus_frame(
     packs: Mapping[str, Pack],
     amendments: Amendments,
     profile: str | None,
+    lists: Kept[Any],
 ) -> CorpusFrame:
-    """The frame of these segments, in their order."""
+    """The frame of these segments, in their order; it keeps its `lists` of whole scopes there."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
     parts = tuple(packs[segment.pack].matrix(segment) for segment in segments)
     vectors = None
@@ -108,7 +115,7 @@ def corpus_frame(
             },
             rows=len(segments),
         ),
-        postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1]),
+        postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1], lists),
         vectors=vectors,
         encoder_profile=profile,
     )

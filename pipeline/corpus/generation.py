@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
+from ...nodes.kept import Kept
 from ..places import Place
 from .amendments import Amendments
 from .commits import COMMITS, FILE, commits_of
@@ -56,7 +58,7 @@ class Generation:
         """EVIDENCE with `row_digest` of all rows."""
         return stored_evidence(self.manifest.segments, self.packs, self.amendments.descriptions)
 
-    def frame(self, segments: Sequence[Segment]) -> CorpusFrame:
-        """The frame of these segments, in their order."""
+    def frame(self, segments: Sequence[Segment], lists: Kept[Any]) -> CorpusFrame:
+        """The frame of these segments, in their order; it keeps its `lists` of whole scopes there."""
         manifest = self.manifest
-        return corpus_frame(manifest.generation, segments, self.packs, self.amendments, manifest.encoder_profile)
+        return corpus_frame(manifest.generation, segments, self.packs, self.amendments, manifest.encoder_profile, lists)

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
+from ...nodes.kept import Kept
 from ...nodes.tables import EVIDENCE, SEGMENTS
 from ..unit_vectors import Encoder
 from .commits import COMMITS
-from .frame import CorpusFrame
+from .frame import CorpusFrame, KeptFrames
 from .incoming import incoming, sorted_placements
 from .parts import Part, moved
 from .postings import posting_lists
 from .vectors import vectors_of
-
-FRAMES_KEPT = 8
-"""Frames at hand, the latest used: each is a copy of its rows, and every request of one scope reads the same."""
 
 
 class MemoryCorpus:
@@ -46,7 +44,7 @@ class MemoryCorpus:
         self._lists, self._keys = posting_lists(self._part.postings, self._bounds)
         self._ids = self._part.segment_ids(self._bounds.tolist())
         self.generation = self._part.content().digest("memory/1")[:32]
-        self._kept = lru_cache(FRAMES_KEPT)(self._frame)
+        self._frames = KeptFrames()
 
     def view(self) -> MemoryCorpus:
         """Itself: it never changes."""
@@ -66,16 +64,16 @@ class MemoryCorpus:
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
-        chosen = (
+        chosen = [
             at
             for at, owner in enumerate(self._owners)
             if (projects is None or owner["owner_project"] in projects)
             and (users is None or owner["owner_user"] in (None, *users))
-        )
-        return self._kept(tuple(chosen))
+        ]
+        return self._frames.get(tuple(self._ids[at] for at in chosen), lambda lists: self._frame(chosen, lists))
 
-    def _frame(self, segments: tuple[int, ...]) -> CorpusFrame:
-        part, bounds, owners, chosen = self._part, self._bounds, self._owners, list(segments)
+    def _frame(self, chosen: list[int], lists: Kept[Any]) -> CorpusFrame:
+        part, bounds, owners = self._part, self._bounds, self._owners
         keep = np.zeros(part.evidence.num_rows, dtype=bool)
         for at in chosen:
             keep[bounds[at] : bounds[at + 1]] = True
@@ -96,7 +94,7 @@ class MemoryCorpus:
                 },
                 rows=len(chosen),
             ),
-            postings=PostingIndex(tuple(self._postings(at) for at in chosen), starts),
+            postings=PostingIndex(tuple(self._postings(at) for at in chosen), starts, lists),
             vectors=self._vectors(chosen, starts),
             encoder_profile=self.encoder_profile,
         )

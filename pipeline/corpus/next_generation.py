@@ -32,9 +32,9 @@ from .pieces import Pieces
 from .stored import Stored
 from .vectors import vectors_among, vectors_kept, vectors_of
 
-__all__ = ["BLOCK", "NO_ROWS", "Next", "Revision"]
+__all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
 
-BLOCK = 1 << 17
+SEGMENT_ROWS = 1 << 17
 """Rows analyzed and written at once: it bounds memory and the size of a pack."""
 NO_ROWS = np.empty(0, dtype=np.int64)
 
@@ -196,7 +196,7 @@ class Next:
         """New rows and rows written again, sorted, in blocks; with the hash of the new ones."""
         waiting, rows, content = list[Part](), 0, MultisetHash.of()
         for part, new in self._units(fresh):
-            if waiting and rows + part.evidence.num_rows > BLOCK:
+            if waiting and rows + part.evidence.num_rows > SEGMENT_ROWS:
                 yield Part.joined(waiting).sorted(), content
                 waiting, rows, content = [], 0, MultisetHash.of()
             waiting.append(part)
@@ -206,9 +206,9 @@ class Next:
             yield Part.joined(waiting).sorted(), content
 
     def _units(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
-        for start in range(0, fresh.evidence.num_rows, BLOCK):
-            evidence = fresh.evidence.slice(start, BLOCK)
-            first, last = np.searchsorted(fresh.placements["row"].to_numpy(), (start, start + BLOCK))
+        for start in range(0, fresh.evidence.num_rows, SEGMENT_ROWS):
+            evidence = fresh.evidence.slice(start, SEGMENT_ROWS)
+            first, last = np.searchsorted(fresh.placements["row"].to_numpy(), (start, start + SEGMENT_ROWS))
             times = fresh.placements.slice(first, last - first)
             times = with_rows(times, times["row"].to_numpy() - start)
             part = Part.of_new(evidence, times, self._vectors(evidence), self._profile)
@@ -218,7 +218,7 @@ class Next:
         told_in = old.segments_of(told)
         segments = np.array(sorted(self.revision.again), dtype=np.int64)
         counts = np.bincount(told_in, minlength=len(old.segments))[segments]
-        for low, high in slabs(counts, BLOCK) if len(segments) else ():
+        for low, high in slabs(counts, SEGMENT_ROWS) if len(segments) else ():
             now = told[np.isin(told_in, segments[low:high])]
             made = None
             if self.encoder is not None and len(now):
@@ -270,7 +270,7 @@ class _Shelf:
         moving = [segment for segment in segments if segment.pack in packs]
         placed = dict[str, Segment]()
         sizes = np.array([segment.size for segment in moving], dtype=np.int64)
-        for low, high in slabs(sizes, BLOCK) if moving else ():
+        for low, high in slabs(sizes, SEGMENT_ROWS) if moving else ():
             name, files, written = gathered(self.folder, self.packs, moving[low:high])
             self.add(name, files)
             placed |= {segment.segment_id: segment for segment in written}

@@ -24,7 +24,7 @@ from .difference import Difference, difference
 from .gathering import crowded_packs, several_packs
 from .generation import Generation
 from .incoming import Incoming, sorted_placements
-from .next_generation import BLOCK, NO_ROWS, Next, Revision
+from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
 from .packs import Segment
 from .parts import moved
 from .pieces import Pieces
@@ -112,16 +112,16 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     for segment in segments:
         live[segment.pack] += segment.size
     sparse = {pack for pack, rows in live.items() if 2 * rows < base.packs[pack].evidence.num_rows}
-    small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < BLOCK)
+    small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
     amended = base.amendments.counts
     chosen = [
         s
         for s in segments
-        if s.pack in sparse or s.segment_id in amended or (4 * s.size < BLOCK and small[s.owner, s.encoded] > 1)
+        if s.pack in sparse or s.segment_id in amended or (4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1)
     ]
     old = Stored.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
-    if packs := several_packs(after.manifest, BLOCK):
+    if packs := several_packs(after.manifest, SEGMENT_ROWS):
         none = Stored.of(after, ())
         after = Next(after, none, Revision((), gathered=packs)).write(none.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
@@ -155,7 +155,7 @@ def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Re
     losing = old.segments_of(anew[~stays]).tolist()
     again.update(at for at in losing if old.segments[at].size < TRIMMED_FROM)
     kept = descriptions.filter(pa.array(stays))
-    crowded = crowded_packs(old.base.manifest, FAN_IN, BLOCK)
+    crowded = crowded_packs(old.base.manifest, FAN_IN, SEGMENT_ROWS)
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told, crowded)
 
 

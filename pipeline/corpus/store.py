@@ -126,7 +126,7 @@ class Corpus:
         frames, base = self._frames, self._base  # in this order: the next one keeps no frame of the one before
         segments = base.segments(projects, users)
         key = tuple(segment.segment_id for segment in segments)
-        return frames.get(key, lambda: base.frame(segments))
+        return frames.get(key, lambda lists: base.frame(segments, lists))
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
