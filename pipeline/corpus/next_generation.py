@@ -193,7 +193,7 @@ class Next:
         return shelf.write(after.tables) if after.tables else None
 
     def _parts(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
-        """New rows and rows written again, sorted, in blocks; with the hash of the new ones."""
+        """New rows and rows written again, sorted, some at once; with the hash of the new ones."""
         waiting, rows, content = list[Part](), 0, MultisetHash.of()
         for part, new in self._units(fresh):
             if waiting and rows + part.evidence.num_rows > SEGMENT_ROWS:
