@@ -51,7 +51,7 @@ from .session import Asked, Session
 from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
 from .tokenizers import registered
 
-SHARD_REQUESTS = 256
+SHARD_REQUESTS = 512
 """Requests per shard: the unit of memory, progress and retry."""
 COMPILED_FROM = 4_096
 """Requests of a run for which the compiled loops are loaded, if they can be: a second where they were compiled before."""

@@ -74,7 +74,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
-        Setting("shard_requests", "integer", 256, "requests per shard of a run"),
+        Setting("shard_requests", "integer", 512, "requests per shard of a run"),
         Setting("engine", "choice", "local", "where the shards of a run are run: on this machine, or by Ray", ENGINES),
         Setting("workers", "integer", None, "processes of the engine local; unset = one per core where it pays"),
         Setting("ray_address", "text", None, "Ray cluster of the engine ray; unset = one of its own on this machine"),
