@@ -201,8 +201,9 @@ def _point(path: Place, generation: str, sequence: int) -> None:
 
 def _documents(path: Place, younger_than: Place | None = None) -> Iterator[tuple[Place, dict[str, Any]]]:
     """The manifests that are not damaged, ghosts included."""
+    since = None if younger_than is None else _written(younger_than)
     for at in entries(path / "generations"):
-        if at.suffix == ".json" and (younger_than is None or _younger(at, younger_than)):
+        if at.suffix == ".json" and (since is None or _written(at) >= since):
             document = _document(at)
             if document is not None:
                 yield at, document
@@ -223,8 +224,6 @@ def _number(document: Mapping[str, Any], newest: int) -> int:
     return document.get("earlier", sequence) if sequence > newest else sequence
 
 
-def _younger(at: Place, pointer: Place) -> bool:
-    """Whether a manifest may have been written after the pointer; what stores say of times is too coarse to tell."""
-    if isinstance(at, ObjectPlace) or isinstance(pointer, ObjectPlace):
-        return True
-    return at.stat().st_mtime_ns >= pointer.stat().st_mtime_ns
+def _written(file: Place) -> int:
+    """When a file was written, nanoseconds; 0 on a store of objects, whose times are too coarse to tell what came after."""
+    return 0 if isinstance(file, ObjectPlace) else file.stat().st_mtime_ns

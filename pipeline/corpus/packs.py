@@ -151,8 +151,10 @@ def _mapped(file: Path, entry: Mapping[str, Any]) -> pa.Buffer:
         with pa.memory_map(str(file)) as source:
             mapped = source.read_buffer()
     except (OSError, pa.ArrowInvalid) as error:
-        got = "none" if isinstance(error, FileNotFoundError) else "a damaged one"
-        raise StoreError(f"Expected a pack, got {got} - at {file}") from error
+        if isinstance(error, FileNotFoundError):
+            raise StoreError(f"Expected a pack, got none - at {file}") from error
+        got = getattr(error, "strerror", None) or "a damaged one"
+        raise StoreError(f"Expected to map a pack, got {got} - at {file}") from error
     if mapped.size != entry["bytes"]:
         # A mapped file that ends early would end the process when it is read.
         raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}")

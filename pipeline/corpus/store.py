@@ -12,18 +12,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
-from ..durable import entries, file_sha256, make_folders, read_whole, remove_leftovers, remove_tree
+from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_tree
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
 from ..unit_vectors import Encoder
-from .commits import commit_hash, commits_after
+from .checking import damaged_files, problems
+from .commits import commits_after
 from .erasing import Selection, commits_on_disk, forget_packs, packs_with, rows_on_disk, without_rows
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
@@ -33,7 +33,6 @@ from .manifest import ANALYZERS, LOCK, Manifest, current, generations, manifest_
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
-from .stored import Stored
 from .tombstones import Receipt, erasures, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .zones import FAMILY
 
@@ -306,8 +305,7 @@ class Corpus:
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
-        manifest = self._base.manifest
-        sources = self._base.evidence().select(["owner_project", "source_id"])
+        manifest, sources = self._base.manifest, self._base.evidence().select(["owner_project", "source_id"])
         return {
             "path": str(self.path),
             "generation": self.generation,
@@ -328,24 +326,12 @@ class Corpus:
         }
 
     def damaged(self) -> list[str]:
-        """Files of the generation that are not as they were written, by their SHA-256 in the manifest. Reads them all."""
-        return [
-            f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack}/{name}"
-            for pack, files in self._base.manifest.packs.items()
-            for name, entry in files.items()
-            if file_sha256(self.path / "packs" / pack / name) != entry["sha256"]
-        ]
+        """Files of the generation that are not as they were written. Reads them all."""
+        return damaged_files(self.path, self._base)
 
     def verify(self) -> list[str]:
         """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
-        manifest, problems = self._base.manifest, self.damaged()
-        if not problems:
-            stored = Stored.of(self._base, manifest.segments)
-            content = stored.hash(np.arange(manifest.rows))
-            content = sum((commit_hash(self._base.commits(project)) for project in manifest.commits), content)
-            if content != manifest.content or stored.placements.num_rows != manifest.placements:
-                problems.append(f"Expected generation {self.generation}, got other content - at {self.path}")
-        return problems
+        return problems(self.path, self._base)
 
     def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """The project's commit table after an import that read these histories, by project; empty if it is as it was."""

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ..durable import entries
+from ..durable import entries, read_whole
 from ..places import Place
 from .files import named, write_bytes
 
@@ -81,7 +81,7 @@ def read_live(path: Place) -> dict[str, pa.Table]:
 
 
 def _read(path: Place) -> pa.Buffer:
-    with pa.CompressedInputStream(pa.BufferReader(path.read_bytes()), "lz4") as stream:
+    with pa.CompressedInputStream(pa.BufferReader(read_whole(path)), "lz4") as stream:
         return stream.read_buffer()
 
 
