@@ -80,7 +80,7 @@ def erasures(path: Place) -> int:
         return len(receipts(path))
     try:
         found = (path / FILE).stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
     return _counted(path, found.st_mtime_ns, found.st_size, found.st_ino)
 
