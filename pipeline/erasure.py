@@ -93,12 +93,14 @@ def erase(
             f"Expected evidence that you may erase, got none - at {named}",
             hint="you may erase what you own, and with an `audit` grant what its project holds.",
         )
+    generations = 0
+    if not dry_run:
+        ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
+    # Looked for after the receipt was written: what is stored later asks for receipts first.
     store = RunStore(settings["runs"], create=False) if entries(settings["runs"]) else None
+    runs = erase_evidence(store, ids, reason=reason, dry_run=dry_run) if store else RunsErased()
     if dry_run:
-        found = erase_evidence(store, ids, reason=reason, dry_run=True) if store else RunsErased()
-        return Erasure(True, len(ids), 0, found)
-    ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
-    runs = erase_evidence(store, ids, reason=reason) if store else RunsErased()
+        return Erasure(True, len(ids), 0, runs)
     if not runs.unreadable and not runs.being_written:
         corpus.finish_erasure()
     return Erasure(False, len(ids), generations, runs)

@@ -171,6 +171,7 @@ class Session:
             yield error
             return
         except (VerificationError, OSError) as error:
+            self.expect_unerased()  # nothing said so yet where the disk refused before
             found = without_snapshot(found, required=required, reason=_said(error))
         except Exception as error:
             yield error

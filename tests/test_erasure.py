@@ -19,7 +19,8 @@ import yaml
 from failing_reads import FailingReads, unseen
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline import session
-from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import RunStore, live, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
@@ -164,6 +165,91 @@ def test_an_erasure_while_an_answer_is_worked_out_leaves_nothing_of_it(
         monkeypatch.undo()
     assert holding(tmp_path) == []
     assert not kept or all(verify(RunStore(tmp_path / "runs"), run).ok for run in RunStore(tmp_path / "runs").folders())
+
+
+def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = told(tmp_path)
+
+    def full(*_: Any) -> str:
+        erase(settings(tmp_path), source="doc:story")
+        raise StoreError("Expected to write a file, got No space left on device - at live")
+
+    with story.open(runs=tmp_path / "runs") as retriever:
+        monkeypatch.setattr(live, "write_live", full)
+        with pytest.raises(ErasedError):
+            retriever.retrieve(QUESTION)
+
+
+def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = told(tmp_path)
+    asked(story, batch=True)
+    store, showing = RunStore(tmp_path / "runs"), runs_erasure.texts_showing
+    with story.open(runs=store) as retriever:
+        staged = retriever._staged([QUESTION])
+        for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
+            pass
+
+        def finished_meanwhile(*given: Any) -> Any:
+            if staged.run_id in store.unfinished():
+                staged.finish()
+            return showing(*given)
+
+        monkeypatch.setattr(runs_erasure, "texts_showing", finished_meanwhile)
+        done = erase(settings(tmp_path), source="doc:story")
+        assert done.runs.being_written == [staged.run_id]
+    erase(settings(tmp_path), source="doc:story")
+    erase(settings(tmp_path), source="memory:bo")
+    assert holding(tmp_path) == []
+
+
+def test_the_first_run_of_a_folder_that_is_stored_while_the_corpus_is_erased_is_erased_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = told(tmp_path)
+    erased = Corpus.erase
+
+    def after_a_run(corpus: Corpus, selection: Any, **how: Any) -> Any:
+        asked(story, batch=True)
+        return erased(corpus, selection, **how)
+
+    monkeypatch.setattr(Corpus, "erase", after_a_run)
+    assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
+    monkeypatch.undo()
+    erase(settings(tmp_path), source="memory:bo")
+    assert holding(tmp_path) == []
+
+
+def test_a_corpus_that_moved_past_an_erasure_may_be_shown_and_one_whose_own_broke_off_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = told(tmp_path)
+    corpus = Corpus.open(tmp_path / "corpus")
+    erase(settings(tmp_path), source="doc:story")
+    with pytest.raises(ErasedError):
+        corpus.view().expect_unerased()
+    story_rows = normalise(
+        pa.Table.from_pylist([row("doc", "docs/other.md", KEPT, source_id="doc:more")]),
+        project="shop", principal="ana", now=NOON,
+    )[0]  # fmt: skip
+    corpus.publish(story_rows, now=NOON)
+    corpus.view().expect_unerased()
+    monkeypatch.setattr(corpus_store, "without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(StoreError):
+        corpus.erase(Selection("ana", frozenset({"shop"}), "doc:other", None, None, ()), now=NOON)
+    with pytest.raises(ErasedError):
+        corpus.view().expect_unerased()
+
+
+def test_what_is_no_pack_stays_where_it_lies(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    stray = tmp_path / "corpus" / "packs" / ".DS_Store"
+    stray.write_text("")
+    erase(settings(tmp_path), source="doc:story")
+    Corpus.open(tmp_path / "corpus").gc()
+    assert stray.exists()
+    assert CANARY not in story.ask("who keeps the login token?").block
 
 
 @pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])

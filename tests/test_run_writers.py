@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.nodes.errors import BusyError, StoreError, VerificationError
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
@@ -120,6 +120,17 @@ def test_verify_of_a_run_that_its_session_writes_meanwhile_finds_nothing(
     monkeypatch.setattr(module, "live_files", meanwhile)
     report = verify(store, str(first.snapshot_id))
     assert (report.problems, report.snapshots, len(asked)) == ((), 2, 1)
+
+
+def test_verify_of_a_run_that_differs_while_somebody_holds_it_says_that_and_no_more(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    run = store.open(str(retriever.retrieve(QUESTION).snapshot_id))
+    (run.folder / "live" / "extra").write_text("")
+    monkeypatch.setattr(sys.modules["scoped_retrieval.pipeline.runs.verify"], "COMPACTED_WITHIN", 0.1)
+    with locked(store.lock_of(run.run_id), "a run"), pytest.raises(BusyError, match="got a lock that another process"):
+        verify(store, run.run_id)
+    assert verify(store, run.run_id).status == "changed"
 
 
 def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):

@@ -138,7 +138,7 @@ def forget_packs(base: Generation, packs: Collection[str]) -> int:
     others = [each for each in needs(path) if each.generation != base.manifest.generation]
     forgotten = [each.generation for each in others if not each.packs.isdisjoint(packs)]
     used = set(base.manifest.packs).union(*(each.packs for each in others if each.packs.isdisjoint(packs)))
-    unused = [folder for folder in entries(path / "packs") if folder.name not in used]
+    unused = [folder for folder in entries(path / "packs") if folder.name not in used and folder.is_dir()]
     confirm(path / LOCK)
     for name in forgotten:
         manifest_of(path, name).unlink()

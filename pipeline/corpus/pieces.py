@@ -41,7 +41,7 @@ class Pieces:
         return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
 
     def tables(self) -> list[pa.Table]:
-        """What is kept; a damaged piece goes, and one that cannot be read now stays for the next publication."""
+        """What is kept; a piece that is no Arrow file goes, and one that cannot be read now stays for the next publication."""
         found = []
         for file in self._files():
             try:

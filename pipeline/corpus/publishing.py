@@ -139,7 +139,9 @@ def _concerned(base: Generation, told: Import) -> list[Segment]:
 
 
 def _written(base: Generation, after: Generation) -> int:
-    return sum(segment.pack not in base.packs for segment in after.manifest.segments)
+    """Segments that are new; one that only moved to another pack is not."""
+    known = {segment.segment_id for segment in base.manifest.segments}
+    return sum(segment.segment_id not in known for segment in after.manifest.segments)
 
 
 def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Revision:

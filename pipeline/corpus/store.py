@@ -33,7 +33,7 @@ from .manifest import ANALYZERS, LOCK, Manifest, current, generations, manifest_
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
-from .tombstones import Receipt, erasures, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
+from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
 from .zones import FAMILY
 
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
@@ -74,10 +74,10 @@ class Corpus:
         """The current generation, or a pinned one, which cannot be written to.
 
         Raises:
-            StoreError: there is no corpus or generation, a file is missing, or another version wrote it.
+            StoreError: there is no corpus or generation, or it or what was erased from it cannot be read.
         """
         path = place_of(path)
-        erased = erasures(path)
+        erased = len(receipts(path))
         try:
             base = Generation.open(path, generation)
         except StoreError:
@@ -110,7 +110,7 @@ class Corpus:
         Raises:
             ErasedError: evidence was erased since it was opened; it may be what was read.
         """
-        if erasures(self.path) > self._erased:
+        if len(receipts(self.path)) > self._erased:
             raise ErasedError(
                 f"Expected the corpus as it was opened, got one from which evidence was erased since - at {self.path}",
                 hint="open it again",
@@ -227,9 +227,8 @@ class Corpus:
             known = needs(self.path)
             forgotten = [name for name, _ in known[:-keep] if name != self.generation]
             used = set(self._base.manifest.packs).union(*(packs for name, packs in known if name not in forgotten))
-            unused = [folder for folder in entries(self.path / "packs") if folder.name not in used]
-            files = [file for folder in unused for file in entries(folder)]
-            freed = sum(file.stat().st_size for file in files)
+            unused = [folder for folder in entries(self.path / "packs") if folder.name not in used and folder.is_dir()]
+            sizes = [file.stat().st_size for folder in unused for file in entries(folder)]
             confirm(self.path / LOCK)
             for name in forgotten:
                 manifest_of(self.path, name).unlink()
@@ -238,7 +237,7 @@ class Corpus:
             forget_pieces(self.path)
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
-        return {"generations": len(forgotten), "packs": len(unused), "files": len(files), "bytes": freed}
+        return {"generations": len(forgotten), "packs": len(unused), "files": len(sizes), "bytes": sum(sizes)}
 
     def selected(self, selection: Selection) -> set[str]:
         """The ids of the rows that `erase` would take out, those of a broken-off erasure of the same rows included."""
@@ -273,13 +272,13 @@ class Corpus:
                 keys = tuple(sorted(set(tombstone_keys(chosen).to_pylist())))
                 receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, rows, keys)
                 write_receipt(self.path, receipt)
-                self._erased = erasures(self.path)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
             ids = set[str]().union(*left)
             named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}
             histories = set[tuple[str, str]]().union(*named.values())
             packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
             self._move_on(without_rows(self._base, packs, ids, now, histories))
+            self._erased = len(receipts(self.path))
             return ids, forget_packs(self._base, packs)
 
     def finish_erasure(self) -> None:
@@ -353,8 +352,10 @@ class Corpus:
         hint = f"{left}; make room, or let yourself write there, and try again."
         with _locked(self.path), _taken(self.path, hint):
             remove_ghosts(self.path)
+            erased = len(receipts(self.path))
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
+                self._erased = erased
             yield
 
     def _move_on(self, base: Generation) -> None:

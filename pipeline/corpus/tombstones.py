@@ -14,7 +14,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,31 +63,20 @@ def receipts(path: Place) -> tuple[Receipt, ...]:
         StoreError: the file is damaged, or cannot be read now; nothing may be published past it.
     """
     try:
-        stored = json.loads(read_whole(path / FILE))["receipts"]
-        return tuple(
-            Receipt(**row | {"evidence_ids": tuple(row["evidence_ids"]), "keys": tuple(row["keys"])}) for row in stored
-        )
+        return _receipts_in(read_whole(path / FILE))
     except FileNotFoundError:
         return ()
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"Expected receipts of erasures, got a damaged file - at {path / FILE}") from error
 
 
-def erasures(path: Place) -> int:
-    """How many erasures there were of the corpus at `path`; cheap enough to be asked for every answer."""
-    if not isinstance(path, Path):
-        return len(receipts(path))
-    try:
-        found = (path / FILE).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
-    return _counted(path, found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-@lru_cache(maxsize=64)
-def _counted(path: Path, *_: int) -> int:
-    """The receipts of a file that is as it was, by its time, size and number, when it was read."""
-    return len(receipts(path))
+@lru_cache(maxsize=4)
+def _receipts_in(data: bytes) -> tuple[Receipt, ...]:
+    """The receipts of a file; who answers asks for them at every answer, and it hardly ever changes."""
+    return tuple(
+        Receipt(**row | {"evidence_ids": tuple(row["evidence_ids"]), "keys": tuple(row["keys"])})
+        for row in json.loads(data)["receipts"]
+    )
 
 
 def write_receipt(path: Place, receipt: Receipt) -> None:

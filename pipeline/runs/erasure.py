@@ -77,6 +77,7 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     """
     done = RunsErased()
     ids = pa.array(sorted(evidence_ids), pa.string())
+    begun = store.unfinished()  # first: one that is finished meanwhile is among the others, or told below
     whole = store.run_ids()
     for run_id in whole:
         with _counted(done, run_id):
@@ -92,7 +93,7 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
                 _sweep(store, run)
     if not dry_run:
         _finish_compactions(store, whole, done)
-    for run_id in store.unfinished():
+    for run_id in begun:
         if run_id in whole:
             continue
         with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):

@@ -22,7 +22,7 @@ from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, read_live, read_settings
 from .parts import PER_RUN, PERSISTED, TEXTS, with_texts
 
-FORMAT = "scoped-retrieval/run/5"
+FORMAT = "scoped-retrieval/run/6"
 """Schema version of a run; another one is refused."""
 
 

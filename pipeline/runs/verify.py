@@ -9,14 +9,13 @@ is erased, not changed; a run that LOG names and that is gone is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import BusyError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
 from ..places import Place
@@ -24,6 +23,7 @@ from .answer_log import check_answers
 from .erasure import Erased, erased_from
 from .files import files_below, locked, sha256_of
 from .ids import run_of, snapshot_id
+from .live import COMPACTED_WITHIN
 from .live_files import SUFFIX, live_files
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
@@ -82,13 +82,19 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
     the run, too: between a session's file and its line there is one.
 
     Raises:
+        BusyError: it differs, and whoever writes it does not end.
         StoreError: there is no such run, and LOG names none.
     """
     run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
     report = _verified(store, run_id, anchor, log)
     if not report.ok and report.status != "missing":
-        with suppress(OSError), locked(store.lock_of(report.run_id), "nothing"):  # or nobody may write here, or goes on
-            return _verified(store, run_id, anchor, None)
+        try:
+            with locked(store.lock_of(report.run_id), "a run", timeout=COMPACTED_WITHIN):
+                return _verified(store, run_id, anchor, None)
+        except BusyError:
+            raise
+        except OSError:  # nobody can hold a lock here, so nobody writes
+            pass
     return report
 
 
