@@ -92,6 +92,8 @@ class Corpus(Protocol):
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> Any: ...
 
+    def expect_unerased(self) -> None: ...
+
 
 @dataclass
 class QueryVectors:

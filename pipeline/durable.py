@@ -289,6 +289,17 @@ def remove_tree(path: Place) -> None:
         shutil.rmtree(path)
 
 
+def remove_published(folder: Place) -> None:
+    """Remove a folder that `publish_folder` made: a crash leaves none of its name, which would pass for a whole one."""
+    if isinstance(folder, ObjectPlace) or folder.name.startswith(TEMPORARY):
+        remove_tree(folder)
+        return
+    aside = folder.with_name(f"{TEMPORARY}{folder.name}")
+    if aside.exists():
+        remove_tree(aside)
+    remove_tree(folder.rename(aside))
+
+
 def copy_tree(path: Place, folder: Path) -> None:
     """Copy a folder, or what lies below a prefix, to a new folder of this machine."""
     if not isinstance(path, ObjectPlace):

@@ -245,9 +245,9 @@ class Retriever:
         if self.runs is None:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
+        self.corpus.expect_unerased()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock(), resumable(staged.run_id):
-            self.corpus.expect_unerased()
             shards = staged.pending()
             say(staged.told(shards))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes import compiled
-from ..nodes.errors import AccessError, EngineError, StoreError, VerificationError
+from ..nodes.errors import AccessError, EngineError, ErasedError, StoreError, VerificationError
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
@@ -71,7 +71,8 @@ class ShardJob:
         A request whose record does not add up has failed; nothing else of it is kept.
 
         Raises:
-            StoreError: the corpus cannot be read, or the disk does not take the shard; nothing of it counts.
+            StoreError: the corpus cannot be read, evidence was erased from it since it was opened (ErasedError), or the
+                disk does not take the shard; nothing of it counts.
         """
         if self.compiled:
             compiled.load()
@@ -92,6 +93,7 @@ class ShardJob:
             self._keep(shard, _sound(tables, captures, line), line)
 
     def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line) -> None:
+        line.corpus.expect_unerased()  # an erasure that begins later finds the run being written
         if self.auditor is not None:
             capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
         self.staged.write(shard, tables, line.vectors.used(tables))
@@ -160,7 +162,9 @@ def resumable(run_id: str) -> Generator[None]:
 
 
 def _told(error: EngineError | OSError, todo: str, run_id: str) -> EngineError | OSError:
-    if isinstance(error, AccessError) or (isinstance(error, EngineError | StoreError) and todo in error.hint):
+    if isinstance(error, AccessError | ErasedError) or (
+        isinstance(error, EngineError | StoreError) and todo in error.hint
+    ):
         return error
     if isinstance(error, EngineError | StoreError):
         said = error.hint.rstrip(".")

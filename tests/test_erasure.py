@@ -180,6 +180,27 @@ def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, mo
             retriever.retrieve(QUESTION)
 
 
+def test_a_run_that_goes_on_beside_an_erasure_stores_nothing_more(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    store = RunStore(tmp_path / "runs")
+
+    def erased_meanwhile(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        for shard in in_this_process(job, shards, clock):
+            yield shard
+            for source in ("doc:story", "memory:bo"):
+                erase(settings(tmp_path), source=source)
+
+    with story.open(runs=store, shard_requests=1) as retriever:
+        with pytest.raises(ErasedError, match=r"Hint: open it again$"):
+            retriever.run([QUESTION, QUESTION | {"request_id": "z"}], engine=erased_meanwhile)
+        with pytest.raises(ErasedError, match=r"Hint: open it again$"):
+            retriever.run([QUESTION])
+    assert len(store.unfinished()) == 1
+    for source in ("doc:story", "memory:bo"):
+        erase(settings(tmp_path), source=source)
+    assert holding(tmp_path) == [] and store.unfinished() == []
+
+
 def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +245,7 @@ def test_the_first_run_of_a_folder_that_is_stored_while_the_corpus_is_erased_is_
 def test_a_corpus_that_moved_past_an_erasure_may_be_shown_and_one_whose_own_broke_off_may_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    story = told(tmp_path)
+    told(tmp_path)
     corpus = Corpus.open(tmp_path / "corpus")
     erase(settings(tmp_path), source="doc:story")
     with pytest.raises(ErasedError):

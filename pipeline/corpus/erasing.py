@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.keys import among, truth
-from ..durable import entries, read_table, remove_leftovers, remove_tree, sync_path
+from ..durable import entries, read_table, remove_leftovers, remove_published, sync_path
 from ..locks import confirm
 from ..places import Place
 from .commits import FILE, without_sources
@@ -143,7 +143,7 @@ def forget_packs(base: Generation, packs: Collection[str]) -> int:
     for name in forgotten:
         manifest_of(path, name).unlink()
     for folder in unused:
-        remove_tree(folder)
+        remove_published(folder)
     for folder in (path, path / "generations", path / "packs"):
         remove_leftovers(folder)
         sync_path(folder)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
-from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_tree
+from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
@@ -233,7 +233,7 @@ class Corpus:
             for name in forgotten:
                 manifest_of(self.path, name).unlink()
             for folder in unused:
-                remove_tree(folder)
+                remove_published(folder)
             forget_pieces(self.path)
             remove_leftovers(self.path)
             remove_leftovers(self.path / "generations")
