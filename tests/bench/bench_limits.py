@@ -11,8 +11,9 @@ __all__ = ["LIMITS", "limits_of"]
 
 _PER_REQUEST = (
     "A request passes 45 nodes over some 30 tables, whose smallest steps are calls of Python, NumPy and Arrow at 1 to 20 us each: "
-    "about 28,000, of which 1,000 are kernels of Arrow. No node takes a tenth. In a batch the same calls serve all requests; alone, one "
-    "request pays for them. Less takes fewer tables per request, not faster ones."
+    "about 28,000, of which 1,000 are kernels of Arrow. No node takes a tenth. A `take` of Arrow costs 3.5 us in a loop and 12 us here: "
+    "each is met a few times per request, and its code has left the processor's caches by then. In a batch the same calls serve "
+    "all requests; alone, one request pays for them. Less takes fewer tables per request, not faster ones."
 )
 
 LIMITS = {
