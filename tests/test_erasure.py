@@ -19,7 +19,7 @@ import yaml
 from failing_reads import FailingReads, unseen
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline import session
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import RunStore, live, log, replay, verify
@@ -242,25 +242,48 @@ def test_the_first_run_of_a_folder_that_is_stored_while_the_corpus_is_erased_is_
     assert holding(tmp_path) == []
 
 
-def test_a_corpus_that_moved_past_an_erasure_may_be_shown_and_one_whose_own_broke_off_may_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_that_moved_past_an_erasure_may_be_shown(tmp_path: Path) -> None:
     told(tmp_path)
     corpus = Corpus.open(tmp_path / "corpus")
     erase(settings(tmp_path), source="doc:story")
     with pytest.raises(ErasedError):
         corpus.view().expect_unerased()
-    story_rows = normalise(
-        pa.Table.from_pylist([row("doc", "docs/other.md", KEPT, source_id="doc:more")]),
-        project="shop", principal="ana", now=NOON,
-    )[0]  # fmt: skip
-    corpus.publish(story_rows, now=NOON)
+    corpus.publish(other_rows(), now=NOON)
     corpus.view().expect_unerased()
-    monkeypatch.setattr(corpus_store, "without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(StoreError):
-        corpus.erase(Selection("ana", frozenset({"shop"}), "doc:other", None, None, ()), now=NOON)
-    with pytest.raises(ErasedError):
-        corpus.view().expect_unerased()
+
+
+def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    opened: list[Corpus] = []
+    without = corpus_store.without_rows
+
+    def amid(*given: Any) -> Any:
+        opened.append(Corpus.open(tmp_path / "corpus"))
+        opened[0].expect_unerased()  # what is asked for is not done yet
+        return without(*given)
+
+    monkeypatch.setattr(corpus_store, "without_rows", amid)
+    erase(settings(tmp_path), source="doc:story")
+    for each in (opened[0], opened[0].view()):
+        with pytest.raises(ErasedError):
+            each.expect_unerased()
+
+
+def test_an_erasure_of_what_came_later_leaves_who_opened_before_in_peace(tmp_path: Path) -> None:
+    told(tmp_path)
+    before = Corpus.open(tmp_path / "corpus")
+    Corpus.open(tmp_path / "corpus").publish(other_rows(), now=NOON)
+    erase(settings(tmp_path), source="doc:more")
+    before.expect_unerased()
+    assert Corpus.open(tmp_path / "corpus").generation == before.generation
+
+
+def other_rows() -> pa.Table:
+    """A document of a source of its own."""
+    table = pa.Table.from_pylist([row("doc", "docs/other.md", KEPT, source_id="doc:more")])
+    return normalise(table, project="shop", principal="ana", now=NOON)[0]
 
 
 def test_what_is_no_pack_stays_where_it_lies(tmp_path: Path) -> None:

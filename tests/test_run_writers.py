@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.errors import BusyError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
@@ -122,15 +122,18 @@ def test_verify_of_a_run_that_its_session_writes_meanwhile_finds_nothing(
     assert (report.problems, report.snapshots, len(asked)) == ((), 2, 1)
 
 
-def test_verify_of_a_run_that_differs_while_somebody_holds_it_says_that_and_no_more(
+def test_verify_of_a_run_that_somebody_holds_tells_what_differs_at_both_looks(
     retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
 ):
+    module = sys.modules["scoped_retrieval.pipeline.runs.verify"]
     run = store.open(str(retriever.retrieve(QUESTION).snapshot_id))
-    (run.folder / "live" / "extra").write_text("")
-    monkeypatch.setattr(sys.modules["scoped_retrieval.pipeline.runs.verify"], "COMPACTED_WITHIN", 0.1)
-    with locked(store.lock_of(run.run_id), "a run"), pytest.raises(BusyError, match="got a lock that another process"):
-        verify(store, run.run_id)
-    assert verify(store, run.run_id).status == "changed"
+    monkeypatch.setattr(module, "LOOKS_AGAIN_WITHIN", 0.1)
+    (run.folder / "live" / "passing").write_text("")
+    with locked(store.lock_of(run.run_id), "a run"):
+        assert [one.part for one in verify(store, run.run_id).problems] == ["live/passing"]
+        looks = iter([["live/passing", "lineage.json"], ["lineage.json"]])
+        monkeypatch.setattr(module, "files_below", lambda _: next(looks))
+        assert verify(store, run.run_id).ok
 
 
 def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):

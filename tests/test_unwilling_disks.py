@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, store
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from small_corpus import Story, row
@@ -97,10 +97,12 @@ def test_an_erasure_that_a_full_disk_stopped_is_not_called_undone(tmp_path: Path
     assert corpus.erase(chosen, now=datetime.now(UTC))[0] == {row_id}
 
 
-def test_a_cleaning_that_the_disk_stopped_says_what_is_whole(tmp_path: Path):
+def test_a_cleaning_that_the_disk_stopped_says_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Story(tmp_path, *ROWS)
-    (tmp_path / "corpus" / "packs" / "stray").write_text("no folder")
+    (tmp_path / "corpus" / "packs" / "stray").mkdir()
     corpus = Corpus.open(tmp_path / "corpus")
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(store, "remove_published", lambda _: (_ for _ in ()).throw(full))
     with pytest.raises(StoreError, match="Expected the disk to take it") as caught:
         corpus.gc()
     assert caught.value.hint.startswith("part of what nothing uses may be removed, and what is current is whole")

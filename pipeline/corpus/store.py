@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, ScopedRetrievalError, StoreError
 from ...nodes.tables import PLACEMENTS
-from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published
+from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published, stands
 from ..locks import confirm, held
 from ..own_folders import keep_out
 from ..places import Place, place_of
@@ -46,7 +46,7 @@ class Corpus:
         self._base = base
         self._pinned = pinned
         self._erased = erased
-        """Erasures that there had been when the generation was opened."""
+        """Erasures that were done when the generation was opened."""
         self._frames = KeptFrames()
 
     @classmethod
@@ -77,7 +77,7 @@ class Corpus:
             StoreError: there is no corpus or generation, or it or what was erased from it cannot be read.
         """
         path = place_of(path)
-        erased = len(receipts(path))
+        erased = sum(receipt.finished for receipt in receipts(path))  # another may yet take what is opened here
         try:
             base = Generation.open(path, generation)
         except StoreError:
@@ -107,10 +107,12 @@ class Corpus:
     def expect_unerased(self) -> None:
         """What was read of the generation that is open may still be shown.
 
+        An erasure forgets every generation that holds what it erases before it looks into runs, and no other one.
+
         Raises:
-            ErasedError: evidence was erased since it was opened; it may be what was read.
+            ErasedError: evidence was erased since it was opened, and the generation is gone.
         """
-        if len(receipts(self.path)) > self._erased:
+        if len(receipts(self.path)) > self._erased and not stands(manifest_of(self.path, self.generation)):
             raise ErasedError(
                 f"Expected the corpus as it was opened, got one from which evidence was erased since - at {self.path}",
                 hint="open it again",
@@ -278,7 +280,6 @@ class Corpus:
             histories = set[tuple[str, str]]().union(*named.values())
             packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
             self._move_on(without_rows(self._base, packs, ids, now, histories))
-            self._erased = len(receipts(self.path))
             return ids, forget_packs(self._base, packs)
 
     def finish_erasure(self) -> None:
@@ -352,10 +353,8 @@ class Corpus:
         hint = f"{left}; make room, or let yourself write there, and try again."
         with _locked(self.path), _taken(self.path, hint):
             remove_ghosts(self.path)
-            erased = len(receipts(self.path))
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
-                self._erased = erased
             yield
 
     def _move_on(self, base: Generation) -> None:

@@ -36,8 +36,8 @@ from .live import compact
 from .live_files import live_files
 from .log import Line
 from .parts import PERSISTED, TEXTS, values_of
-from .run import Run
-from .store import RunStore
+from .run import BATCH, Run
+from .store import RunStore, run_kind
 
 RECEIPTS = "receipts"
 
@@ -77,7 +77,8 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     """
     done = RunsErased()
     ids = pa.array(sorted(evidence_ids), pa.string())
-    begun = store.unfinished()  # first: one that is finished meanwhile is among the others, or told below
+    # First: one that is finished meanwhile is among the others, or told below. Without LOG, which may be damaged.
+    begun = [run_id for run_id in store.folders() if run_kind(store.path / run_id) == BATCH]
     whole = store.run_ids()
     for run_id in whole:
         with _counted(done, run_id):

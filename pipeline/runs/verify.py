@@ -9,13 +9,14 @@ is erased, not changed; a run that LOG names and that is gone is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import BusyError, ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
 from ..places import Place
@@ -23,13 +24,14 @@ from .answer_log import check_answers
 from .erasure import Erased, erased_from
 from .files import files_below, locked, sha256_of
 from .ids import run_of, snapshot_id
-from .live import COMPACTED_WITHIN
 from .live_files import SUFFIX, live_files
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import Run
 from .store import RunStore
 
+LOOKS_AGAIN_WITHIN = 10.0
+"""Seconds that a second look waits for whoever writes the run."""
 Kind = Literal["changed", "missing", "extra"]
 
 
@@ -78,23 +80,19 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it. `log` is every line
-    of LOG where the caller has just read it; otherwise it is read. A difference counts if it is there while nobody writes
-    the run, too: between a session's file and its line there is one.
+    of LOG where the caller has just read it; otherwise it is read. A difference counts if it is there at a second look, too,
+    while nobody writes the run if that can be had: between a session's file and its line there is one.
 
     Raises:
-        BusyError: it differs, and whoever writes it does not end.
         StoreError: there is no such run, and LOG names none.
     """
     run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
     report = _verified(store, run_id, anchor, log)
     if not report.ok and report.status != "missing":
-        try:
-            with locked(store.lock_of(report.run_id), "a run", timeout=COMPACTED_WITHIN):
-                return _verified(store, run_id, anchor, None)
-        except BusyError:
-            raise
-        except OSError:  # nobody can hold a lock here, so nobody writes
-            pass
+        with suppress(OSError), locked(store.lock_of(report.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
+            return _verified(store, run_id, anchor, None)
+        again = _verified(store, run_id, anchor, None)  # somebody writes it for long, or nobody can here
+        return replace(again, problems=tuple(one for one in again.problems if one in report.problems))
     return report
 
 
