@@ -98,8 +98,11 @@ def _bm25_of(run: Any) -> Any:
 
 
 def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm."""
-    from .corpus import Corpus
+    """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm.
+
+    Of a run whose generation was erased or cleaned away since, `gone` says so instead.
+    """
+    from .access import pinned_corpus
     from .witness import witness_scores
 
     found = []
@@ -107,9 +110,13 @@ def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[d
         run = store.open(run_id)
         names = ("contracts", "contract_bounds", "sub_queries", "hits")
         tables = {name: run.table(name, texts=name == "sub_queries") for name in names}
-        generation = dict(zip(*(run.provenance[c].to_pylist() for c in ("part", "value")), strict=True))["generation"]
+        try:
+            corpus = pinned_corpus(settings, run)
+        except StoreError as error:
+            found.append({"run_id": run.run_id, "ok": True, "scores": 0, "differing": 0, "gone": error.message})
+            continue
         projects = pc.unique(tables["contract_bounds"]["project"]).to_pylist()
-        scores = witness_scores(Corpus.open(settings["corpus"], generation).frame(projects), tables, _bm25_of(run))
+        scores = witness_scores(corpus.frame(projects), tables, _bm25_of(run))
         differing = pc.sum(pc.invert(scores["agrees"])).as_py() or 0
         found.append({"run_id": run.run_id, "ok": not differing, "scores": scores.num_rows, "differing": differing})
     return found

@@ -98,6 +98,19 @@ def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings
     assert [one["run_id"] for one in report["witness"]] == [kept]
 
 
+def test_a_run_whose_generation_is_gone_is_checked_without_the_witness(settings: Settings):
+    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
+    with opened(settings) as retriever:
+        run_id = retriever.run([ASKED]).run_id
+    for manifest in (settings["corpus"] / "generations").glob("*.json"):
+        manifest.unlink()
+    report = verified(settings, witness=True)
+    assert [(one["run_id"], one["status"]) for one in report["runs"]] == [(run_id, "ok")]
+    (seen,) = report["witness"]
+    assert (report["ok"], seen["scores"]) == (True, 0)
+    assert seen["gone"].startswith("Expected generation ")
+
+
 def test_a_run_with_a_file_that_cannot_be_read_is_reported_and_the_others_are_checked(settings: Settings):
     settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
     with opened(settings) as retriever:

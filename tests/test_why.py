@@ -167,6 +167,9 @@ def test_without_its_corpus_a_snapshot_says_clearly_what_is_missing(world, tmp_p
         manifest.unlink()
     with pytest.raises(StoreError, match="Expected generation"):
         why_not(settings_of(world, "ana", corpus=tmp_path / "copy"), world.bob, "zone.md")
+    (known,) = why_not(settings_of(world, "ana"), world.bob, "shown.md")
+    (still,) = why_not(gone, world.bob, "shown.md")
+    assert still == known
 
 
 BY_MODE = {

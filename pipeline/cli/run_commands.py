@@ -181,9 +181,9 @@ def verify(
     for one in report["runs"]:
         lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
         lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
-    lines += [
-        f"witness: {w['run_id']}: {w['scores']} lexical scores, {w['differing']} differ" for w in report["witness"]
-    ]
+    for seen in report["witness"]:
+        counted = f"{seen['scores']} lexical scores, {seen['differing']} differ"
+        lines.append(f"witness: {seen['run_id']}: {seen.get('gone') or counted}")
     lines.append(f"head of the log: {report['head'] or '-'}")
     emit(report, as_json=as_json, text="\n".join(lines))
     return EXIT["ok"] if report["ok"] else EXIT["differs"]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import AccessError
+from ...nodes.errors import AccessError, StoreError
 from ...nodes.gates import GATES
 from ..runs import replay
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
@@ -61,7 +61,12 @@ def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[st
     decisions = replay(run, snapshot_id).decisions.to_pylist()
     if audience == "caller":
         return _of_caller(settings, run, snapshot_id, decisions, evidence)
-    corpus = pinned_corpus(settings, run)
+    try:
+        corpus = pinned_corpus(settings, run)
+    except StoreError:  # erased or cleaned away since: what the run recorded stands
+        if recorded := [row for row in decisions if evidence in (row["evidence_id"], row["path"])]:
+            return [_decided(row) for row in recorded]
+        raise
     frame = corpus.frame(sorted(audited_projects(settings, run) & set(corpus.projects())))
     meant = _rows_meant(frame, evidence)
     if not meant:
