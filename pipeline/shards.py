@@ -45,10 +45,13 @@ _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_o
 
 
 def shards_of(requests: pa.Table, size: int) -> pa.Array:
-    """The shard of each request, int32: sorted by scope, so that what a scope costs is paid once, then cut into `size`."""
+    """The shard of each request, int32: sorted by scope, so that what a scope costs is paid once, then cut into the fewest
+    of at most `size`, all of about one length, so that no worker waits for the one that has the longest.
+    """
     order = np.asarray(pc.sort_indices(requests, [(name, "ascending") for name in _ORDER]))
     shards = np.empty(requests.num_rows, np.int32)
-    shards[order] = np.arange(requests.num_rows) // size
+    count = -(-requests.num_rows // size)
+    shards[order] = np.arange(requests.num_rows) * count // max(1, requests.num_rows)
     return pa.array(shards)
 
 

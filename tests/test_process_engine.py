@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.process_engine import ProcessEngine, local_engine, worth_starting
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.shards import shards_of
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story
 
@@ -134,9 +136,20 @@ def test_workers_end_with_the_process_that_began_them(story: Story):
             os.close(begun)
 
 
-@pytest.mark.parametrize(("shards", "workers"), [(0, 1), (7, 1), (8, 2), (12, 3), (80, 3)])
+@pytest.mark.parametrize(("shards", "workers"), [(0, 1), (3, 1), (4, 2), (6, 3), (80, 3)])
 def test_a_worker_per_core_where_each_has_enough_to_do(shards: int, workers: int):
     assert worth_starting(shards, cores=3) == workers
+
+
+@pytest.mark.parametrize(
+    ("requests", "size", "lengths"),
+    [(0, 3, []), (1, 3, [1]), (3, 3, [3]), (4, 3, [2, 2]), (7, 3, [3, 2, 2]), (600, 512, [300, 300])],
+)
+def test_shards_are_the_fewest_and_of_about_one_length(requests: int, size: int, lengths: list[int]):
+    same = ("project", "principal", "namespace", "branch", "workspace_root", "as_of")
+    asked = pa.table({name: ["x"] * requests for name in same} | {"request_id": list(map(str, range(requests)))})
+    found = Counter(shards_of(asked, size).to_pylist())
+    assert [found[number] for number in sorted(found)] == lengths
 
 
 def test_a_corpus_in_memory_is_answered_by_this_process_unless_workers_are_asked_for(story: Story):
