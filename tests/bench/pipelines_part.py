@@ -78,6 +78,7 @@ def ours(world: World, runs: Path, questions: Sequence[Question], engine: Proces
     retriever = Retriever.open(
         world.path, principal="bench", grants=world.grants, runs=runs, lanes=("lexical", "semantic"),
         encoder=Given({one.text: one.vector for one in questions}, world.encoder.profile if world.encoder else ""),
+        shard_requests=256,  # a round is a shard for each core
     )  # fmt: skip
     numbers = count()
     budget = {"lane_k": LANE_K, "max_items": K}
