@@ -36,6 +36,7 @@ def batch_rows(options: Options) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         work = Path(folder)
         found = ten_thousand.measure(work, options.chunks, PROJECTS, count, governed=False)
+        del found["command"]  # of this part, with folders of this machine
         what = f"{count:,} requests, lexical and symbol lanes, durable snapshots"
         common: dict[str, Any] = {"part": "batch", "chunks": options.chunks, "queries": {"ours": count}, "extra": found}
         rate, writing = float(found["requests_per_second"]), float(found["writing_us_per_request"])
