@@ -207,9 +207,7 @@ def named_digest(values: dict[str, str]) -> str:
 def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, list[_Column]]:
     """The heading, and the columns that count, in stored form."""
     as_declared = declared is not None and table.schema.equals(declared.schema)
-    if declared is not None and as_declared:
-        table = stored_form(table, declared)
-    arrays = columns_of(table)
+    arrays = columns_of(stored_form(table, declared) if declared is not None and as_declared else table)
     if not as_declared:
         arrays = [plain(array) for array in arrays]
         if len(set(table.column_names)) < table.num_columns:

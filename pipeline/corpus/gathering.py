@@ -27,28 +27,28 @@ from .parts import without_vectors
 from .postings import PostingLists
 
 
-def crowded_packs(manifest: Manifest, fan_in: int, block: int) -> set[str]:
+def crowded_packs(manifest: Manifest, fan_in: int, full: int) -> set[str]:
     """The small packs of which there are at least `fan_in` of one kind and size class (powers of `fan_in`)."""
     classes = defaultdict(set)
-    for kind, sizes in enumerate(_small_packs(manifest, block)):
+    for kind, sizes in enumerate(_small_packs(manifest, full)):
         for pack, size in sizes.items():
             classes[kind, int(np.log(max(size, 1)) / np.log(fan_in))].add(pack)
     return {pack for packs in classes.values() if len(packs) >= fan_in for pack in packs}
 
 
-def several_packs(manifest: Manifest, block: int) -> set[str]:
+def several_packs(manifest: Manifest, full: int) -> set[str]:
     """The small packs, of a kind of which there is more than one."""
-    return {pack for sizes in _small_packs(manifest, block) if len(sizes) > 1 for pack in sizes}
+    return {pack for sizes in _small_packs(manifest, full) if len(sizes) > 1 for pack in sizes}
 
 
-def _small_packs(manifest: Manifest, block: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """The packs of which fewer than a quarter of `block` rows are in use, with these; those of commit tables, with bytes."""
+def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """The packs of which fewer than a quarter of `full` rows are in use, with these; those of commit tables, with bytes."""
     rows = Counter[str]()
     for segment in manifest.segments:
         rows[segment.pack] += segment.size
     tables = {pack: int(manifest.packs[pack][FILE]["bytes"]) for pack in manifest.commits.values()}
     small = {pack: size for pack, size in tables.items() if size < SMALL_TABLE}
-    return {pack: count for pack, count in rows.items() if 4 * count < block}, small
+    return {pack: count for pack, count in rows.items() if 4 * count < full}, small
 
 
 def gathered(
