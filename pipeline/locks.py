@@ -1,6 +1,7 @@
 """One writer at a time: a file lock in a folder, a lease on an object store.
 
-Gives: `held`, the context of a lock at a place; `confirm`, which says before a decisive write that it is held still.
+Gives: `held`, the context of a lock at a place; `confirm`, which says before a decisive write that it is held still;
+`hold`, a lock of a folder that lasts until it is given up, or as long as its process.
 
 A lease is a numbered object beside the place, `<place>.lease/000001`: who creates the next number holds the lock, and a store
 creates an object once. It names its owner and the time at which it expires, and is renewed while it is held; the number of
@@ -31,7 +32,7 @@ from filelock import FileLock, Timeout
 from ..nodes.errors import BusyError, StoreError
 from .places import ObjectPlace, Place
 
-__all__ = ["Lease", "confirm", "expect_create", "held"]
+__all__ = ["Hold", "Lease", "confirm", "expect_create", "held", "hold"]
 
 TTL = 60.0
 """Seconds that a lease lasts unless it is renewed: so long a writer that died keeps others out."""
@@ -74,6 +75,25 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
         _held.set(before)
         with suppress(OSError):  # it expires
             lease.release()
+
+
+class Hold(FileLock):
+    """A lock of a folder that any thread may release."""
+
+
+def hold(place: Place) -> Hold | None:
+    """Hold the lock at a place until `release`, or for as long as this process lives.
+
+    None if somebody else holds it, and on an object store, whose leases would have to be renewed all the time.
+    """
+    if isinstance(place, ObjectPlace):
+        return None
+    place.parent.mkdir(parents=True, exist_ok=True)
+    lock = Hold(place, timeout=0, thread_local=False)
+    with suppress(Timeout):
+        lock.acquire()
+        return lock
+    return None
 
 
 def confirm(place: Place) -> None:

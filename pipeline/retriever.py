@@ -46,7 +46,7 @@ from .provenance import at_generation, difference, package_versions, provenance
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary
-from .runs import LiveRun, RunStore, StagedRun, compact, started_by
+from .runs import LiveRun, RunStore, StagedRun, compact, left_open, started_by
 from .session import Asked, Session
 from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
 from .tokenizers import registered
@@ -262,8 +262,10 @@ class Retriever:
         """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
         with self._grouped.alone():
             live = self._session.close()
-        if live is not None and live.number and compacted and self.runs is not None:
-            compact(self.runs, live.run_id)
+        if live is not None:
+            live.release()
+            if live.number and compacted and self.runs is not None:
+                compact(self.runs, live.run_id)
 
     def __enter__(self) -> Retriever:
         return self
@@ -318,9 +320,13 @@ class Retriever:
             preset=self.preset, **self._known(),
         )  # fmt: skip
 
-    def _begin(self, now: datetime) -> LiveRun:
+    def _begin(self, now: datetime, asked: Collection[str]) -> LiveRun:
+        """The run of this session: one that another session left, where none of these requests is in it, or a new one."""
         assert self.runs is not None
-        return LiveRun(self.runs, now=now, inputs=self._inputs(), lineage=self._lineage(), settings=self._recorded())
+        inputs, settings = self._inputs(), self._recorded()
+        left = left_open(self.runs, inputs=inputs, settings=settings, asked=asked)
+        lineage = {} if left else self._lineage()
+        return LiveRun(self.runs, now=now, inputs=inputs, lineage=lineage, settings=settings, left=left)
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ one by one, each as its snapshot stands, so that an interrupt takes none from wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -39,9 +39,9 @@ class Asked:
     at: float
 
     @property
-    def named(self) -> bool:
-        """Whether the caller gave it an id."""
-        return "request_id" in self.row or "requestId" in self.row
+    def named(self) -> Any:
+        """The id that the caller gave it; None if there is none."""
+        return self.row.get("request_id", self.row.get("requestId"))
 
 
 @dataclass
@@ -51,13 +51,13 @@ class Session:
     `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked out,
     and again when its snapshot stands, as an erasure in between looks for runs that hold what it erases.
 
-    `resolve` gives a row as REQUESTS and FAILURES; `begin` starts the run that the first snapshot needs, None where no
-    folder of runs was named; `max_age_days` is that of a role.
+    `resolve` gives a row as REQUESTS and FAILURES; `begin` gives the run that the first snapshot needs, in which none of the
+    requests of the given ids was asked, None where no folder of runs was named; `max_age_days` is that of a role.
     """
 
     line: Line
     resolve: Callable[[Mapping[str, Any], datetime], tuple[pa.Table, pa.Table]]
-    begin: Callable[[datetime], LiveRun] | None
+    begin: Callable[[datetime, Collection[str]], LiveRun] | None
     clock: Callable[[], datetime]
     expect_unerased: Callable[[], None]
     max_age_days: Callable[[str | None], float | None]
@@ -70,13 +70,12 @@ class Session:
         """An answer or an error per request, in their order, each when its snapshot is durable."""
         self.expect_unerased()
         now = self.clock()
+        self._open(group, now)
         resolved = self._resolved(group, now)
         valid = [one for one in resolved if not isinstance(one, InputError)]
         if not valid:
             yield from (one for one in resolved if isinstance(one, Exception))
             return
-        if self.begin is not None and self.live is None:
-            self.live = self.begin(now)
         names = [
             self.live.next_id(place) if self.live else snapshot_id(new_run_id(now), place + 1)
             for place in range(len(valid))
@@ -98,6 +97,15 @@ class Session:
                 continue
             yield from self._kept(tables if len(valid) == 1 else of_request(tables, request_id), name, asked)
 
+    def _open(self, group: Sequence[Asked], now: datetime) -> None:
+        """Have a run to write into: another one where a session before this one asked what is named here."""
+        named = {asked.named for asked in group if isinstance(asked.named, str)} - self.used
+        if self.live is not None and named & self.live.earlier:
+            self.live.release()
+            self.live = None
+        if self.begin is not None and self.live is None:
+            self.live = self.begin(now, named)
+
     def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
         """The answer under the id that is next, or the error: those before it have their snapshots, nobody is asked twice."""
         try:
@@ -113,6 +121,7 @@ class Session:
 
     def _resolved(self, group: Sequence[Asked], now: datetime) -> list[pa.Table | InputError]:
         """A row of REQUESTS under an id that this session has not used, or an error, per request."""
+        used = self.used | self.live.earlier if self.live else self.used
         taken: set[str] = set()
         found: list[pa.Table | InputError] = []
         for asked in group:
@@ -120,7 +129,7 @@ class Session:
                 requests, failures = self.resolve(asked.row, now)
                 if failures.num_rows:
                     raise InputError(failures["error"][0].as_py())
-                request = self._unused(requests, self.used | taken, named=asked.named)
+                request = self._unused(requests, used | taken, named=asked.named is not None)
                 taken.add(request["request_id"][0].as_py())
                 found.append(request)
             except InputError as error:
@@ -164,6 +173,7 @@ class Session:
             else:
                 found = self._captured(found, live, name, tables)
         except RunTakenError:  # somebody compacted the run: this one and those after it are asked in another
+            live.release()
             self.live = None
             yield from self._again(asked)
             return

@@ -12,7 +12,7 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.runs import files
+from scoped_retrieval.pipeline.runs import files, going_on
 
 
 def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
@@ -72,7 +72,8 @@ def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):
     assert (facts["projects"], "rows" in facts) == ([], False)
 
 
-def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
+def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys, monkeypatch):
+    monkeypatch.setattr(going_on, "GATHERED", 1)
     ask(capsys=capsys)
     _, kept = ask(capsys=capsys)
     first, _ = sorted((shop / ".scoped-retrieval" / "runs").glob("run-*"))
@@ -197,7 +198,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
 
     def told(*args: str) -> tuple[int, str]:
         code, out, err = run(*args, capsys=capsys)
-        return code, re.sub(r"(retr-snap|run)-[0-9a-v]{18}", "", out + err)
+        return code, re.sub(r"(retr-snap|run)-[0-9a-v]{18}(-[0-9]{4})?", "", out + err)
 
     for command in (("ask", "default role"), ("run", "r.jsonl")):
         foreign, unknown = (told(*command, "--project", project) for project in ("pay", "nope"))
@@ -306,7 +307,8 @@ def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypa
     assert err == ""
 
 
-def test_what_is_wrong_with_the_log_is_said_once_for_all_runs(shop, capsys):
+def test_what_is_wrong_with_the_log_is_said_once_for_all_runs(shop, capsys, monkeypatch):
+    monkeypatch.setattr(going_on, "GATHERED", 1)
     for _ in range(3):
         ask(capsys=capsys)
     code, out, _ = run("verify", "--anchor", "0" * 64, capsys=capsys)

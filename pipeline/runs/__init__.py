@@ -2,6 +2,7 @@
 
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
 runs/.locks/<run_id>              who writes a run holds it; of a folder a file, of an object store leases
+runs/.locks/<run_id>.session      whose session an interactive run is; of a folder alone
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from .answer_log import log_answer, logged_answers
 from .erasure import RunsErased, erase_evidence, erase_texts
+from .going_on import left_open
 from .live import LiveRun, RunTakenError, compact
 from .replay import Replay, replay
 from .run import FORMAT, Run, started_by, starter_of
@@ -36,6 +38,7 @@ __all__ = [
     "compact",
     "erase_evidence",
     "erase_texts",
+    "left_open",
     "log_answer",
     "logged_answers",
     "replay",

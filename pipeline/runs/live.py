@@ -24,9 +24,10 @@ import pyarrow.compute as pc
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, make_folders, remove_tree, stands
-from ..locks import confirm
+from ..locks import confirm, hold
 from ..places import ObjectPlace, Place
 from .files import files_below, locked, sha256_of, write_json
+from .going_on import Left
 from .ids import new_run_id, snapshot_id
 from .live_files import live_file, live_files, read_live, write_live
 from .log import Line, LineInDoubtError, files_named
@@ -44,7 +45,7 @@ class RunTakenError(StoreError):
 
 
 class LiveRun:
-    """An interactive run being written by one process."""
+    """An interactive run being written by one process: a new one, or one that another session `left`."""
 
     def __init__(
         self,
@@ -54,14 +55,18 @@ class LiveRun:
         inputs: Mapping[str, pa.Table],
         lineage: Mapping[str, Any],
         settings: Mapping[str, Any] | None = None,
+        left: Left | None = None,
     ) -> None:
         self.store = store
-        self.run_id = new_run_id(now)
+        self.run_id = left.run_id if left else new_run_id(now)
         self.folder = store.path / self.run_id
-        self.number = 0
+        self.number = left.snapshots if left else 0
+        self.earlier = left.request_ids if left else frozenset[str]()
+        """The requests that sessions before this one asked in the run."""
+        self._hold = left.hold if left else None
         self._inputs = inputs
         self._lineage = lineage
-        self._lineage_sha256 = ""
+        self._lineage_sha256 = left.lineage_sha256 if left else ""
         self._in_doubt: dict[str, str] = {}
         """The line of the last snapshot, where the log may lack it."""
         self._taken = False
@@ -71,6 +76,11 @@ class LiveRun:
     def next_id(self, after: int = 0) -> str:
         """The id of the next snapshot, or of the one that comes `after` as many more."""
         return snapshot_id(self.run_id, self.number + after + 1)
+
+    def release(self) -> None:
+        """Write no more into the run: another session may go on with it."""
+        if self._hold:
+            self._hold.release()
 
     def write(
         self,
@@ -104,6 +114,7 @@ class LiveRun:
         path = self.folder / "live" / file
         try:
             if not self.number:
+                self._hold = self._hold or hold(self.store.session_of(self.run_id))
                 make_folders(self.folder / "live", self.store.path)
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
@@ -119,8 +130,7 @@ class LiveRun:
             with suppress(OSError):
                 self._take_back(path)
             raise
-        digest = stored["snapshots"]["snapshot_digest"][0].as_py()
-        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, "snapshot_digest": digest}
+        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **_told(stored)}
         line |= {"started_by": self._settings.get("principal")}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
@@ -151,6 +161,11 @@ class LiveRun:
         if self._in_doubt["file"] not in logged:
             self.store.log.append("live", self.run_id, sync=False, **self._in_doubt)
         self._in_doubt = {}
+
+
+def _told(stored: Mapping[str, pa.Table]) -> dict[str, str]:
+    """What LOG says of a snapshot beside its file."""
+    return stored["snapshots"].select(["request_id", "snapshot_digest"]).to_pylist()[0]
 
 
 def compact(store: RunStore, run_id: str) -> Run:
@@ -202,10 +217,9 @@ def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[st
             continue
         if file != live_file(number) or (logged and file < max(logged)):
             raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
-        (digest,) = read_live(folder / "live" / file)["snapshots"]["snapshot_digest"].to_pylist()
-        sha256 = sha256_of(folder / "live" / file)
+        told, sha256 = _told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
         lineage = lineage or sha256_of(folder / "lineage.json")
-        line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, "snapshot_digest": digest}
+        line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, **told}
         store.log.append("live", folder.name, **line, started_by=starter_of(folder), adopted=True)
 
 

@@ -167,6 +167,10 @@ class RunStore:
         """The lock file that a writer of this run holds."""
         return self.path / ".locks" / run_id
 
+    def session_of(self, run_id: str) -> Place:
+        """The lock file that the session of an interactive run holds for as long as it may go on."""
+        return self.path / ".locks" / f"{run_id}.session"
+
     def folders(self) -> list[str]:
         """The ids of everything that is or becomes a run."""
         return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())

@@ -1,0 +1,94 @@
+"""Going on with a run: what a principal asks one by one gathers in few runs, so that `compact` makes few files of it.
+
+A session writes into one run, and holds it for as long as it lasts. The next session of the same principal goes on with the
+last run that nobody holds, if all that it rests on is the same: the tables of the run, its settings, its graph.
+
+What one would otherwise get wrong: the files of a run have their lines in LOG in their order, and every id of a request stands
+once in a run. So a run is left alone where the end of LOG does not tell of each of its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import ScopedRetrievalError
+from ...nodes.tables import TABLES
+from ..durable import stands
+from ..locks import Hold, hold
+from .live_files import live_file, live_files, read_live, read_settings
+from .log import Line, Log
+from .parts import PER_RUN, stored_tables
+from .store import RunStore
+
+GATHERED = 100
+"""Snapshots from which nobody goes on with a run."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A run that its session left, held by this one: its id, its snapshots so far, the requests that they answer."""
+
+    run_id: str
+    snapshots: int
+    request_ids: frozenset[str]
+    lineage_sha256: str
+    hold: Hold
+
+
+def left_open(
+    store: RunStore, *, inputs: Mapping[str, pa.Table], settings: Mapping[str, Any], asked: Collection[str] = ()
+) -> Left | None:
+    """The last run of a principal that can be gone on with; None where there is none, and on an object store.
+
+    `inputs` are the tables of `PER_RUN`, `settings` what a run of this session would begin with; none of the requests
+    `asked` is in the run that is found.
+    """
+    if not isinstance(store.log, Log):
+        return None
+    with suppress(OSError, ScopedRetrievalError):
+        wanted = stored_tables(inputs, [TABLES[name] for name in PER_RUN])
+        for run_id, lines in _told(store.log.recent(), settings.get("principal")):
+            ids = frozenset(line.body["request_id"] for line in lines)
+            if len(lines) < GATHERED and not ids & {*asked} and (held := hold(store.session_of(run_id))):
+                if _same(store, run_id, len(lines), wanted, settings):
+                    return Left(run_id, len(lines), ids, lines[0].body["lineage_sha256"], held)
+                held.release()
+    return None
+
+
+def _told(lines: Collection[Line], principal: str | None) -> list[tuple[str, list[Line]]]:
+    """The interactive runs of a principal that these lines tell of from their first snapshot on, the last one first."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.kind != "answer":
+            found[line.run_id] = [*found.pop(line.run_id, ()), line]
+    return [
+        (run_id, of_run)
+        for run_id, of_run in reversed(found.items())
+        if all(
+            line.kind == "live"
+            and line.body["file"] == live_file(number)
+            and line.body.get("started_by") == principal
+            and "request_id" in line.body
+            for number, line in enumerate(of_run, start=1)
+        )
+    ]
+
+
+def _same(
+    store: RunStore, run_id: str, snapshots: int, wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
+) -> bool:
+    """Whether a run is open, has these snapshots and no other, and rests on what this session does."""
+    folder = store.path / run_id
+    if stands(folder / "manifest.json") or live_files(folder) != [live_file(n + 1) for n in range(snapshots)]:
+        return False
+    first = folder / "live" / live_file(1)
+    if read_settings(first) != settings:
+        return False
+    tables = read_live(first)
+    return all(tables[name].equals(table) if name in tables else not table.num_rows for name, table in wanted.items())
