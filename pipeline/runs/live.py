@@ -12,8 +12,8 @@ the session begins another run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -112,24 +112,16 @@ class LiveRun:
     def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None]) -> None:
         file = live_file(self.number + 1)
         path = self.folder / "live" / file
-        try:
+        with self._or_nothing(path):  # the bytes may be there and only their name not on disk
             if not self.number:
                 self._hold = self._hold or hold(self.store.session_of(self.run_id))
                 make_folders(self.folder / "live", self.store.path)
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
             sha256 = write_live(path, stored, None if self.number else self._settings)
-        except Exception:  # the bytes may be there and only their name not on disk
-            with suppress(OSError):
-                self._take_back(path)
-            raise
         self._confirm()
-        try:
+        with self._or_nothing(path):
             confirmed()
-        except Exception:
-            with suppress(OSError):
-                self._take_back(path)
-            raise
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **_told(stored)}
         line |= {"started_by": self._settings.get("principal")}
         try:
@@ -142,6 +134,16 @@ class LiveRun:
                 self._take_back(path)
             raise
         self.number += 1
+
+    @contextmanager
+    def _or_nothing(self, path: Place) -> Iterator[None]:
+        """Leave nothing of a snapshot where this raises."""
+        try:
+            yield
+        except Exception:
+            with suppress(OSError):
+                self._take_back(path)
+            raise
 
     def _take_back(self, path: Place) -> None:
         """Leave nothing of a snapshot of which the caller is told that there is none; the first one takes the run along."""
