@@ -67,6 +67,10 @@ class IndexReport:
             lines.append(f"assumed where a source does not say; act only if one is wrong: {'; '.join(assumed)}")
         if self.masked:
             lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
+        if ended := self.published.get("closed_placements"):
+            lines.append(
+                f"ended: {_counted(ended, 'row')} that {'is' if ended == 1 else 'are'} there no more, or elsewhere"
+            )
         if erased := self.published.get("erased_rows"):
             lines.append(f"kept out: {_counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
         lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]

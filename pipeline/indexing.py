@@ -120,6 +120,8 @@ def index_into(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
     named = [path for kind in ("paths", "evidence", *RECORDS) for path in getattr(request, kind)]
+    if request.source is None:
+        _expect_names(request.paths)
     for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
         if not is_unicode(name):
             raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
@@ -267,6 +269,17 @@ class _Import:
         return load_encoder(settings["encoder"], settings["ollama_url"])
 
 
+def _expect_names(paths: Paths) -> None:
+    """Folders give their names to their sources: two of one name would be one source, of which each ends the other's rows."""
+    folders: dict[str, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            other = folders.setdefault(path.resolve().name, path)
+            if not other.samefile(path):
+                hint = "index them one by one, and name the sources apart with `--source NAME`"
+                raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
+
+
 def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
     """What the corpus knows of the sources from the last time they were read; None where they name no paths."""
     if not request.paths:
@@ -274,7 +287,8 @@ def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
     corpus = _open(settings["corpus"]) if (settings["corpus"] / "CURRENT").exists() else None
     wanted = request.semantic and "semantic" in settings["lanes"]
     encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
-    return Rereadings(settings["project"], corpus, (reader_digest(vectors=wanted), settings.principal, encoder))
+    rules = (reader_digest(vectors=wanted), settings.principal, encoder)
+    return Rereadings(settings["project"], corpus, rules, named=request.source is not None)
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline import indexing
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
 
@@ -164,3 +167,77 @@ def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path
         "writing 3 rows",
         "embedding 3 texts; --no-semantic leaves it out",
     ]
+
+
+def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
+    for above in ("a", "b"):
+        (folder / above / "src").mkdir(parents=True)
+        (folder / above / "src" / f"{above}.md").write_text(f"# zebra from {above}\n")
+    return folder / "a" / "src", folder / "b" / "src"
+
+
+def committed(tree: Path) -> None:
+    """A git repository of what stands in a folder."""
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=tree, check=True)
+
+
+def texts_of(folder: Path) -> list[str]:
+    """What stands in the corpus now."""
+    frame = Corpus.open(folder / "corpus").frame(["shop"])
+    placed = frame.placements
+    placed = placed.filter(pc.and_(pc.is_null(placed["superseded_at"]), pc.is_null(placed["deleted_at"])))
+    return sorted(set(frame.evidence["text"].take(placed["row"]).to_pylist()))
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_a_folder_takes_the_place_of_another_one_of_its_name_only_where_that_is_said(tmp_path: Path, git: bool):
+    one, other = two_folders_of_one_name(tmp_path)
+    for tree in (one, other) if git else ():
+        committed(tree)
+    indexed(tmp_path, paths=one, git=git)
+    with pytest.raises(InputError, match=rf"Expected {one}, from which \w+:src was read, got another .* at {other}"):
+        indexed(tmp_path, paths=other, git=git)
+    assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a"]
+    indexed(tmp_path, paths=other, git=git, source="other")
+    assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]
+    report = indexed(tmp_path, paths=other, git=git, source="src")
+    assert [text.split()[-1] for text in texts_of(tmp_path)] == ["b"]
+    assert "ended: 1 row that is there no more, or elsewhere" in lines_of(report)
+
+
+def test_a_folder_that_was_moved_is_the_same_source(tmp_path: Path):
+    one, other = two_folders_of_one_name(tmp_path)
+    indexed(tmp_path, paths=one)
+    shutil.rmtree(other)
+    one.rename(other)
+    report = indexed(tmp_path, paths=other)
+    assert report.published["closed_placements"] == report.published["new_rows"] == 0
+    (tmp_path / "link").symlink_to(other.parent)
+    assert indexed(tmp_path, paths=tmp_path / "link" / "src").unread == {"work tree": 1}
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_a_copy_of_a_folder_is_the_same_source(tmp_path: Path, git: bool):
+    one, other = two_folders_of_one_name(tmp_path)
+    (one / "second.md").write_text("# second\n")
+    for tree in (one,) if git else ():
+        committed(tree)
+    indexed(tmp_path, paths=one, git=git)
+    shutil.rmtree(other)
+    shutil.copytree(one, other)
+    (other / "second.md").rename(other / "another.md")
+    indexed(tmp_path, paths=other, git=git)
+    assert "a.md" in {
+        path.rpartition("/")[2]
+        for path in Corpus.open(tmp_path / "corpus").frame(["shop"]).evidence["path"].to_pylist()
+    }
+
+
+def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):
+    one, other = two_folders_of_one_name(tmp_path)
+    with pytest.raises(InputError, match=rf"Expected folders of different names, got {one} - at {other}"):
+        indexed(tmp_path, paths=(one, other))
+    assert not (tmp_path / "corpus" / "CURRENT").exists()
+    indexed(tmp_path, paths=(one, other), source="both")
+    assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]

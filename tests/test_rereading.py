@@ -191,7 +191,7 @@ def test_a_file_that_was_younger_than_its_reading_is_told_by_its_content(world: 
     """Two writes within one tick of the clock leave one status."""
     world.index()
     for started, stands in ((0, False), (2**62, True)):
-        known = Rereadings("shop", None, (), started).source("workspace:tree")
+        known = Rereadings("shop", None, (), started).source("workspace:tree", Path("tree"))
         status = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
         assert status is not None
         assert status.settled is stands
@@ -204,7 +204,7 @@ def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -
     world.index()
     reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
     assert reading is not None
-    known = Rereadings("shop", None, (), 0).source("workspace:tree")
+    known = Rereadings("shop", None, (), 0).source("workspace:tree", Path("tree"))
     known.before = replace(reading, paths={"a.md": reading.paths["a.md"]._replace(settled=True, changed=1)})
     status = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
     assert known.stands(world.tree, b"a.md", status, 2**20, SourceReport())
@@ -224,7 +224,7 @@ def test_only_a_settled_file_with_the_status_of_its_reading_stands_by_its_status
         (settled, 2**62, 0, False),
         *((other, 2**62, 2**52, False) for other in others),
     ]:
-        known = Rereadings("shop", None, (), started).source("workspace:tree")
+        known = Rereadings("shop", None, (), started).source("workspace:tree", Path("tree"))
         known.before = replace(reading, paths={"a.md": before})
         files = [b"a.md", b"gone.md", b"\xff.md"]
         left = list(known.in_question(world.tree, files, recorded, SourceReport()))
@@ -241,7 +241,7 @@ def test_a_file_of_which_either_time_is_younger_than_the_import_does_not_stand_b
     world.index()
     status = (world.tree / "a.md").stat()
     started = status.st_ctime_ns - 1 if modified < status.st_ctime_ns else status.st_ctime_ns + 10**12
-    known = Rereadings("shop", None, (), started).source("workspace:tree")
+    known = Rereadings("shop", None, (), started).source("workspace:tree", Path("tree"))
     reading = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
     assert reading is not None
     known.before = Reading("", paths={"a.md": reading._replace(settled=True)})
@@ -255,7 +255,7 @@ def test_a_file_behind_a_link_does_not_stand_by_its_status(world: World) -> None
     assert reading is not None
     (world.tree / "src").rename(world.tree.parent / "elsewhere")
     (world.tree / "src").symlink_to(world.tree.parent / "elsewhere")
-    known = Rereadings("shop", None, (), 2**62).source("workspace:tree")
+    known = Rereadings("shop", None, (), 2**62).source("workspace:tree", Path("tree"))
     known.before = replace(reading, paths={"src/c.md": reading.paths["src/c.md"]._replace(settled=True)})
     assert list(known.in_question(world.tree, [b"src/c.md"], 2**52, SourceReport())) == [b"src/c.md"]
 
@@ -266,7 +266,7 @@ def test_what_was_said_of_files_is_said_again_in_their_order(world: World) -> No
     assert reading is not None
     said = json.dumps({"skipped": {}, "notes": {"a note": ["b.md"]}})
     paths = {"b.md": reading.paths["b.md"]._replace(settled=True, said=said)}
-    known = Rereadings("shop", None, (), 2**62).source("workspace:tree")
+    known = Rereadings("shop", None, (), 2**62).source("workspace:tree", Path("tree"))
     known.before, report = replace(reading, paths=paths), SourceReport()
     questions = known.in_question(world.tree, [b"a.md", b"b.md", b"c.md"], 2**52, report)
     assert next(questions) == b"a.md"
@@ -361,7 +361,7 @@ def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
     (world.folder / "x" / "tree" / "c.md").write_text("# C\n")
     both = (world.tree, world.folder / "x" / "tree")
     for _ in range(2):
-        report = world.index(*both)
+        report = world.index(*both, source="tree")
         assert (report.unread, report.rows) == ({}, {"work tree": 3})
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
 

@@ -56,11 +56,12 @@ class PathReading(NamedTuple):
 class Reading:
     """One source as it was read.
 
-    `rules` is a digest of all that decides rows but the files; `line` of a history's commits.
-    `embedded`: every row of it that can have a vector has one.
+    `rules` is a digest of all that decides rows but the files; `line` of a history's commits. `root` is the folder that
+    was read. `embedded`: every row of it that can have a vector has one.
     """
 
     rules: str
+    root: str = ""
     line: str = ""
     commits: int = 0
     embedded: bool = False
@@ -76,7 +77,13 @@ class Reading:
         columns = list(zip(*self.paths.values(), strict=True)) or [()] * len(_SCHEMA.names[1:])
         arrays = [pa.array(list(self.paths), pa.string())]
         arrays += [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types[1:], strict=True)]
-        told = {"rules": self.rules, "line": self.line, "commits": str(self.commits), "salt": self.salt}
+        told = {
+            "rules": self.rules,
+            "root": self.root,
+            "line": self.line,
+            "commits": str(self.commits),
+            "salt": self.salt,
+        }
         told["embedded"] = str(int(self.embedded))
         return pa.Table.from_arrays(arrays, schema=_SCHEMA.with_metadata(told))
 
@@ -87,7 +94,7 @@ class Reading:
         rows = zip(*(column.to_pylist() for column in table.columns[1:]), strict=True)
         paths = dict(zip(table["path"].to_pylist(), map(PathReading._make, rows), strict=True))
         embedded = told["embedded"] == "1"
-        return cls(told["rules"], told["line"], int(told["commits"]), embedded, told["salt"], paths)
+        return cls(told["rules"], told["root"], told["line"], int(told["commits"]), embedded, told["salt"], paths)
 
 
 _SCHEMA = pa.schema(

@@ -27,6 +27,7 @@ from .git_commands import Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
 from .rereading import Rereadings
+from .same_source import known_commits
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "resolve_commit_time"]
 
@@ -65,7 +66,12 @@ def read_git_history(
         return
     rows = RowBuilder(options, source_id=source_id, owner_project=project, branch=branch)
     line = git.commits(head)
-    known = rereadings.source(source_id, "history", branch, asdict(options)) if rereadings is not None else None
+    known = None
+    if rereadings is not None:
+        rules = ("history", branch, asdict(options))
+        known = rereadings.source(
+            source_id, git.top() or git.path, *rules, same=lambda before: known_commits(before, line)[0] > 0
+        )
     done = known.commits_read(line) if known is not None else 0
     if line[done:]:
         commits = "1 commit" if len(line) - done == 1 else f"{len(line) - done:,} commits"

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.errors import InputError
 from ..corpus import Corpus
 from ..corpus.readings import PathReading, Reading
 from ..redaction import redact_column
 from .git_commands import Commit
 from .history_states import PathState, states_of
 from .report import SourceReport
+from .same_source import known_commits, same_folder
 
 __all__ = ["Known", "Rereadings", "UnusableError"]
 
@@ -50,15 +52,22 @@ class Rereadings:
     """The sources of one import into one project."""
 
     def __init__(
-        self, project: str, corpus: Corpus | None, rules: Sequence[object], started: int | None = None
+        self,
+        project: str,
+        corpus: Corpus | None,
+        rules: Sequence[object],
+        started: int | None = None,
+        *,
+        named: bool = False,
     ) -> None:
         """
         Args:
             corpus: what it knows; None where there is none yet.
+            named: whoever imports has named the source, so that any folder may be it.
             rules: everything but the source itself that decides the rows of a file.
             started: when reading began, in nanoseconds since 1970; default: now.
         """
-        self.project, self._corpus, self._rules = project, corpus, rules
+        self.project, self._corpus, self._rules, self._named = project, corpus, rules, named
         self._started = time.time_ns() if started is None else started
         self._known: dict[str, Known] = {}
         self._shared: set[str] = set()
@@ -74,18 +83,31 @@ class Rereadings:
         """The sources of which rows of the corpus were taken for what reading would give."""
         return [known for known in self._known.values() if known.relied]
 
-    def source(self, source_id: str, *rules: object) -> Known:
-        """One source; `rules` are what decides its rows beside those of the import.
+    def source(
+        self, source_id: str, root: Path, *rules: object, same: Callable[[Reading], bool] = lambda _: False
+    ) -> Known:
+        """One source, read from the folder `root`; `rules` are what decides its rows beside those of the import.
+
+        `same` says whether a folder elsewhere holds what was read.
 
         Raises:
+            InputError: it was another folder of that name, which is there still, and nobody has named the source.
             UnusableError: two sources of this import have that id.
         """
         if source_id in self._known:
             raise UnusableError
+        root = root.resolve()
         digest = hashlib.sha256(json.dumps([source_id, self.project, *self._rules, *rules]).encode()).hexdigest()
         before = None if self._corpus is None else self._corpus.reading(self.project, source_id)
-        before = before if before is not None and before.rules == digest else Reading(digest)
-        before = Reading(digest) if source_id in self._shared else before
+        if before is not None and not (self._named or same_folder(before.root, root) or same(before)):
+            name = source_id.partition(":")[2]
+            raise InputError(
+                f"Expected {before.root}, from which {source_id} was read, got another folder of that name - at {root}",
+                hint=f"give this one a name, `--source NAME`; with `--source {name}` it takes the place of the other",
+            )
+        if before is None or before.rules != digest or source_id in self._shared:
+            before = Reading(digest)
+        before = replace(before, root=str(root))
         known = self._known[source_id] = Known(before, lambda paths: self._stored(source_id, paths), self._started)
         return known
 
@@ -266,13 +288,8 @@ class Known:
 
     def commits_read(self, line: Sequence[Commit]) -> int:
         """How many commits of a line, from its first, were read before; 0 where the line is another one."""
-        count, digests = self.before.commits, hashlib.sha256()
-        known = 0
-        for number, commit in enumerate(line, 1):
-            digests.update(f"{commit.sha} {commit.time}\n".encode())
-            if number == count and digests.hexdigest() == self.before.line:
-                known = number
-        self._line, self._commits = digests.hexdigest(), len(line)
+        known, self._line = known_commits(self.before, line)
+        self._commits = len(line)
         if known:
             self._since = line[known - 1].time
         return known

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -29,6 +30,7 @@ from .git_commands import Git, may_find_repository
 from .metadata import metadata_of
 from .report import SourceReport
 from .rereading import Rereadings
+from .same_source import holds_most
 
 __all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree"]
 
@@ -78,7 +80,8 @@ def read_work_tree(
     rows = RowBuilder(options, source_id=source_id, owner_project=project)
     known = None
     if rereadings is not None and folder == root:
-        known = rereadings.source(source_id, "work tree", str(root.resolve()), asdict(options))
+        rules = ("work tree", str(root.resolve()), asdict(options))
+        known = rereadings.source(source_id, root, *rules, same=partial(holds_most, root))
     elif rereadings is not None:
         rereadings.share([source_id])
     below = os.fsencode(folder) + b"/"
