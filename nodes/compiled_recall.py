@@ -29,8 +29,8 @@ from .recall_selection import Found
 from .scope_postings import lists_of
 
 POSTINGS = 1 << 23
-"""Postings of rows that are not open, rows judged and factors held at once: about 100 MiB. A request that needs more is
-worked out alone.
+"""Postings of rows that are not open, rows judged, factors and keys held at once: about 100 MiB. A request that needs more
+is worked out alone.
 """
 KEY_BITS = 62
 """Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
@@ -132,6 +132,7 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
     shut = len(scope.rows) - scope.tables.statistics[0][scope.request[examples]]
     said = np.bincount(entries.sub, minlength=len(scope.sub))
+    k = np.minimum(scope.tables.lane_k[scope.sub], len(scope.rows))
     waiting = [(0, len(first) - 1)]
     while waiting:
         low, high = waiting.pop()
@@ -144,7 +145,8 @@ def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator
         lines = np.count_nonzero(shut[settings]) + scope.aged_lines(np.arange(requests[0], requests[-1]))
         grid = len(scope.rows) * lines + len(lists.times) * len(settings)
         held = np.minimum(lists.counts(key), shut[settings][setting]).sum()
-        if high - low > 1 and grid + held > POSTINGS:
+        written = (requests[-1] - requests[0]) * (k[requests[0] : requests[-1]].max() + SPARE)
+        if high - low > 1 and grid + held + written > POSTINGS:
             middle = (low + high) // 2
             waiting += [(middle, high), (low, middle)]
         elif len(pairs):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .anchor_patterns import find_all, unmarked
 
-__all__ = ["KINDS", "NO_CURRENCY", "Values", "canonical", "canonical_codes", "values_in"]
+__all__ = ["KINDS", "NO_CURRENCY", "STATED", "Values", "canonical", "canonical_codes", "values_in"]
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
@@ -55,6 +55,8 @@ PATTERNS = (
 """Kind and RE2 with one group, the value; in this order, each on what those before it left. What has digits and no one
 reading is taken out and never compared: to call it wrong would put a falsehood beside the evidence."""
 KINDS = ("id", "date", "money", "number")
+STATED = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
+"""A line that states a field, of a record or of a memory."""
 
 Int = NDArray[np.int64]
 

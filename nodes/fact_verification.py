@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .fact_matching import Subjects, findings
+from .fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .item_texts import item_texts
 from .keys import flags_at, gathered, positions, take_or
@@ -34,7 +35,6 @@ from .tables import (
 
 STALE_DAYS = 30
 """Age from which a record counts as stale (S1.33)."""
-_FIELD = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
 
 
 def structured_facts(
@@ -54,7 +54,7 @@ def structured_facts(
     stored = {name: gathered(evidence[name], row) for name in ("entity", "path", "title", "source_id", "section")}
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     lines = pc.split_pattern(masked(gathered(evidence["text"], row), mask), "\n")
-    found = pc.extract_regex(lines.flatten(), pattern=_FIELD)
+    found = pc.extract_regex(lines.flatten(), pattern=STATED)
     kept = np.flatnonzero(np.asarray(found.is_valid()))
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)[kept]
     at, fields = pa.array(of), found.take(pa.array(kept))

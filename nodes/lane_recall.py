@@ -157,9 +157,9 @@ def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
     return Entries(list(place), subs[first], all_keys[first], weights[first], hop[first])
 
 
-def _split(subs: Int, rows: int) -> list[Int]:
-    """Sub-queries in parts of at most `CELLS` pairs."""
-    if not rows or not len(subs):
+def _split(lists: Int, rows: int) -> list[Int]:
+    """Lists of the newest in parts of at most `CELLS` pairs of a list and a row."""
+    if not rows or not len(lists):
         return []
     per = max(1, CELLS // rows)
-    return [subs[low : low + per] for low in range(0, len(subs), per)]
+    return [lists[low : low + per] for low in range(0, len(lists), per)]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .fact_conditions import Said, nobody
-from .fact_values import KINDS, canonical, values_in
+from .fact_values import KINDS, STATED, canonical, values_in
 from .keys import among, codes_of, gathered, objects, pair_codes, positions, take_or
 from .list_columns import collected
 from .masking import class_lists, masked
@@ -29,7 +29,6 @@ DISAGREE = "high-trust rows disagree about "
 """How the message starts that names fields of rows."""
 HIGH_TRUST = AUTHORITY.values.index("preferred")
 """Least authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
-_PAIR = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
 _UNPRINTABLE = r"[\pC\p{Zl}\p{Zp}]"
 """A field is a word or a few: what moves a cursor or hides is none, so no message carries it."""
 FIELDS_NAMED = 5
@@ -102,7 +101,7 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
     lines = pc.split_pattern(texts, "\n")
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)
     line = lines.flatten()
-    pair = pc.extract_regex(line, pattern=_PAIR)
+    pair = pc.extract_regex(line, pattern=STATED)
     fields = pc.utf8_trim_whitespace(pair.field("field"))
     prints = pc.invert(pc.fill_null(pc.match_substring_regex(fields, _UNPRINTABLE), True))
     stated = np.asarray(pair.is_valid()) & np.asarray(prints)

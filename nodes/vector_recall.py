@@ -71,13 +71,25 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
     for scope in tables.scopes("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)
         step = TOGETHER if len(scope.rows) * TOGETHER <= FLAGS or _alike(scope) else max(1, FLAGS // len(scope.rows))
-        for low in range(0, len(with_one), step):
-            subs = with_one[low : low + step]
+        for subs in _parts(with_one, np.minimum(tables.lane_k[scope.sub[with_one]], len(scope.rows)), step):
             asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
             if len(asked.rows):
                 sub, row, product = _best(tables.row_index, vectors, asked)
                 parts.append(Found.of(scope.sub[subs[sub]], row, product.astype(np.float64) * RESOLUTION))
     return Found.concat(parts)
+
+
+def _parts(subs: Int, k: Int, most: int) -> Iterator[Int]:
+    """At most so many sub-queries at a time, and at least one: as many as hold `CELLS` keys with lines for the greatest `k`."""
+    waiting = [slice(low, min(low + most, len(subs))) for low in range(0, len(subs), most)][::-1]
+    while waiting:
+        part = waiting.pop()
+        count = part.stop - part.start
+        if count > 1 and count * int(k[part].max()) > CELLS:
+            middle = part.start + count // 2
+            waiting += [slice(middle, part.stop), slice(part.start, middle)]
+        else:
+            yield subs[part]
 
 
 def _alike(scope: Scope) -> bool:

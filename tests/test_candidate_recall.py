@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from recall_world import LANES, day, evidence_id, frame, line, names, rules, vectors
+from scoped_retrieval.nodes import vector_recall
 from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
@@ -294,6 +295,33 @@ def test_the_semantic_lane_gives_exact_cosines_of_admissible_rows() -> None:
     best = sorted(expected, key=lambda n: -expected[n])[:6]
     assert names(world, found) == [str(n) for n in best]
     assert found["score"].to_pylist() == [expected[n] for n in best]
+
+
+def test_a_request_for_very_many_rows_holds_no_keys_for_the_sub_queries_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line of keys is as long as the longest beside it: the greedy sub-query is asked apart from most others."""
+    world = frame([{"path": f"{n}.py"} for n in range(50)])
+    few = [{"request_id": f"r{n:02d}", "question": "x"} for n in range(40)]
+    asked = [request | {"lane_k": 2**31 - 1 if n == 7 else 2} for n, request in enumerate(few)]
+    rng = np.random.default_rng(0)
+    index = vectors(world, np.abs(rng.normal(size=(50, 4))), np.abs(rng.normal(size=(1, 4))))
+    query = QUERY_VECTORS.from_rows(
+        [{"request_id": r["request_id"], "sub_query_id": "q1", "vector_row": 0} for r in few]
+    )
+    given = {"plan": rules({"lanes": ["semantic"]}), "vectors": index, "query_vectors": query}
+    whole = line(world, asked, "semantic_hits", **given)["semantic_hits"]
+    best, sizes = vector_recall._best, []
+
+    def watched(rows: Any, held: Any, some: Any) -> Any:
+        sizes.append((len(some.k), int(some.k.max())))
+        return best(rows, held, some)
+
+    monkeypatch.setattr(vector_recall, "_best", watched)
+    monkeypatch.setattr(vector_recall, "CELLS", 100)
+    assert line(world, asked, "semantic_hits", **given)["semantic_hits"].equals(whole)
+    assert max(subs for subs, _ in sizes) >= 20, "the others are asked together"
+    assert max(subs * k for subs, k in sizes) <= 100
 
 
 def test_without_an_encoder_the_semantic_lane_is_empty() -> None:

@@ -281,3 +281,27 @@ def test_what_a_part_holds_is_bounded_by_the_ages_of_its_rules_and_by_clocks_tha
     assert found.num_rows
     assert max(lines) <= 10, "lines of rows that rules of ages let return"
     assert max(judged) <= len(rows), "of sixty clocks one hides a row"
+
+
+def test_a_request_for_very_many_rows_makes_no_room_for_as_many_per_sub_query_of_others(
+    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of keys is as long as the longest of its part: the greedy request has a part of its own."""
+    few = [
+        {"request_id": f"r{n:02d}", "question": "session token", "projects": ("docs",), "as_of": day(30)}
+        for n in range(40)
+    ]
+    asked = [request | {"lane_k": 2**31 - 1 if n == 7 else 5} for n, request in enumerate(few)]
+    plain = _hits(world, asked, None)
+    assert LOOPS is not None
+    read, keys = LOOPS.postings.read_keys, []
+
+    def watched(*arguments: Any) -> None:
+        keys.append(arguments[3].shape)
+        read(*arguments)
+
+    monkeypatch.setattr(LOOPS.postings, "read_keys", watched)
+    monkeypatch.setattr(compiled_recall, "POSTINGS", 10 * len(world["rows"]))
+    assert _hits(world, asked, LOOPS).equals(plain)
+    assert max(lines for lines, _ in keys) > 20, "the others are worked out together"
+    assert max(lines * width for lines, width in keys if lines > 3) <= 10 * len(world["rows"])
