@@ -22,7 +22,7 @@ from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
-from scoped_retrieval.pipeline.runs import RunStore, live, log, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, live, live_files, log, replay, verify, writing
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.live_files import read_live
@@ -518,3 +518,82 @@ def test_an_erasure_that_failed_at_any_write_is_done_by_asking_again(tmp_path: P
         if touched[0] <= at:
             break
     assert at > 5
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_shard(story: Story) -> None:
+    """The process ends amid the first shard of a run: its texts stand, and no table that says what they show."""
+
+    def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
+        if Path(path).parts[1] in ("trimmed", "citations", "structured_facts", "session_events"):
+            raise Killed
+        return right(folder, path, table)
+
+    right = writing._write_part
+    with pytest.MonkeyPatch.context() as patch, story.open(runs=story.folder / "runs") as retriever:
+        patch.setattr(writing, "_write_part", texts_alone)
+        with pytest.raises(Killed):
+            retriever.run([QUESTION])
+
+
+def killed_snapshot(story: Story) -> None:
+    """The process ends before the first snapshot of a session has its name."""
+
+    def killed(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
+        path.with_name(".tmp-1").write_bytes(data)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_files, "write_bytes", killed)
+        with pytest.raises(Killed):
+            story.open(runs=story.folder / "runs").retrieve(QUESTION)
+
+
+def killed_removal(story: Story, left: str = "texts") -> None:
+    """The process ends when of a run that is given up the `left` folders stand still."""
+
+    def all_but(folder: Path) -> None:
+        for name in {"stage", "tables", "texts"} - {*left.split()}:
+            shutil.rmtree(folder / name)
+        raise Killed
+
+    unfinished(story)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(runs_erasure, "remove_tree", all_but)
+        erase(settings(story.folder), project="shop")
+
+
+def killed_removal_of_tables(story: Story) -> None:
+    killed_removal(story, "stage texts")
+
+
+@pytest.mark.parametrize("killed", [killed_shard, killed_snapshot, killed_removal, killed_removal_of_tables])
+def test_no_byte_stays_of_what_a_writer_left_that_was_killed(tmp_path: Path, killed: Callable[[Story], None]) -> None:
+    story = told(tmp_path)
+    killed(story)
+    assert any("runs" in name for name in holding(tmp_path))
+    done = erase(settings(tmp_path), project="shop")
+    assert (done.runs.unreadable, done.runs.being_written) == ([], [])
+    assert holding(tmp_path) == []
+
+
+def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, max_items=1, allowed_sources=["doc:other"])
+    left = tmp_path / "runs" / run_id / "texts" / "part-00001.parquet"
+    left.write_bytes(b"of a shard without a receipt")
+    done = erase(settings(tmp_path), source="memory:bo")
+    assert (done.runs.given_up, left.exists()) == ([], False)
+    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
+
+
+def test_a_run_without_its_manifest_is_told_as_one_that_nobody_can_read(tmp_path: Path) -> None:
+    snapshot = asked(told(tmp_path), batch=True)
+    run = RunStore(tmp_path / "runs").open(snapshot)
+    (run.folder / "manifest.json").unlink()
+    assert erase(settings(tmp_path), project="shop").runs.unreadable == [run.run_id]
+    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    assert not receipt["finished"]
