@@ -271,6 +271,18 @@ def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
             each.expect_unerased()
 
 
+def test_no_receipt_is_read_while_the_generation_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told(tmp_path)
+    erase(settings(tmp_path), source="doc:story")
+    corpus = Corpus.open(tmp_path / "corpus")
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus_store, "receipts", lambda _: pytest.fail("however many rows were erased, it is read"))
+        corpus.expect_unerased()
+    erase(settings(tmp_path), source="memory:bo")
+    with pytest.raises(ErasedError):
+        corpus.expect_unerased()
+
+
 def test_an_erasure_of_what_came_later_leaves_who_opened_before_in_peace(tmp_path: Path) -> None:
     told(tmp_path)
     before = Corpus.open(tmp_path / "corpus")

@@ -72,7 +72,7 @@ def receipts(path: Place) -> tuple[Receipt, ...]:
 
 @lru_cache(maxsize=4)
 def _receipts_in(data: bytes) -> tuple[Receipt, ...]:
-    """The receipts of a file; who answers asks for them at every answer, and it hardly ever changes."""
+    """The receipts of a file, which hardly ever changes."""
     return tuple(
         Receipt(**row | {"evidence_ids": tuple(row["evidence_ids"]), "keys": tuple(row["keys"])})
         for row in json.loads(data)["receipts"]
