@@ -393,6 +393,33 @@ def test_an_owner_erases_their_own_and_nobody_elses(tmp_path: Path) -> None:
         erase(settings(tmp_path))
 
 
+def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(Corpus, "finish_erasure", lambda _: (_ for _ in ()).throw(OSError(28, "no space left")))
+        erase(settings(tmp_path), source="doc:story")
+    assert erase(settings(tmp_path, "bo"), user="bo", dry_run=True).rows == 1
+    assert erase(settings(tmp_path, "bo"), user="bo").rows == 1
+    assert erase(settings(tmp_path), source="doc:story").rows == 2
+
+
+def test_who_appends_goes_through_no_row_that_was_erased_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = told(tmp_path)
+    erase(settings(tmp_path), source="doc:story")
+    erase(settings(tmp_path), source="memory:bo")
+    looked, among = [], tombstones.among
+    monkeypatch.setattr(tombstones, "among", lambda values, those: looked.append(len(those)) or among(values, those))
+    story.tell(row("doc", "docs/other.md", "Another text."), row("doc", "docs/old.md", GONE))
+    story.tell(row("doc", "docs/third.md", "A third text."))
+    assert looked == [1]
+    texts = Corpus.open(tmp_path / "corpus").frame().evidence["text"].to_pylist()
+    assert sorted(texts) == ["A third text.", "Another text.", KEPT]
+
+
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     story = told(tmp_path)
     asked(story, batch=False)
