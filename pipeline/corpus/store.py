@@ -106,8 +106,7 @@ class Corpus:
     def expect_unerased(self) -> None:
         """What was read of the generation that is open may still be shown.
 
-        An erasure forgets every generation that holds what it erases before it looks into runs, and no other one: of one
-        that stands, no receipt is read, which name all rows that were ever erased; and this is asked at every answer.
+        An erasure forgets all generations that hold what it erases before it looks into runs: one that stands may be shown.
 
         Raises:
             ErasedError: evidence was erased since it was opened, and the generation is gone.
@@ -264,6 +263,7 @@ class Corpus:
             StoreError: something cannot be read now: no generation and no pack was removed. Ask again.
         """
         with self._writing(_HALF_ERASED):
+            remove_ghosts(self.path, all_=True)
             forget_pieces(self.path)
             forget_readings(self.path)
             stored = rows_on_disk(self.path)
