@@ -51,7 +51,7 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
-        if private and path.exists():
+        if private and stands(path):
             shutil.copymode(path, temporary)
         temporary.replace(path)
     except BaseException:

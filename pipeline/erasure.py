@@ -86,8 +86,8 @@ def erase(
     audited = frozenset(table.filter(table["audit"])["project"].to_pylist())
     selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
     corpus = Corpus.open(settings["corpus"])
-    ids = corpus.selected(selection)
-    if not ids and not corpus.selected_histories(selection):
+    chosen = ids = corpus.selected(selection)
+    if not chosen and not corpus.selected_histories(selection):
         named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
         raise AccessError(
             f"Expected evidence that you may erase, got none - at {named}",
@@ -95,12 +95,13 @@ def erase(
         )
     generations = 0
     if not dry_run:
+        # With those of erasures that were broken off, which are somebody else's to count.
         ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
     # Looked for after the receipt was written: what is stored later asks for receipts first.
     store = RunStore(settings["runs"], create=False) if entries(settings["runs"]) else None
     runs = erase_evidence(store, ids, reason=reason, dry_run=dry_run) if store else RunsErased()
     if dry_run:
-        return Erasure(True, len(ids), 0, runs)
+        return Erasure(True, len(chosen), 0, runs)
     if not runs.unreadable and not runs.being_written:
         corpus.finish_erasure()
-    return Erasure(False, len(ids), generations, runs)
+    return Erasure(False, len(chosen), generations, runs)

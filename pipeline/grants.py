@@ -39,7 +39,7 @@ import yaml
 from ..nodes.errors import PolicyError, StoreError
 from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
-from .durable import make_folders, write_atomic
+from .durable import make_folders, read_whole, stands, write_atomic
 from .locks import held
 from .patterns import common_patterns
 from .places import Place, place_of
@@ -131,11 +131,12 @@ def write_starter_grants(
 
     Raises:
         PolicyError: the file that stands is not what was expected; it is left alone.
+        StoreError: nobody can say now whether one stands, or what is in it.
     """
     path = place_of(path).resolve()
     make_folders(path.parent)
     with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
-        data = path.read_bytes() if path.exists() else b""
+        data = read_whole(path) if stands(path) else b""
         standing = _read(data, path) if data else None
         if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
             return False

@@ -140,7 +140,7 @@ class Lease:
             self.number = newest + 1
             self.expires = self.clock() + self.ttl
             try:
-                self._object(self.number).create(self._said())
+                self._object(self.number).create(self._said(self.expires))
             except FileExistsError:
                 if self._read(self.number).get("owner") != self.owner:
                     continue
@@ -154,10 +154,14 @@ class Lease:
         return True
 
     def renew(self) -> None:
-        """Move the end of the lease on; one that has expired already is left alone."""
+        """Move the end of the lease on; one that has expired already is left alone.
+
+        It counts when the store has taken it: by what stands there others know when they may write.
+        """
         if self.confirmed():
-            self.expires = self.clock() + self.ttl
-            self._object(self.number).write_bytes(self._said())
+            expires = self.clock() + self.ttl
+            self._object(self.number).write_bytes(self._said(expires))
+            self.expires = expires
 
     def confirmed(self) -> bool:
         """Whether the lease has not expired and nobody took the next number."""
@@ -167,10 +171,10 @@ class Lease:
         """Give the lock up; nothing happens if somebody else took it meanwhile."""
         if self._newest() == self.number:
             self.expires = 0.0
-            self._object(self.number).write_bytes(self._said())
+            self._object(self.number).write_bytes(self._said(self.expires))
 
-    def _said(self) -> bytes:
-        return json.dumps({"owner": self.owner, "expires": self.expires}).encode()
+    def _said(self, expires: float) -> bytes:
+        return json.dumps({"owner": self.owner, "expires": expires}).encode()
 
     def _object(self, number: int) -> ObjectPlace:
         return self.place / f"{number:06d}"

@@ -65,6 +65,8 @@ class Session:
     live: LiveRun | None = None
     used: set[str] = field(default_factory=set)
     """Ids of the requests that have a snapshot, or may have one."""
+    repeats: dict[str, int] = field(default_factory=dict)
+    """The least number that a request may get which was asked before, by its id."""
 
     def answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
         """An answer or an error per request, in their order, each when its snapshot is durable."""
@@ -117,33 +119,42 @@ class Session:
         """End the session; its run, if it began one."""
         live, self.live = self.live, None
         self.used.clear()
+        self.repeats.clear()
         return live
 
     def _resolved(self, group: Sequence[Asked], now: datetime) -> list[pa.Table | InputError]:
         """A row of REQUESTS under an id that this session has not used, or an error, per request."""
-        used = self.used | self.live.earlier if self.live else self.used
-        taken: set[str] = set()
+        taken = set(self.live.earlier) if self.live else set[str]()
         found: list[pa.Table | InputError] = []
         for asked in group:
             try:
                 requests, failures = self.resolve(asked.row, now)
                 if failures.num_rows:
                     raise InputError(failures["error"][0].as_py())
-                request = self._unused(requests, used | taken, named=asked.named is not None)
+                request = self._unused(requests, taken, named=asked.named is not None)
                 taken.add(request["request_id"][0].as_py())
                 found.append(request)
             except InputError as error:
                 found.append(error)
         return found
 
-    def _unused(self, request: pa.Table, used: set[str], *, named: bool) -> pa.Table:
-        """Asking again is a snapshot of its own, under an id of its own."""
+    def _unused(self, request: pa.Table, taken: set[str], *, named: bool) -> pa.Table:
+        """Asking again is a snapshot of its own, under an id of its own: one that is neither used nor `taken` by the group, or by
+        a session before this one.
+
+        What it takes must not grow with the session: nothing of `used` is copied or gone through from the start.
+        """
         wanted = request["request_id"][0].as_py()
-        if wanted not in used:
+        if wanted not in self.used and wanted not in taken:
             return request
         if named:
             raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
-        number = next(n for n in range(2, len(used) + 3) if f"{wanted}-{n}" not in used)
+        number = self.repeats.get(wanted, 2)
+        while f"{wanted}-{number}" in self.used:
+            number += 1
+        self.repeats[wanted] = number
+        while f"{wanted}-{number}" in taken or f"{wanted}-{number}" in self.used:
+            number += 1
         return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
 
     def _kept(self, tables: Mapping[str, pa.Table], name: str, asked: Asked) -> Iterator[Retrieval | Exception]:

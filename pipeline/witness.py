@@ -4,23 +4,27 @@ Reads a corpus frame and a run's tables. Gives one row per visible lexical hit: 
 
 The one thing to know: gates and analyzers are the line's own; counting is not. Every request's admissible rows are
 analysed from their text again and given to rank-bm25, whose document frequencies, lengths and average stand behind every
-witnessed score. It has no class for `lucene`, so that formula is applied to its counts.
+witnessed score. It has no class for `lucene`, so that formula is applied to its counts. Only rows that were hit are scored,
+and one scope after the other: all scores of every request's rows are more than a machine holds.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import rank_bm25
 from numpy.typing import NDArray
 
 from ..nodes.bm25 import Bm25
 from ..nodes.clocks import clocks
-from ..nodes.keys import positions
+from ..nodes.keys import flat, positions
 from ..nodes.numbers import RESOLUTION
 from ..nodes.role_words import EXPANSION_WEIGHT
 from ..nodes.schema import boolean, float64, string, table
@@ -65,29 +69,36 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
     """
     bm25 = bm25 or Bm25()
     tables = tables if "reachable" in tables else {**tables, **_scope(frame, tables)}
-    hits = [h for h in tables["hits"].to_pylist() if h["lane"] == "lexical" and not h["withheld"]]
-    asked = {(q["request_id"], q["sub_query_id"]): q for q in tables["sub_queries"].to_pylist()}
-    scopes = _scopes(frame, tables)
-    fitted: dict[bytes, rank_bm25.BM25] = {}
-    scored: dict[tuple[str, str], dict[str, float]] = {}
-    ids = frame.evidence["evidence_id"].to_pylist() if hits else []
-    rows = []
-    for hit in hits:
-        key = hit["request_id"], hit["sub_query_id"]
-        scope = scopes[hit["request_id"]]
-        terms, added = (_terms(asked[key][name]) for name in ("query_text", "expansion"))
-        if key not in scored:
-            model = fitted.get(scope.tobytes())
-            if model is None:
-                model = fitted[scope.tobytes()] = _fit(frame.evidence, scope, bm25)
-            scores = _scores(model, terms, bm25) + EXPANSION_WEIGHT * _scores(model, added, bm25)
-            scored[key] = dict(zip([ids[row] for row in scope.tolist()], scores.tolist(), strict=True))
-        witnessed = scored[key].get(hit["evidence_id"])
-        allowed = (len(terms) + len(added) + 1) * RESOLUTION + 1e-9
-        agrees = witnessed is not None and abs(witnessed - hit["score"]) <= allowed
-        rows.append({**{n: hit[n] for n in WITNESSED.columns if n in hit}, "witnessed": witnessed, "agrees": agrees})
-    rows.sort(key=lambda row: tuple(row[name] for name in WITNESSED.key))
-    return WITNESSED.from_rows(rows)
+    hits = tables["hits"]
+    hits = hits.filter(pc.and_(pc.equal(hits["lane"], "lexical"), pc.invert(hits["withheld"])))
+    found = pc.index_in(hits["evidence_id"], value_set=flat(frame.evidence["evidence_id"])).fill_null(-1).to_numpy()
+    asked: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, (request, query) in enumerate(zip(*(hits[n].to_pylist() for n in WITNESSED.key[:2]), strict=True)):
+        asked[request][query].append(place)
+    queries = {(q["request_id"], q["sub_query_id"]): q for q in tables["sub_queries"].to_pylist()}
+    witnessed, rounding = np.full(len(found), np.nan), np.zeros(len(found))
+    for scope, having in _scopes(frame, tables):
+        model = None
+        for request, query in ((one, query) for one in having for query in asked[one]):
+            model = model or _fit(frame.evidence, scope, bm25)
+            terms, added = (_terms(queries[request, query][name]) for name in ("query_text", "expansion"))
+            places = np.array(asked[request][query])
+            rounding[places] = (len(terms) + len(added) + 1) * RESOLUTION + 1e-9
+            at = np.searchsorted(scope, found[places])
+            inside = scope[np.minimum(at, len(scope) - 1)] == found[places]
+            of = at[inside].tolist()
+            scores = _scores(model, of, terms, bm25) + EXPANSION_WEIGHT * _scores(model, of, added, bm25)
+            witnessed[places[inside]] = scores
+    given = hits["score"].to_numpy()
+    agrees = np.abs(witnessed - given) <= rounding  # never of what is not a number
+    table = WITNESSED.build(
+        {
+            **{name: hits[name] for name in (*WITNESSED.key, "score")},
+            "witnessed": pa.array(witnessed, mask=np.isnan(witnessed)),
+            "agrees": agrees,
+        }
+    )
+    return table.sort_by([(name, "ascending") for name in WITNESSED.key])
 
 
 def _terms(text: str | None) -> list[str]:
@@ -102,8 +113,8 @@ def _scope(frame: Any, tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]
     return build_driver().execute(["row_groups", "reachable"], inputs=inputs, overrides=frozen)
 
 
-def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int64]]:
-    """The admissible rows of each request, ascending."""
+def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> Iterator[tuple[NDArray[np.int64], list[str]]]:
+    """Each set of admissible rows, ascending, and the requests that have it; of empty ones none."""
     contracts, reachable = tables["contracts"], tables["reachable"]
     group = tables["row_groups"]["scope_group"].to_numpy()[
         positions(contracts["request_id"], tables["row_groups"]["request_id"])
@@ -111,12 +122,14 @@ def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.
     clock = clocks(contracts)
     of, rows = reachable["scope_group"].to_numpy(), reachable["row"].to_numpy()
     visible = reachable["withheld_by"].to_numpy() == 0
-    scopes = {}
+    scopes: dict[bytes, tuple[NDArray[np.int64], list[str]]] = {}
     for place, request in enumerate(contracts["request_id"].to_pylist()):
         own = rows[(of == group[place]) & visible]
         passes, _ = clock.judge(frame.row_index, np.full(len(own), place), own)
-        scopes[request] = own[passes]
-    return scopes
+        own = own[passes]
+        if len(own):
+            scopes.setdefault(hashlib.sha256(own.data).digest(), (own, []))[1].append(request)
+    yield from scopes.values()
 
 
 def _fit(evidence: pa.Table, rows: NDArray[np.int64], bm25: Bm25) -> rank_bm25.BM25:
@@ -139,12 +152,14 @@ def _fit(evidence: pa.Table, rows: NDArray[np.int64], bm25: Bm25) -> rank_bm25.B
             return _Counts(documents)
 
 
-def _scores(model: rank_bm25.BM25, terms: list[str], bm25: Bm25) -> NDArray[np.float64]:
+def _scores(model: Any, rows: list[int], terms: list[str], bm25: Bm25) -> NDArray[np.float64]:
+    """The scores of some of the rows that a model counted."""
     if not isinstance(model, _Counts):
-        return np.asarray(model.get_scores(terms))
+        return np.asarray(model.get_batch_scores(terms, rows))
     scores = []
-    for held, length in zip(model.doc_freqs, model.doc_len, strict=True):
-        norm = bm25.k1 * (1 - bm25.b + bm25.b * length / model.avgdl)
+    for row in rows:
+        held = model.doc_freqs[row]
+        norm = bm25.k1 * (1 - bm25.b + bm25.b * model.doc_len[row] / model.avgdl)
         score = 0.0
         for term in terms:
             if count := held.get(term):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.pipeline import grants
+from failing_reads import unseen
+from scoped_retrieval.pipeline import access, grants
 from scoped_retrieval.pipeline.access import known_runs
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.runs.live_files import SUFFIX
@@ -228,6 +229,26 @@ def test_grants_and_the_log_are_read_once_however_many_runs_are_asked_for(runs_o
     known = known_runs(load_settings(asked, environ={}, user=shop / "none.toml"), store)
     assert not any(known(run_id) for run_id in (*store.run_ids(), f"run-{ABSENT}"))
     assert sorted(read) == ["lines", "load_grants"]
+
+
+def test_what_a_grants_file_took_back_stays_so_where_it_cannot_be_looked_at(runs_of_ana, shop, capsys):
+    snapshot, _, _ = runs_of_ana
+    path = load_settings(environ={}).grants_path
+    path.write_text("principals: {}\n")
+    assert run("replay", snapshot, capsys=capsys)[0] == 3
+    with unseen(path):
+        code, out, err = run("replay", snapshot, capsys=capsys)
+    assert (code, out) == (7, "") and "Expected to read grants.yaml" in err
+
+
+def test_an_auditor_of_everything_knows_of_runs_without_a_look_at_their_requests(runs_of_ana, shop, monkeypatch):
+    path = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
+    path.write_text(path.read_text() + "  eve: {projects: [shop], audit: true}\n")
+    monkeypatch.setattr(access, "_readable", lambda *_, **__: pytest.fail("every request of every run"))
+    store = RunStore(shop / ".scoped-retrieval/runs")
+    asked = {"corpus": shop / ".scoped-retrieval/corpus", "runs": store.path, "principal": "eve"}
+    known = known_runs(load_settings(asked, environ={}, user=shop / "none.toml"), store)
+    assert [known(run_id) for run_id in store.run_ids()] == [True, True]
 
 
 def test_a_run_that_is_gone_is_missed_by_auditors_alone(runs_of_ana, shop, capsys, monkeypatch):

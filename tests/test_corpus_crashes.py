@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -181,6 +182,19 @@ def test_a_generation_whose_writer_died_never_counts(
         again.gc(keep=9)
     assert manifest.generations(tmp_path) == kept
     assert sorted(path.stem for path in (tmp_path / "generations").glob("*.json")) == sorted(kept)
+
+
+def test_a_writer_looks_at_no_manifest_where_none_came_since_the_pointer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.publish(import_rows({"text": "one"}), now=day(1))
+    pointer = (tmp_path / "CURRENT").stat().st_mtime_ns
+    os.utime(tmp_path / "generations", ns=(pointer - 1, pointer - 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(manifest, "entries", lambda _: pytest.fail("however many generations there are"))
+        corpus.append(import_rows({"text": "two"}), now=day(2))
+    assert len(manifest.generations(tmp_path)) == 3
 
 
 def test_a_merge_that_died_before_its_pointer_leaves_a_corpus_that_can_be_cleaned(

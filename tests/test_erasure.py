@@ -22,7 +22,7 @@ from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
-from scoped_retrieval.pipeline.runs import RunStore, live, log, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, live, live_files, log, replay, verify, writing
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.live_files import read_live
@@ -271,6 +271,18 @@ def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
             each.expect_unerased()
 
 
+def test_no_receipt_is_read_while_the_generation_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told(tmp_path)
+    erase(settings(tmp_path), source="doc:story")
+    corpus = Corpus.open(tmp_path / "corpus")
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus_store, "receipts", lambda _: pytest.fail("however many rows were erased, it is read"))
+        corpus.expect_unerased()
+    erase(settings(tmp_path), source="memory:bo")
+    with pytest.raises(ErasedError):
+        corpus.expect_unerased()
+
+
 def test_an_erasure_of_what_came_later_leaves_who_opened_before_in_peace(tmp_path: Path) -> None:
     told(tmp_path)
     before = Corpus.open(tmp_path / "corpus")
@@ -379,6 +391,33 @@ def test_an_owner_erases_their_own_and_nobody_elses(tmp_path: Path) -> None:
     assert erase(settings(tmp_path, "bo"), source="memory:bo").rows == 1
     with pytest.raises(InputError, match="Expected a source, user, project or evidence id"):
         erase(settings(tmp_path))
+
+
+def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(Corpus, "finish_erasure", lambda _: (_ for _ in ()).throw(OSError(28, "no space left")))
+        erase(settings(tmp_path), source="doc:story")
+    assert erase(settings(tmp_path, "bo"), user="bo", dry_run=True).rows == 1
+    assert erase(settings(tmp_path, "bo"), user="bo").rows == 1
+    assert erase(settings(tmp_path), source="doc:story").rows == 2
+
+
+def test_who_appends_goes_through_no_row_that_was_erased_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = told(tmp_path)
+    erase(settings(tmp_path), source="doc:story")
+    erase(settings(tmp_path), source="memory:bo")
+    looked, among = [], tombstones.among
+    monkeypatch.setattr(tombstones, "among", lambda values, those: looked.append(len(those)) or among(values, those))
+    story.tell(row("doc", "docs/other.md", "Another text."), row("doc", "docs/old.md", GONE))
+    story.tell(row("doc", "docs/third.md", "A third text."))
+    assert looked == [1]
+    texts = Corpus.open(tmp_path / "corpus").frame().evidence["text"].to_pylist()
+    assert sorted(texts) == ["A third text.", "Another text.", KEPT]
 
 
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
@@ -518,3 +557,82 @@ def test_an_erasure_that_failed_at_any_write_is_done_by_asking_again(tmp_path: P
         if touched[0] <= at:
             break
     assert at > 5
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_shard(story: Story) -> None:
+    """The process ends amid the first shard of a run: its texts stand, and no table that says what they show."""
+
+    def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
+        if Path(path).parts[1] in ("trimmed", "citations", "structured_facts", "session_events"):
+            raise Killed
+        return right(folder, path, table)
+
+    right = writing._write_part
+    with pytest.MonkeyPatch.context() as patch, story.open(runs=story.folder / "runs") as retriever:
+        patch.setattr(writing, "_write_part", texts_alone)
+        with pytest.raises(Killed):
+            retriever.run([QUESTION])
+
+
+def killed_snapshot(story: Story) -> None:
+    """The process ends before the first snapshot of a session has its name."""
+
+    def killed(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
+        path.with_name(".tmp-1").write_bytes(data)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_files, "write_bytes", killed)
+        with pytest.raises(Killed):
+            story.open(runs=story.folder / "runs").retrieve(QUESTION)
+
+
+def killed_removal(story: Story, left: str = "texts") -> None:
+    """The process ends when of a run that is given up the `left` folders stand still."""
+
+    def all_but(folder: Path) -> None:
+        for name in {"stage", "tables", "texts"} - {*left.split()}:
+            shutil.rmtree(folder / name)
+        raise Killed
+
+    unfinished(story)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(runs_erasure, "remove_tree", all_but)
+        erase(settings(story.folder), project="shop")
+
+
+def killed_removal_of_tables(story: Story) -> None:
+    killed_removal(story, "stage texts")
+
+
+@pytest.mark.parametrize("killed", [killed_shard, killed_snapshot, killed_removal, killed_removal_of_tables])
+def test_no_byte_stays_of_what_a_writer_left_that_was_killed(tmp_path: Path, killed: Callable[[Story], None]) -> None:
+    story = told(tmp_path)
+    killed(story)
+    assert any("runs" in name for name in holding(tmp_path))
+    done = erase(settings(tmp_path), project="shop")
+    assert (done.runs.unreadable, done.runs.being_written) == ([], [])
+    assert holding(tmp_path) == []
+
+
+def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, max_items=1, allowed_sources=["doc:other"])
+    left = tmp_path / "runs" / run_id / "texts" / "part-00001.parquet"
+    left.write_bytes(b"of a shard without a receipt")
+    done = erase(settings(tmp_path), source="memory:bo")
+    assert (done.runs.given_up, left.exists()) == ([], False)
+    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
+
+
+def test_a_run_without_its_manifest_is_told_as_one_that_nobody_can_read(tmp_path: Path) -> None:
+    snapshot = asked(told(tmp_path), batch=True)
+    run = RunStore(tmp_path / "runs").open(snapshot)
+    (run.folder / "manifest.json").unlink()
+    assert erase(settings(tmp_path), project="shop").runs.unreadable == [run.run_id]
+    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    assert not receipt["finished"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from scoped_retrieval.nodes.errors import PolicyError
+from failing_reads import unseen
+from scoped_retrieval.nodes.errors import PolicyError, StoreError
 from scoped_retrieval.nodes.tables import GRANTS
 from scoped_retrieval.pipeline.grants import load_grants, write_starter_grants
 
@@ -144,6 +145,15 @@ def test_a_starter_entry_is_written_once(tmp_path):
     assert path.read_bytes() == before
     assert load_grants(path).projects("ana") == ["shop"]
     assert (path.stat().st_mode & 0o777) == 0o600
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path):
+    path = tmp_path / "grants.yaml"
+    assert write_starter_grants(path, "ana", "shop")
+    before = path.read_bytes()
+    with unseen(path), pytest.raises(StoreError, match=r"Expected to read grants\.yaml, got Bad file descriptor"):
+        write_starter_grants(path, "bob", "pay")
+    assert path.read_bytes() == before
 
 
 def test_a_starter_entry_keeps_everything_that_stands(tmp_path):

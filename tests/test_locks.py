@@ -64,6 +64,21 @@ def test_a_lease_of_a_writer_that_died_expires_and_a_live_one_does_not(prefix: O
     assert not first.confirmed()
 
 
+def test_a_renewal_that_the_store_did_not_take_holds_nothing(tmp_path: Path):
+    store, clock = FailingStore(), Clock()
+    first, second = (Lease(store.at(f"locks/{tmp_path.name}"), clock) for _ in range(2))
+    assert first.acquire()
+    clock.now += first.ttl / 2
+    store.puts = 0
+    with pytest.raises(StoreError):
+        first.renew()
+    assert first.confirmed()
+    clock.now += first.ttl / 2
+    assert not first.confirmed()
+    store.puts = None
+    assert second.acquire()
+
+
 def test_a_holder_that_was_overtaken_neither_renews_nor_releases_the_other_one(prefix: ObjectPlace):
     clock = Clock()
     first, second, third = (Lease(prefix, clock) for _ in range(3))

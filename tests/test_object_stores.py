@@ -165,6 +165,21 @@ def test_a_line_whose_place_was_taken_meanwhile_comes_after_it(prefix: ObjectPla
     assert [line.run_id for line in second.lines()] == ["a", "b", "c"]
 
 
+def test_a_line_is_added_without_listing_those_that_are_known(prefix: ObjectPlace):
+    first, second = (RunStore(prefix / "runs").log for _ in range(2))
+    listed, seen = [], first._names
+    first._names = lambda: listed.append(1) or seen()
+    for number in range(5):
+        first.append("run", f"a{number}", manifest_sha256="1")
+    assert len(listed) == 1
+    second.append("run", "b", manifest_sha256="2")
+    first.append("run", "a5", manifest_sha256="3")
+    assert len(listed) == 2
+    (prefix / "runs/LOG/000000007").unlink()  # put back as it was before
+    first.append("run", "c", manifest_sha256="3")
+    assert [line.run_id for line in second.lines()] == ["a0", "a1", "a2", "a3", "a4", "b", "c"]
+
+
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize("silent", [True, False])
 def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(

@@ -171,6 +171,32 @@ def test_rows_of_other_projects_change_nothing_a_caller_sees(
         assert seen.tables["ranked"].equals(expected.tables["ranked"])
 
 
+class Looked(set[str]):
+    """Says how often it was looked into; a copy of it grows with the session."""
+
+    looks = 0
+
+    def __contains__(self, name: object) -> bool:
+        self.looks += 1
+        return super().__contains__(name)
+
+    def __or__(self, other: object) -> set[str]:
+        raise AssertionError("a copy for every request")
+
+
+def test_asking_the_same_again_takes_as_long_however_often_it_was_asked(corpus: Corpus, tmp_path: Path):
+    question = "what does role_3 return?"
+    with opened(corpus, runs=tmp_path / "runs") as retriever:
+        request_id = retriever.retrieve(question).tables["requests"]["request_id"][0].as_py()
+        used = retriever._session.used = Looked({request_id, *(f"{request_id}-{n}" for n in range(2, 1000))})
+        asked = []
+        for _ in range(3):
+            used.looks = 0
+            asked.append(retriever.retrieve(question).tables["requests"]["request_id"][0].as_py())
+    assert asked == [f"{request_id}-{n}" for n in (1000, 1001, 1002)]
+    assert used.looks < 10
+
+
 def test_a_project_that_is_not_granted_and_one_that_does_not_exist_read_alike(corpus: Corpus):
     foreign, unknown = (opened(corpus).retrieve("default role", project=p) for p in ("pay", "nowhere"))
     assert foreign.status == unknown.status == "denied"

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import rank_bm25
 from recall_world import asked, day, frame, line
 from scoped_retrieval.nodes.bm25 import VARIANTS, Bm25
 from scoped_retrieval.pipeline.witness import witness_scores
@@ -40,6 +41,11 @@ def test_the_witness_counts_the_same_scores(variant: str) -> None:
     table = _witness(variant)
     assert table.num_rows == 5
     assert all(table["agrees"].to_pylist())
+
+
+def test_the_witness_scores_no_row_but_those_that_were_hit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank_bm25.BM25Okapi, "get_scores", lambda *_: pytest.fail("every row of every scope"))
+    assert all(_witness("okapi")["agrees"].to_pylist())
 
 
 def test_the_witness_notices_a_changed_score() -> None:

@@ -174,9 +174,12 @@ def remove_ghosts(path: Place, *, all_: bool = False) -> None:
     A manifest of new content goes: the next generation would take its number, and it would pass for its elder. One of a
     generation that the content returned to gets its earlier number back. One of the current generation, which was
     merged, becomes current, so that who has the packs of the one before open reads the new ones. All of them are younger
-    than the pointer, so that a writer reads only such manifests; `all_` reads every one.
+    than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older than it;
+    `all_` reads every one.
     """
     now, newest = current(path)
+    if not all_ and _written(path / "generations") < _written(path / "CURRENT"):
+        return
     for at, document in list(_documents(path, None if all_ else path / "CURRENT")):
         if document["sequence"] <= newest:
             continue

@@ -57,8 +57,7 @@ class Corpus:
             BusyError: another writer holds the lock.
             StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
-        path = place_of(path)
-        _expect_none(path)
+        _expect_none(path := place_of(path))
         with _taken(path, "make the folder elsewhere, or let yourself write there."):
             make_folders(path)
             with _locked(path):
@@ -107,12 +106,12 @@ class Corpus:
     def expect_unerased(self) -> None:
         """What was read of the generation that is open may still be shown.
 
-        An erasure forgets every generation that holds what it erases before it looks into runs, and no other one.
+        An erasure forgets all generations that hold what it erases before it looks into runs: one that stands may be shown.
 
         Raises:
             ErasedError: evidence was erased since it was opened, and the generation is gone.
         """
-        if len(receipts(self.path)) > self._erased and not stands(manifest_of(self.path, self.generation)):
+        if not stands(manifest_of(self.path, self.generation)) and len(receipts(self.path)) > self._erased:
             raise ErasedError(
                 f"Expected the corpus as it was opened, got one from which evidence was erased since - at {self.path}",
                 hint="open it again",
@@ -264,6 +263,7 @@ class Corpus:
             StoreError: something cannot be read now: no generation and no pack was removed. Ask again.
         """
         with self._writing(_HALF_ERASED):
+            remove_ghosts(self.path, all_=True)
             forget_pieces(self.path)
             forget_readings(self.path)
             stored = rows_on_disk(self.path)

@@ -4,7 +4,7 @@ runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they
 
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
 LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
-again. What one would otherwise get wrong: a block holds the text of every item in it, so the block of a request goes with
+again. What crashes left of other writers goes, too, where no table says what it holds. What one would otherwise get wrong: a block holds the text of every item in it, so the block of a request goes with
 any of its items; the citation of an item may name the section of any of its merged rows; what a record says may stand
 beside an item that is no record; and what a session observed stands in anchors and queries of requests that show none
 of it.
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,14 @@ from ...nodes.keys import flat, pair_codes, positions
 from ...nodes.list_columns import flattened, holds
 from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, entries, make_folders, remove_tree, stands
+from ..durable import TEMPORARY, entries, make_folders, read_whole, remove_tree, stands
 from ..places import Place
-from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
+from .files import files_below, locked, parquet_bytes, read_json, read_parquet, remove_unnamed, sha256_of, write_bytes
 from .live import compact
 from .live_files import live_files
 from .log import Line
 from .parts import PERSISTED, TEXTS, values_of
-from .run import BATCH, Run
+from .run import BATCH, STAGE, Run
 from .store import RunStore, run_kind
 
 RECEIPTS = "receipts"
@@ -62,9 +63,10 @@ class RunsErased:
     runs: list[str] = field(default_factory=list)
     texts: int = 0
     given_up: list[str] = field(default_factory=list)
-    """Unfinished runs whose parts held the text: they could not be resumed on a generation that is gone."""
+    """Unfinished runs whose parts held the text: they could not be resumed on a generation that is gone. And remains of what
+    never was a run, or is none any more: nobody could say whether they held it."""
     unreadable: list[str] = field(default_factory=list)
-    """Damaged runs: nobody can say what they hold."""
+    """Damaged runs, those without their manifest included: nobody can say what they hold."""
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: what they will hold, nobody can say yet."""
 
@@ -77,8 +79,8 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     """
     done = RunsErased()
     ids = pa.array(sorted(evidence_ids), pa.string())
-    # First: one that is finished meanwhile is among the others, or told below. Without LOG, which may be damaged.
-    begun = [run_id for run_id in store.folders() if run_kind(store.path / run_id) == BATCH]
+    # First: one that is finished meanwhile is among the others, or told below.
+    begun = store.folders()
     whole = store.run_ids()
     for run_id in whole:
         with _counted(done, run_id):
@@ -94,11 +96,14 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
                 _sweep(store, run)
     if not dry_run:
         _finish_compactions(store, whole, done)
-    for run_id in begun:
-        if run_id in whole:
-            continue
+    logged = cache(lambda: {line.run_id for line in store.log.lines()})  # read if it must be: it may be damaged
+    for run_id in sorted({*begun} - {*whole}):
         with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):
-            _give_up(store, run_id, ids, done, dry_run=dry_run)
+            kind = run_kind(store.path / run_id)
+            if kind == BATCH:
+                _give_up(store, run_id, ids, done, dry_run=dry_run)
+            elif kind is None:
+                _remove_remains(store, run_id, logged, done, dry_run=dry_run)
     return done
 
 
@@ -128,7 +133,38 @@ def _give_up(store: RunStore, run_id: str, ids: pa.Array, done: RunsErased, *, d
     folder = store.path / run_id
     if stands(folder / "manifest.json"):
         done.being_written.append(run_id)  # it was finished since the others were read
-    elif any(_shows(folder, ids)):
+        return
+    if not dry_run:
+        remove_unnamed(folder, _parts_of_whole_shards(folder))
+    if any(_shows(folder, ids)):
+        done.given_up.append(run_id)
+        if not dry_run:
+            remove_tree(folder)
+
+
+def _parts_of_whole_shards(folder: Place) -> set[str]:
+    """The parts of an unfinished run that need not be written again: of any other, no table may say what it shows."""
+    present, named = {*files_below(folder)}, set[str]()
+    for path in entries(folder / STAGE / "receipts"):
+        if path.suffix == ".json":
+            with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+                parts = {part["path"] for part in json.loads(read_whole(path))["parts"]}
+                named |= parts if parts <= present else set()
+    return named
+
+
+def _remove_remains(
+    store: RunStore, run_id: str, logged: Callable[[], Collection[str]], done: RunsErased, *, dry_run: bool
+) -> None:
+    """Remove what a crash left of a first snapshot, or of a run that was given up: no table says what its texts show."""
+    folder = store.path / run_id
+    if not any(name.startswith(("live/", "texts/")) for name in files_below(folder)):
+        return
+    if stands(folder / "manifest.json"):
+        done.being_written.append(run_id)  # it was finished since the others were read
+    elif run_id in logged():
+        done.unreadable.append(run_id)
+    else:
         done.given_up.append(run_id)
         if not dry_run:
             remove_tree(folder)

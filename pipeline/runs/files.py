@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ..durable import write_atomic
+from ..durable import TEMPORARY, write_atomic
 from ..locks import held
 from ..places import ObjectPlace, Place
 from .ids import RUN_ID
@@ -135,6 +135,14 @@ def files_below(folder: Place) -> Iterator[str]:
         return
     found = (Path(root, name) for root, _, names in os.walk(folder, onerror=_unlisted) for name in names)
     yield from sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def remove_unnamed(folder: Place, named: Collection[str]) -> None:
+    """Remove what a crash left in the folder of a run: temporary files, and parts that are not among those `named`."""
+    for name in files_below(folder):
+        temporary = Path(name).name.startswith(TEMPORARY)
+        if temporary or (name.startswith(("tables/", "texts/")) and name not in named):
+            (folder / name).unlink()
 
 
 def _unlisted(error: OSError) -> None:

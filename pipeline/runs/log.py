@@ -209,12 +209,16 @@ class ObjectLog(RunLog):
         """The name and bytes of the last line that `append` read or wrote."""
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
-        """Add a line, durable whatever `sync` says; returns its hash."""
+        """Add a line, durable whatever `sync` says; returns its hash.
+
+        The lines are listed where none is known, or another writer was first: a list takes the longer the more there are.
+        That the last known one stands is asked all the same, as a log may be put back from a copy.
+        """
         while True:
-            names = self._names()
-            if names and names[-1] != self._known[0]:
-                self._known = names[-1], (self._lines / names[-1]).read_bytes()
-            last = _parse(self._known[1].rstrip(b"\n"), 0) if names else None
+            if not self._known[0] or not (self._lines / self._known[0]).is_file():
+                names = self._names()
+                self._known = (names[-1], (self._lines / names[-1]).read_bytes()) if names else ("", b"")
+            last = _parse(self._known[1].rstrip(b"\n"), 0) if self._known[0] else None
             previous, sequence = (last.hash, last.sequence) if last else (START, 0)
             digest, data = _line(kind, run_id, body, previous, sequence)
             entry = self._lines / f"{sequence + 1:09d}"
@@ -224,6 +228,7 @@ class ObjectLog(RunLog):
                 # The store may have taken this line, and only its answer was lost.
                 if not _stands(entry, data):
                     if isinstance(error, FileExistsError):  # another writer was first
+                        self._known = ("", b"")
                         continue
                     raise
             self._known = entry.name, data
