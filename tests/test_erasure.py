@@ -22,7 +22,7 @@ from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
-from scoped_retrieval.pipeline.runs import RunStore, live, live_files, log, replay, verify, writing
+from scoped_retrieval.pipeline.runs import RunStore, compacting, live, live_files, log, replay, verify, writing
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.live_files import read_live
@@ -493,7 +493,7 @@ def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_pa
     assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
 
 
-@pytest.mark.parametrize(("owner", "step", "left"), [(live, "_remove", True), (log.Log, "append", False)])
+@pytest.mark.parametrize(("owner", "step", "left"), [(compacting, "_remove", True), (log.Log, "append", False)])
 def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, left: bool
 ) -> None:
@@ -530,7 +530,7 @@ def _failing(right: Any, at: int, touched: list[int]) -> Any:
 PLACES = [
     (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
     (erasing, "forget_packs"), (runs_erasure, "write_bytes"), (runs_store, "write_parquet"), (runs_store, "write_json"),
-    (live, "_remove"), (log.Log, "append"), (shutil, "rmtree"), (Path, "unlink"),
+    (compacting, "_remove"), (log.Log, "append"), (shutil, "rmtree"), (Path, "unlink"),
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline import retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.runs import RunStore, compact, going_on, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, going_on, replay, verify
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 
@@ -192,3 +192,16 @@ def test_a_run_that_is_compacted_while_its_session_goes_on_is_left(corpus: Corpu
     session.close(compacted=False)
     assert runs_of(found) == ["a", "a", "b"]
     assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
+
+
+def test_a_long_session_is_compacted_in_shards(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    found = ask(corpus, tmp_path / "runs", *batch(5))
+    store = RunStore(tmp_path / "runs")
+    (run_id,) = store.folders()
+    before = digests(store, run_id)
+    monkeypatch.setattr(compacting, "SNAPSHOTS_EACH", 2)
+    run = compact(store, run_id)
+    assert [part["rows"] for part in run.manifest["tables"]["snapshots"]["parts"]] == [2, 2, 1]
+    assert digests(store, run_id) == before
+    assert [replay(store, one.snapshot_id).block for one in found] == [one.block for one in found]
+    assert verify(store, run_id).ok

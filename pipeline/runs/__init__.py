@@ -16,9 +16,10 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 from __future__ import annotations
 
 from .answer_log import log_answer, logged_answers
+from .compacting import compact
 from .erasure import RunsErased, erase_evidence, erase_texts
 from .going_on import left_open
-from .live import LiveRun, RunTakenError, compact
+from .live import LiveRun, RunTakenError
 from .replay import Replay, replay
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun

@@ -32,8 +32,8 @@ from ...nodes.rival_facts import DISAGREE
 from ...nodes.tables import TABLES
 from ..durable import TEMPORARY, entries, make_folders, read_whole, remove_tree, stands
 from ..places import Place
+from .compacting import compact
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, remove_unnamed, sha256_of, write_bytes
-from .live import compact
 from .live_files import live_files
 from .log import Line
 from .parts import PERSISTED, TEXTS, values_of

@@ -1,8 +1,6 @@
 """Interactive runs: a snapshot at a time, durable before its block leaves; compacted into parts later.
 
-Each snapshot is one file with one sync of it and its name, and one line in LOG. `compact` (and closing the session)
-writes the same tables as Parquet parts under a manifest; no digest changes. A crash in between leaves both readable, and
-the next `compact` does the rest.
+Each snapshot is one file with one sync of it and its name, and one line in LOG.
 
 What one would otherwise get wrong: the file is the promise, not its line. LOG is not synced for it, so a loss of power
 may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them. And
@@ -12,29 +10,25 @@ the session begins another run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ...nodes.errors import StoreError, VerificationError
+from ...nodes.errors import StoreError
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, make_folders, remove_tree, stands
+from ..durable import make_folders, remove_tree, stands
 from ..locks import confirm, hold
 from ..places import ObjectPlace, Place
-from .files import files_below, locked, sha256_of, write_json
+from .files import locked, write_json
 from .going_on import Left
 from .ids import new_run_id, snapshot_id
-from .live_files import live_file, live_files, read_live, write_live
-from .log import Line, LineInDoubtError, files_named
-from .parts import PER_REQUEST, PER_RUN, TEXTS, Vectors, check_conservation, stored_tables, texts_of
-from .run import FORMAT, INTERACTIVE, Run, starter_of
-from .store import RunStore, run_kind
-from .writing import write_manifest, write_stored
+from .live_files import live_file, write_live
+from .log import LineInDoubtError, files_named
+from .parts import PER_REQUEST, PER_RUN, Vectors, check_conservation, stored_tables, texts_of
+from .store import RunStore
 
 COMPACTED_WITHIN = 60.0
 """Seconds that a snapshot waits for whoever compacts its run."""
@@ -122,7 +116,7 @@ class LiveRun:
         self._confirm()
         with self._or_nothing(path):
             confirmed()
-        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **_told(stored)}
+        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **told(stored)}
         line |= {"started_by": self._settings.get("principal")}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
@@ -165,86 +159,6 @@ class LiveRun:
         self._in_doubt = {}
 
 
-def _told(stored: Mapping[str, pa.Table]) -> dict[str, str]:
+def told(stored: Mapping[str, pa.Table]) -> dict[str, str]:
     """What LOG says of a snapshot beside its file."""
     return stored["snapshots"].select(["request_id", "snapshot_digest"]).to_pylist()[0]
-
-
-def compact(store: RunStore, run_id: str) -> Run:
-    """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
-
-    Raises:
-        VerificationError: an interactive file or the graph is not the one that LOG names, or LOG names one that is
-            missing, or LOG names one twice. Nothing was written.
-    """
-    folder = store.open(run_id).folder
-    with locked(store.lock_of(folder.name), "a run"):
-        lines = [line for line in store.log.lines() if line.run_id == folder.name]
-        if any(line.kind == "run" for line in lines):
-            _remove(folder / "live")
-            return Run(folder)
-        if run_kind(folder) != INTERACTIVE:
-            return Run(folder)  # a batch run whose line is missing: `resume` writes it
-        if not stands(folder / "manifest.json"):
-            logged = files_named(lines)
-            _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
-            _adopt(store, folder, lines, logged)
-            _write(folder)
-        _remove(folder / "live")
-        store.log.append(
-            "run", folder.name, manifest_sha256=sha256_of(folder / "manifest.json"), started_by=starter_of(folder)
-        )
-    return Run(folder)
-
-
-def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
-    """Every file that LOG names is there as it was written, and so is the graph."""
-    if not stands(folder / "lineage.json"):
-        raise VerificationError("Expected the graph of the run, got none - at lineage.json")
-    if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
-        raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
-    present = live_files(folder)
-    for file, sha256 in logged.items():
-        if file not in present:
-            raise VerificationError(f"Expected the file that LOG names, got none - at live/{file}")
-        if sha256_of(folder / "live" / file) != sha256:
-            raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
-
-
-def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[str, str]) -> None:
-    """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
-    lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
-    for number, file in enumerate(live_files(folder), start=1):
-        if file in logged:
-            continue
-        if file != live_file(number) or (logged and file < max(logged)):
-            raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
-        told, sha256 = _told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
-        lineage = lineage or sha256_of(folder / "lineage.json")
-        line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, **told}
-        store.log.append("live", folder.name, **line, started_by=starter_of(folder), adopted=True)
-
-
-def _write(folder: Place) -> None:
-    for name in files_below(folder):
-        if Path(name).name.startswith(TEMPORARY) or name.startswith(("tables/", "texts/")):
-            (folder / name).unlink()
-    files, run = live_files(folder), Run(folder)
-    stored = {t.name: run.stored(t.name).combine_chunks() for t in PER_REQUEST}
-    inputs = {name: run.stored(name).combine_chunks() for name in PER_RUN}
-    texts = run.texts.combine_chunks()
-    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # a text that one snapshot searched by comes first
-    first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
-    receipts = [
-        write_stored(folder, 0, inputs, TEXTS.empty_table(), check=False),
-        write_stored(folder, 0, stored, texts.take(first).sort_by("sha256")),
-    ]
-    created = stored["snapshots"]["created_at"][0].as_py().isoformat()
-    plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
-    compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
-    write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted)
-
-
-def _remove(folder: Place) -> None:
-    with suppress(FileNotFoundError):
-        remove_tree(folder)

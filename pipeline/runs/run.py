@@ -105,7 +105,7 @@ class Run:
             found = [self._live(file).get(name) for file in (self._files[:1] if name in PER_RUN else self._files)]
         else:
             found = [self.part(name, path) for path in self._parts(name)]
-        return _joined(name, found)
+        return joined(name, found)
 
     def part(self, name: str, path: str) -> pa.Table:
         """One Parquet part of a table, in stored form."""
@@ -183,10 +183,10 @@ class Run:
         if shard is None:
             raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
         if self.live:
-            return _joined(name, [self._live(shard).get(name)])
+            return joined(name, [self._live(shard).get(name)])
         read = self._opened.setdefault(shard, {})
         if name not in read:
-            read[name] = _joined(
+            read[name] = joined(
                 name, [self.part(name, path) for path in self._parts(name) if path.endswith(f"/{shard}")]
             )
         return read[name]
@@ -219,7 +219,7 @@ class Run:
     def _ids(self, shard: str) -> pa.ChunkedArray:
         """The snapshots of a shard or interactive file."""
         if self.live:
-            return _joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
+            return joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
         path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
         return read_parquet(self.folder / path, _schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
@@ -241,7 +241,7 @@ def _schema(name: str) -> pa.Schema:
     return TEXTS if name == "texts" else TABLES[name].stored_schema
 
 
-def _joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
+def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """Parts of a table as one."""
     tables = [table.cast(_schema(name)) for table in found if table is not None]
     return pa.concat_tables(tables) if tables else _schema(name).empty_table()

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +20,11 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import TEMPORARY, make_folders, publish_folder, read_whole, remove_tree, staging_folder, stands, sync_all
+from ..durable import make_folders, publish_folder, read_whole, remove_tree, staging_folder, stands, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
-from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
+from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
 from .log import log_at
@@ -304,7 +303,7 @@ class StagedRun:
             shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
             receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
             confirm(self.store.lock_of(self.run_id))
-            self._sweep({part["path"] for receipt in receipts for part in receipt["parts"]})
+            remove_unnamed(self.folder, {part["path"] for receipt in receipts for part in receipt["parts"]})
             write_manifest(self.folder, self.plan, receipts, kind=BATCH)
             self._finished = True
         with suppress(FileNotFoundError):
@@ -344,13 +343,6 @@ class StagedRun:
             stands(self.folder / part["path"]) and sha256_of(self.folder / part["path"]) == part["sha256"]
             for part in parts
         )
-
-    def _sweep(self, wanted: set[str]) -> None:
-        """Remove what a crash left: temporary files, and parts that no receipt names."""
-        for name in files_below(self.folder):
-            top = name.split("/")[0]
-            if Path(name).name.startswith(TEMPORARY) or (top in ("tables", "texts") and name not in wanted):
-                (self.folder / name).unlink()
 
 
 def _counted(number: int, noun: str) -> str:

@@ -24,7 +24,7 @@ from .files import ReadOptions, RowBuilder, document_of, is_generated
 from .git_commands import ABSENT, Change, Commit
 from .history_states import First, Live, PathState
 from .report import SourceReport
-from .rereading import Known
+from .known_source import Known
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 

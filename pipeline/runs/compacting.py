@@ -1,0 +1,112 @@
+"""Compaction: the interactive files of a run become Parquet parts under a manifest; no digest changes.
+
+What one would otherwise get wrong: a file is the promise, not its line. Files that lost their line get a new one before
+anything is written, and files go when the manifest stands. A crash in between leaves both readable, and the next `compact`
+does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ...nodes.errors import VerificationError
+from ..durable import remove_tree, stands
+from ..places import Place
+from .files import locked, remove_unnamed, sha256_of
+from .live import told
+from .live_files import live_file, live_files, read_live
+from .log import Line, files_named
+from .parts import PER_REQUEST, PER_RUN, TEXTS
+from .run import FORMAT, INTERACTIVE, Run, joined, starter_of
+from .store import RunStore, run_kind
+from .writing import write_manifest, write_stored
+
+SNAPSHOTS_EACH = 512
+"""Snapshots per shard of a compacted run: the unit of memory, as in a run of a table of requests."""
+
+
+def compact(store: RunStore, run_id: str) -> Run:
+    """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
+
+    Raises:
+        VerificationError: an interactive file or the graph is not the one that LOG names, or LOG names one that is
+            missing, or LOG names one twice. Nothing was written.
+    """
+    folder = store.open(run_id).folder
+    with locked(store.lock_of(folder.name), "a run"):
+        lines = [line for line in store.log.lines() if line.run_id == folder.name]
+        if any(line.kind == "run" for line in lines):
+            _remove(folder / "live")
+            return Run(folder)
+        if run_kind(folder) != INTERACTIVE:
+            return Run(folder)  # a batch run whose line is missing: `resume` writes it
+        if not stands(folder / "manifest.json"):
+            logged = files_named(lines)
+            _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
+            _adopt(store, folder, lines, logged)
+            _write(folder)
+        _remove(folder / "live")
+        store.log.append(
+            "run", folder.name, manifest_sha256=sha256_of(folder / "manifest.json"), started_by=starter_of(folder)
+        )
+    return Run(folder)
+
+
+def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
+    """Every file that LOG names is there as it was written, and so is the graph."""
+    if not stands(folder / "lineage.json"):
+        raise VerificationError("Expected the graph of the run, got none - at lineage.json")
+    if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
+        raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
+    present = live_files(folder)
+    for file, sha256 in logged.items():
+        if file not in present:
+            raise VerificationError(f"Expected the file that LOG names, got none - at live/{file}")
+        if sha256_of(folder / "live" / file) != sha256:
+            raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
+
+
+def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[str, str]) -> None:
+    """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
+    lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
+    for number, file in enumerate(live_files(folder), start=1):
+        if file in logged:
+            continue
+        if file != live_file(number) or (logged and file < max(logged)):
+            raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
+        said, sha256 = told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
+        lineage = lineage or sha256_of(folder / "lineage.json")
+        line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, **said}
+        store.log.append("live", folder.name, **line, started_by=starter_of(folder), adopted=True)
+
+
+def _write(folder: Place) -> None:
+    remove_unnamed(folder, ())
+    files, run = live_files(folder), Run(folder)
+    inputs = {name: run.stored(name).combine_chunks() for name in PER_RUN}
+    receipts = [write_stored(folder, 0, inputs, TEXTS.empty_table(), check=False)]
+    for shard, at in enumerate(range(0, len(files), SNAPSHOTS_EACH)):
+        receipts.append(_write_shard(folder, shard, files[at : at + SNAPSHOTS_EACH]))
+    created = read_live(folder / "live" / files[0])["snapshots"]["created_at"][0].as_py().isoformat()
+    plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
+    compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
+    write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted)
+
+
+def _write_shard(folder: Place, shard: int, files: Sequence[str]) -> dict[str, Any]:
+    """Write some interactive files as the parts of a shard; its receipt."""
+    read = [read_live(folder / "live" / file) for file in files]
+    stored = {t.name: joined(t.name, [tables.get(t.name) for tables in read]).combine_chunks() for t in PER_REQUEST}
+    texts = joined("texts", [tables.get("texts") for tables in read]).combine_chunks()
+    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # a text that one snapshot searched by comes first
+    first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
+    return write_stored(folder, shard, stored, texts.take(first).sort_by("sha256"))
+
+
+def _remove(folder: Place) -> None:
+    with suppress(FileNotFoundError):
+        remove_tree(folder)
