@@ -23,8 +23,8 @@ from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated
 from .git_commands import ABSENT, Change, Commit
 from .history_states import First, Live, PathState
-from .report import SourceReport
 from .known_source import Known
+from .report import SourceReport
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
