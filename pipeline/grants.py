@@ -63,6 +63,12 @@ _PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied
 _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
 _ACT_AS = ("principal", "project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
+_ESCAPED = re.compile(r"\[[*?\[]\]")
+_FOREIGN = re.compile(r"^[/!~]|^\.\.?/|\[|\{[^}]*,")
+_GLOBS = (
+    "globs begin at the root of a tree, without / or ./, and know ? * ** and a / at the end for all that is below; of "
+    "alternatives each is a glob, and [[] is a bracket"
+)
 _TOKEN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -237,8 +243,8 @@ def _grant(fields: Mapping[str, Item], common: Mapping[str, Any]) -> dict[str, A
     return {
         "project": fields["project"].text(),
         "sources": fields["sources"].optional(_selectors),
-        "paths": common_patterns(common["paths"], fields["paths"].optional(Item.texts)),
-        "denied_paths": sorted({*(common["denied_paths"] or []), *fields["denied_paths"].texts()}) or None,
+        "paths": common_patterns(common["paths"], fields["paths"].optional(_globs)),
+        "denied_paths": sorted({*(common["denied_paths"] or []), *_globs(fields["denied_paths"])}) or None,
         "zone": _lower(zone or common["zone"] or DEFAULT_ZONE, common["zone"]),
         "users": sorted({*(common["users"] or []), *fields["users"].texts()}) or None,
         "states": cap if states is None else [state for state in states if cap is None or state in cap],
@@ -260,8 +266,8 @@ def _person(person: Mapping[str, Item]) -> dict[str, Any]:
         "states": person["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",))),
         "users": person["users"].optional(Item.texts),
         "groups": person["groups"].optional(Item.texts),
-        "paths": person["paths"].optional(Item.texts),
-        "denied_paths": person["denied_paths"].optional(Item.texts),
+        "paths": person["paths"].optional(_globs),
+        "denied_paths": person["denied_paths"].optional(_globs),
         "audit": bool(person["audit"].optional(Item.flag)),
     }
 
@@ -283,6 +289,14 @@ def _lower(zone: str, cap: str | None) -> str:
 def _selectors(item: Item) -> list[str]:
     """Source selectors, aliases of origin classes resolved."""
     return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in item.texts()})
+
+
+def _globs(item: Item) -> list[str]:
+    """Globs on paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
+    for glob in item.items():
+        if _FOREIGN.search(_ESCAPED.sub("", glob.text())):
+            raise glob.wrong("a glob such as src/keys/ or **/*.pem", hint=_GLOBS)
+    return item.texts()
 
 
 def _known(item: Item, people: Mapping[str, object]) -> str:

@@ -209,3 +209,23 @@ def test_names_that_yaml_could_misread_come_back_as_written(tmp_path, name):
     path = tmp_path / "grants.yaml"
     write_starter_grants(path, name, name)
     assert load_grants(path).projects(name) == [name]
+
+
+@pytest.mark.parametrize("key", ["paths", "denied_paths"])
+@pytest.mark.parametrize(
+    "glob", ["d[0-6]/", "/keys/", "./keys/", "../keys/", "!keys/", "~/keys/", "{a,b}/", "pages/[id].ts"]
+)
+def test_a_glob_of_another_tool_is_refused_and_denies_no_less_than_it_says(tmp_path: Path, key: str, glob: str):
+    for place in (f"{{projects: [shop], {key}: ['{glob}']}}", f"{{projects: [{{project: shop, {key}: ['{glob}']}}]}}"):
+        (tmp_path / "grants.yaml").write_text(f"principals: {{ana: {place}}}")
+        with pytest.raises(PolicyError, match="Expected a glob such as src/keys/ or") as error:
+            load_grants(tmp_path / "grants.yaml")
+        assert "[[] is a bracket" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "glob", ["src/", "**/*.pem", "pages/[[]id].ts", "a{b}c", "a/.env", ".ssh/", "d?/[*]", "naïve dir/"]
+)
+def test_a_glob_of_this_tool_is_taken(tmp_path: Path, glob: str):
+    (tmp_path / "grants.yaml").write_text(f"principals: {{ana: {{projects: [shop], denied_paths: ['{glob}']}}}}")
+    assert load_grants(tmp_path / "grants.yaml").table["denied_paths"].to_pylist() == [[glob]]
