@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +46,7 @@ from .patterns import common_patterns
 from .places import Place, place_of
 from .yaml_files import Item, parse
 
-__all__ = ["GrantsFile", "grant_all", "load_grants", "write_starter_grants"]
+__all__ = ["GrantsFile", "WatchedGrants", "grant_all", "load_grants", "write_starter_grants"]
 
 DEFAULT_ZONE = "internal"
 
@@ -112,6 +113,41 @@ def load_grants(path: str | Place) -> GrantsFile:
         hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you"
         raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
     return _read(data, path)
+
+
+class WatchedGrants:
+    """The grants of a file that somebody may change: `file` as it was read last, `now` as it is.
+
+    Of a folder it is read again when its status changes, of an object store each time; grants that were given as such stay.
+
+    Raises:
+        PolicyError: the file is missing or not what was expected.
+    """
+
+    def __init__(self, grants: GrantsFile | str | Place) -> None:
+        self._path = None if isinstance(grants, GrantsFile) else place_of(grants)
+        self._status = self._look()
+        self.file = grants if isinstance(grants, GrantsFile) else load_grants(grants)
+
+    def now(self) -> GrantsFile:
+        """The grants as they are.
+
+        Raises:
+            PolicyError: the file is missing or not what was expected.
+        """
+        status = self._look()  # before it is read: what changes in between is read again
+        if self._path is not None and (status is None or status != self._status):
+            self.file, self._status = load_grants(self._path), status
+        return self.file
+
+    def _look(self) -> tuple[int, ...] | None:
+        """What tells that a file is another one; None where only its content does."""
+        if not isinstance(self._path, Path):
+            return None
+        with suppress(OSError):
+            found = self._path.stat()
+            return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return None
 
 
 def grant_all(principal: str, project: str) -> GrantsFile:

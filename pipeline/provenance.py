@@ -53,9 +53,9 @@ def provenance(
     return PROVENANCE.build({"part": list(parts), "value": list(parts.values())})
 
 
-def at_generation(provenance: pa.Table, generation: str) -> pa.Table:
-    """The provenance with another generation."""
-    value = pc.if_else(pc.equal(provenance["part"], "generation"), pa.scalar(generation), provenance["value"])
+def with_part(provenance: pa.Table, part: str, value: str) -> pa.Table:
+    """The provenance with another value of one part."""
+    value = pc.if_else(pc.equal(provenance["part"], part), pa.scalar(value), provenance["value"])
     return provenance.set_column(1, provenance.schema.field("value"), value)
 
 

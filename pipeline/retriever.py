@@ -14,11 +14,10 @@ since, it answers nothing more: what it has read may be what nobody is to see.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -36,13 +35,13 @@ from .corpus.memory import MemoryCorpus
 from .cross_encoder import PairReader, PairScores, load_cross_encoder
 from .driver import LANES, Line, QueryVectors, build_driver, lanes_known
 from .encoder import encoder_of
-from .grants import GrantsFile, load_grants
+from .grants import GrantsFile, WatchedGrants
 from .grouping import Grouped
 from .lanes import lanes_off
 from .places import ObjectPlace, Place
 from .policies import Policies, load_policies
 from .progress import Say, quiet
-from .provenance import at_generation, difference, package_versions, provenance
+from .provenance import difference, package_versions, provenance, with_part
 from .request_files import Row
 from .requests import resolve_requests
 from .retrieval import Retrieval, RunSummary
@@ -65,7 +64,7 @@ class Retriever:
         corpus: Corpus | MemoryCorpus,
         *,
         principal: str,
-        grants: GrantsFile,
+        grants: GrantsFile | str | Place,
         policies: Policies,
         runs: RunStore | None,
         lanes: Collection[str],
@@ -81,7 +80,8 @@ class Retriever:
     ) -> None:
         self.corpus = corpus = corpus.view()
         self.principal = principal
-        self.grants = grants
+        self._watched = WatchedGrants(grants)
+        self.grants = grants = self._watched.file
         self.policies = policies
         self.runs = runs
         self.preset = preset
@@ -90,6 +90,7 @@ class Retriever:
         self._auditor = principal if capture_withheld else None
         if capture_withheld:
             expect_auditor(grants.table, principal, clock())
+        self._defaults = self._projects()
         self._encoder = encoder
         self._shard_requests = shard_requests
         self._clock = clock
@@ -125,7 +126,7 @@ class Retriever:
             max_age_days=policies.roles.max_age_days,
             auditor=self._auditor,
         )
-        self._grouped = Grouped(self._session.answers, shard_requests)
+        self._grouped = Grouped(self._answers, shard_requests)
 
     @classmethod
     def open(
@@ -150,7 +151,8 @@ class Retriever:
     ) -> Retriever:
         """A retriever over a corpus in a folder or at a URL, or an open one, at its generation of this moment.
 
-        `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all;
+        `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a grants file
+        is read again when it changes, and a right that was withdrawn is gone with the next request.
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
         Ollama server at `ollama_url` has it). Without `runs` no snapshot is written. A `preset` bounds every request.
         `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
@@ -172,14 +174,12 @@ class Retriever:
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
         opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
-        if not isinstance(grants, GrantsFile):
-            if grants is None and opened.path is None:
-                raise InputError.expected("grants", "none", "grants", hint="a corpus in memory has no grants file")
-            grants = load_grants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
+        if grants is None and opened.path is None:
+            raise InputError.expected("grants", "none", "grants", hint="a corpus in memory has no grants file")
         return cls(
             opened,
             principal=principal,
-            grants=grants,
+            grants=grants if grants is not None else (opened.path or Path()) / "grants.yaml",
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs,
             lanes=wanted,
@@ -246,6 +246,7 @@ class Retriever:
             raise InputError.expected("a folder of runs", "none", "runs")
         started = time.perf_counter()
         self.corpus.expect_unerased()
+        self._look_at_grants()
         staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
         with staged.lock(), resumable(staged.run_id):
             shards = staged.pending()
@@ -304,13 +305,31 @@ class Retriever:
         line = self._line
         if settings["generation"] != self.corpus.generation:
             pinned = _generation(self.corpus, settings["generation"])
-            line = replace(line, corpus=pinned, provenance=at_generation(line.provenance, pinned.generation))
+            line = replace(line, corpus=pinned, provenance=with_part(line.provenance, "generation", pinned.generation))
         if part := difference(staged.provenance, line.provenance):
             raise StoreError(
                 f"Expected the {part} that the run began with, got another - at {run_id}",
                 hint="resume with the same policies, grants, settings and code, or start a new run",
             )
         return staged, with_counters(line, staged.requests) if staged.pending() else line
+
+    def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
+        self._look_at_grants()
+        yield from self._session.answers(group)
+
+    def _look_at_grants(self) -> None:
+        """Go on under the grants as they are now: under others the session writes another run.
+
+        Raises:
+            PolicyError: the file is gone, or not what was expected.
+        """
+        if (grants := self._watched.now()).digest == self.grants.digest:
+            return
+        self.grants = grants
+        self._defaults = self._projects()
+        provenance = with_part(self._line.provenance, "grants", grants.digest)
+        self._line = replace(self._line, grants=grants.table, provenance=provenance)
+        self._session.under(self._line)
 
     def _resolve(self, row: Row, now: datetime) -> tuple[pa.Table, pa.Table]:
         """A request of the session."""
@@ -328,8 +347,8 @@ class Retriever:
         lineage = {} if left else self._lineage()
         return LiveRun(self.runs, now=now, inputs=inputs, lineage=lineage, settings=settings, left=left)
 
-    @cached_property
-    def _defaults(self) -> dict[str, Any]:
+    def _projects(self) -> dict[str, Any]:
+        """The project of requests that name none: the principal's only one."""
         projects = sorted(set(self.grants.projects(self.principal)))
         return {"project": projects[0]} if len(projects) == 1 else {}
 

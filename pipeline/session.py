@@ -115,6 +115,13 @@ class Session:
         except Exception as error:
             yield error
 
+    def under(self, line: Line) -> None:
+        """Answer by another line from now on, and write another run."""
+        self.line = line
+        if self.live is not None:
+            self.live.release()
+            self.live = None
+
     def close(self) -> LiveRun | None:
         """End the session; its run, if it began one."""
         live, self.live = self.live, None

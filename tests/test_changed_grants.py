@@ -1,0 +1,86 @@
+"""Grants that change while a retriever is open: what was withdrawn is gone with the next request, what was given is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from retrieving import LEXICAL, NOON
+from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.grants import grant_all
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, verify
+
+QUESTION = {"question": "what does role_3 return?", "project": "shop", "purpose": "explain-code"}
+
+
+def granting(corpus: Corpus, people: str) -> None:
+    (corpus.path / "grants.yaml").write_text(f"principals: {people}\n")
+
+
+@pytest.fixture(name="retriever")
+def retriever_fixture(corpus: Corpus, tmp_path: Path):
+    granting(corpus, "{ana: {projects: [shop]}}")
+    with Retriever.open(
+        corpus, principal="ana", runs=tmp_path / "runs", lanes=LEXICAL, clock=lambda: NOON
+    ) as retriever:
+        yield retriever
+
+
+def test_a_grant_that_was_withdrawn_is_gone_with_the_next_request(corpus: Corpus, tmp_path: Path, retriever: Retriever):
+    before = retriever.retrieve(QUESTION)
+    granting(corpus, "{bob: {projects: [shop]}}")
+    after = retriever.retrieve(QUESTION)
+    granting(corpus, "{ana: {projects: [shop]}}")
+    again = retriever.retrieve(QUESTION)
+    assert [one.status for one in (before, after, again)] == ["ok", "denied", "ok"]
+    assert (after.block, again.block) == ("", before.block)
+    store = RunStore(tmp_path / "runs")
+    retriever.close()
+    assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
+
+
+def test_a_path_that_is_denied_from_now_on_is_not_shown(corpus: Corpus, retriever: Retriever):
+    (citation, *_) = retriever.retrieve(QUESTION).citations
+    granting(corpus, f"{{ana: {{projects: [shop], denied_paths: ['{citation['path']}']}}}}")
+    assert citation["path"] not in [one["path"] for one in retriever.retrieve(QUESTION).citations]
+
+
+def test_a_run_is_staged_under_the_grants_of_its_moment(corpus: Corpus, retriever: Retriever):
+    granting(corpus, "{ana: {projects: [elsewhere]}}")
+    assert retriever.run([QUESTION]).statuses == {"denied": 1}
+
+
+def test_the_only_project_is_the_only_one_now(corpus: Corpus, retriever: Retriever):
+    retriever.retrieve("what does role_3 return?")
+    granting(corpus, "{ana: {projects: [elsewhere]}}")
+    found = retriever.retrieve("what does role_3 return?")
+    assert found.tables["requests"]["project"].to_pylist() == ["elsewhere"]
+
+
+@pytest.mark.parametrize("content", ["principals: [", None], ids=["damaged", "gone"])
+def test_under_grants_that_nobody_can_read_nothing_is_answered(
+    corpus: Corpus, tmp_path: Path, retriever: Retriever, content: str | None
+):
+    file = corpus.path / "grants.yaml"
+    file.unlink() if content is None else file.write_text(content)
+    for ask in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
+        with pytest.raises(PolicyError, match=r"grants\.yaml"):
+            ask()
+    assert not RunStore(tmp_path / "runs").folders()
+    granting(corpus, "{ana: {projects: [shop]}}")
+    assert retriever.retrieve(QUESTION).status == "ok"
+
+
+def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_path: Path, retriever: Retriever):
+    for _ in range(2):
+        granting(corpus, "{ana: {projects: [shop]}}")
+        assert retriever.retrieve(QUESTION).status == "ok"
+    assert len(RunStore(tmp_path / "runs").folders()) == 1
+
+
+def test_grants_that_were_given_as_such_stay(corpus: Corpus):
+    with Retriever.open(corpus, principal="ana", grants=grant_all("ana", "shop"), lanes=LEXICAL) as retriever:
+        (corpus.path / "grants.yaml").unlink(missing_ok=True)
+        assert retriever.retrieve(QUESTION).status == "ok"
