@@ -8,7 +8,8 @@ import pytest
 from retrieving import LEXICAL, NOON
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.grants import grant_all
+from scoped_retrieval.pipeline.grants import WatchedGrants, grant_all
+from scoped_retrieval.pipeline.places import place_of
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
 
@@ -39,6 +40,8 @@ def test_a_grant_that_was_withdrawn_is_gone_with_the_next_request(corpus: Corpus
     store = RunStore(tmp_path / "runs")
     retriever.close()
     assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
+    rested = [dict(zip(*store.open(run).provenance.to_pydict().values(), strict=True)) for run in store.folders()]
+    assert rested[0]["grants"] == retriever.grants.digest != rested[1]["grants"]
 
 
 def test_a_path_that_is_denied_from_now_on_is_not_shown(corpus: Corpus, retriever: Retriever):
@@ -78,6 +81,14 @@ def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_p
         granting(corpus, "{ana: {projects: [shop]}}")
         assert retriever.retrieve(QUESTION).status == "ok"
     assert len(RunStore(tmp_path / "runs").folders()) == 1
+
+
+def test_grants_on_an_object_store_are_read_each_time():
+    place = place_of("memory://grants-that-change/grants.yaml")
+    place.write_bytes(b"principals: {ana: {projects: [shop]}}")
+    watched = WatchedGrants(place)
+    place.write_bytes(b"principals: {bob: {projects: [shop]}}")
+    assert [watched.file.principals, watched.now().principals] == [("ana",), ("bob",)]
 
 
 def test_grants_that_were_given_as_such_stay(corpus: Corpus):
