@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
-from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, erase_texts, replay, verify
+from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, compacting, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_json, write_parquet
 from scoped_retrieval.pipeline.runs.log import START, WINDOW, Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
@@ -191,7 +191,25 @@ def test_a_compaction_that_was_cut_off_is_done_by_the_next(
         patched.setattr(shutil, "rmtree", lambda *_: (_ for _ in ()).throw(OSError("gone")))
         with pytest.raises(OSError, match="gone"):
             compact(store, run.run_id)
+    told = verify(store, run.run_id).problems
+    assert told and all(problem.detail.endswith("`compact` ends it") for problem in told)
     assert compact(store, run.run_id).snapshots.num_rows == 2
+    assert verify(store, run.run_id).ok
+
+
+def test_of_a_compaction_that_was_cut_off_at_its_parts_each_is_told_as_left(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    with monkeypatch.context() as patched:
+        patched.setattr(compacting, "write_manifest", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
+        with pytest.raises(OSError, match="gone"):
+            compact(store, run.run_id)
+    told = verify(store, run.run_id).problems
+    assert {problem.part.partition("/")[0] for problem in told} == {"tables", "texts"}
+    assert all(problem.detail.endswith("`compact` ends it") for problem in told)
+    compact(store, run.run_id)
     assert verify(store, run.run_id).ok
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
+from ..durable import TEMPORARY
 from ..places import Place
 from .answer_log import check_answers
 from .erasure import Erased, erased_from
@@ -27,7 +29,7 @@ from .ids import run_of, snapshot_id
 from .live_files import SUFFIX, live_files
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
-from .run import Run
+from .run import INTERACTIVE, Run
 from .store import RunStore
 
 LOOKS_AGAIN_WITHIN = 10.0
@@ -167,7 +169,10 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
     """Manifest against LOG, then every file against the manifest."""
     logged = manifest_named(lines)
     if logged is None:
-        return found.add("missing", "LOG", "no line names this run")
+        gives = "`compact`" if run.manifest.get("kind") == INTERACTIVE else "`run --resume`"
+        return found.add(
+            "missing", "LOG", f"no line names this run; where it was broken off as it ended, {gives} ends it"
+        )
     if sha256_of(run.folder / "manifest.json") != logged:
         return found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
     expected = {"manifest.json": logged, "lineage.json": run.manifest["lineage_sha256"]}
@@ -185,7 +190,7 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
             found.add("changed", path, unfinished if before.get(path) == got else "its SHA-256 is not the recorded one")
     for path in files_below(run.folder):
         if path not in expected:
-            found.add("extra", path, "the manifest does not name it")
+            found.add("extra", path, f"the manifest does not name it{_left_by_compact(path, ('live/',))}")
     compacted = {entry["file"]: entry["sha256"] for entry in run.manifest.get("compacted_from", ())}
     for file, sha256 in files_named(lines).items():
         if compacted.get(file) != sha256:
@@ -206,6 +211,12 @@ def _sha256(file: Place, part: str, found: _Found) -> str | None:
 
 def _unread(error: OSError) -> str:
     return f"it cannot be read ({error.strerror or type(error).__name__})"
+
+
+def _left_by_compact(path: str, below: tuple[str, ...]) -> str:
+    """What to do about a file that a compaction leaves which is broken off."""
+    left = path.startswith(below) or Path(path).name.startswith(TEMPORARY)
+    return "; a compaction that was broken off leaves such, and `compact` ends it" if left else ""
 
 
 def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
@@ -234,8 +245,9 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
     known = {f"live/{file}" for file in logged} | {"lineage.json"}
     for path in files_below(run.folder):
         if path not in known:
-            adopts = "; `compact` adopts it" if path in {f"live/{file}" for file in present} else ""
-            found.add("extra", path, f"LOG does not name it{adopts}")
+            adopts = path in {f"live/{file}" for file in present}
+            said = "; `compact` adopts it" if adopts else _left_by_compact(path, ("tables/", "texts/"))
+            found.add("extra", path, f"LOG does not name it{said}")
     lineage = run.folder / "lineage.json"
     if not lineage.exists():
         found.add("missing", "lineage.json", "every run has one")
