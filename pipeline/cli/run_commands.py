@@ -186,7 +186,10 @@ def verify(
         lines.append(f"witness: {seen['run_id']}: {seen.get('gone') or counted}")
     lines.append(f"head of the log: {report['head'] or '-'}")
     emit(report, as_json=as_json, text="\n".join(lines))
-    return EXIT["ok"] if report["ok"] else EXIT["differs"]
+    if not report["ok"]:
+        return EXIT["differs"]
+    unseen = [seen for seen in report["witness"] if "gone" in seen]
+    return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
 
 
 def xray(
