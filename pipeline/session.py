@@ -26,7 +26,7 @@ from .retrieval import Retrieval, retrieval_of, without_snapshot
 from .runs import LiveRun, RunTakenError
 from .runs.ids import new_run_id, snapshot_id
 from .runs.parts import Vectors
-from .shards import of_request, with_counters
+from .shards import by_request, with_counters
 
 __all__ = ["Asked", "Session"]
 
@@ -88,6 +88,7 @@ class Session:
         captures = captures.sort_by("request_id") if len(ids) > 1 else captures
         self.line = with_counters(self.line, requests)
         tables = run_line(requests, FAILURES.empty(), captures, self.line)
+        of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
         left = list(zip(ids, names, strict=True))
         for one, asked in zip(resolved, group, strict=True):
             if isinstance(one, Exception):
@@ -97,7 +98,7 @@ class Session:
             if self.live is not None and self.live.next_id() != name:
                 yield from self._again(asked)
                 continue
-            yield from self._kept(tables if len(valid) == 1 else of_request(tables, request_id), name, asked)
+            yield from self._kept(of_request(request_id), name, asked)
 
     def _open(self, group: Sequence[Asked], now: datetime) -> None:
         """Have a run to write into: another one where a session before this one asked what is named here."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 
 from ..nodes import compiled
 from ..nodes.errors import AccessError, EngineError, ErasedError, StoreError, VerificationError
+from ..nodes.keys import flat
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
@@ -33,8 +35,8 @@ from .tokenizers import load_counters
 __all__ = [
     "Engine",
     "ShardJob",
+    "by_request",
     "in_this_process",
-    "of_request",
     "resumable",
     "shards_of",
     "with_counters",
@@ -104,9 +106,9 @@ class ShardJob:
 
 def _sound(tables: Mapping[str, pa.Table], captures: pa.Table, line: Line) -> dict[str, pa.Table]:
     """The tables of a shard with a failed request in place of each whose record does not add up."""
-    parts = []
+    parts, of_request = [], by_request(tables)
     for request_id in tables["snapshots"]["request_id"].to_pylist():
-        own = of_request(tables, request_id)
+        own = of_request(request_id)
         try:
             check_conservation(own, request_id)
         except VerificationError as error:
@@ -115,11 +117,24 @@ def _sound(tables: Mapping[str, pa.Table], captures: pa.Table, line: Line) -> di
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in tables}
 
 
-def of_request(tables: Mapping[str, pa.Table], request_id: str) -> dict[str, pa.Table]:
-    """The rows of one request, in every table that the line gives."""
-    return {
-        name: table.filter(pc.equal(table["request_id"], request_id)).combine_chunks() for name, table in tables.items()
-    }
+def by_request(tables: Mapping[str, pa.Table]) -> Callable[[str], dict[str, pa.Table]]:
+    """Gives the rows of one request, in every table that the line gives, at a cost that does not grow with their company."""
+    whole: dict[str, tuple[pa.Table, dict[str, tuple[int, int]]]] = {}
+    for name, table in tables.items():
+        ids = flat(table["request_id"]).dictionary_encode()
+        codes = np.asarray(ids.indices)
+        if np.any(codes[1:] < codes[:-1]):
+            order = np.argsort(codes, kind="stable")
+            table, codes = table.take(pa.array(order)), codes[order]
+        ends = np.searchsorted(codes, np.arange(len(ids.dictionary) + 1)).tolist()
+        spans = dict(zip(ids.dictionary.to_pylist(), pairwise(ends), strict=True))
+        whole[name] = table.combine_chunks(), spans
+
+    def of_request(request_id: str) -> dict[str, pa.Table]:
+        found = ((name, table, spans.get(request_id, (0, 0))) for name, (table, spans) in whole.items())
+        return {name: table.slice(start, end - start) for name, table, (start, end) in found}
+
+    return of_request
 
 
 Engine: TypeAlias = Callable[[ShardJob, Sequence[int], Callable[[], datetime]], Generator[int]]
