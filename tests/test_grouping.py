@@ -7,8 +7,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.pipeline.grouping import Grouped
+from scoped_retrieval.pipeline.shards import by_request
 
 QUESTIONS = [1, 2, 3, 4, 5]
 
@@ -120,3 +123,18 @@ def test_who_calls_alone_is_answered_alone():
     assert [grouped(question) for question in QUESTIONS] == [1, 4, 9, 16, 25]
     with pytest.raises(ZeroDivisionError):
         Grouped(lambda group: [1 // 0 for _ in group], 8)(1)
+
+
+def test_a_request_has_its_rows_in_their_order_wherever_they_stand():
+    tables = {
+        "together": pa.table({"request_id": ["a", "a", "c"], "n": [1, 2, 3]}),
+        "mixed": pa.table({"request_id": ["b", "a", "b", "c", "a"], "n": [1, 2, 3, 4, 5]}),
+        "in chunks": pa.table(
+            {"request_id": pa.chunked_array([["b"], ["a", "b"]]), "n": pa.chunked_array([[1], [2, 3]])}
+        ),
+        "none": pa.table({"request_id": pa.array([], pa.string()), "n": pa.array([], pa.int64())}),
+    }
+    of_request = by_request(tables)
+    for request_id in ("a", "b", "c", "of nobody"):
+        expected = {name: table.filter(pc.equal(table["request_id"], request_id)) for name, table in tables.items()}
+        assert of_request(request_id) == expected
