@@ -10,14 +10,15 @@ tell that it exists. Sub-query filters do not apply: a rule's partner counts wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .frames import PostingIndex, posting_keys
+from .frames import Matches, PostingIndex, posting_keys
 from .index_keys import conflict_keys, id_keys
 from .keys import first_of_runs, gathered, integers
 from .numbers import quantise
@@ -63,25 +64,37 @@ def recall_expansion(
         if not len(own):
             continue
         local = scope.local(seeds.row[own])
-        reached = [
-            *_linked(scope, seeds.row[own], postings),
-            *_beside(scope, seeds.sub[own], seeds.row[own], local, placements),
-            *_referred(scope, seeds.row[own], postings),
-        ]
-        if not reached:
-            continue
-        seed, row, via = _flattened(reached)
-        sub = seeds.sub[own[seed]]
-        clock, of_request = tables.clock
-        passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
-        passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
-        passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
-        kept = np.flatnonzero(passes)
-        share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
-        score = quantise(seeds.score[own[seed[kept]]] * share)
-        found = _once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept]))
-        parts.append(best_found(tables, found))
+        reached = chain(
+            _linked(scope, seeds.row[own], postings),
+            _beside(scope, seeds.sub[own], seeds.row[own], local, placements),
+            _referred(scope, seeds.row[own], postings),
+        )
+        found: list[Found] = []
+        for seed, row, via in _gathered(reached):
+            sub = seeds.sub[own[seed]]
+            clock, of_request = tables.clock
+            passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
+            passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
+            passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
+            kept = np.flatnonzero(passes)
+            share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
+            score = quantise(seeds.score[own[seed[kept]]] * share)
+            found.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
+        if found:  # whose a row is, all parts decide: only then are the best of a sub-query the best
+            parts.append(best_found(tables, found[0] if len(found) == 1 else _once(tables, Found.concat(found))))
     return Found.concat(parts)
+
+
+def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
+    """Seeds, rows and links of what is reached, about `PAIRS` at once."""
+    parts: list[Reached] = []
+    for part in reached:
+        if parts and sum(len(seed) for seed, _, _ in parts) + len(part[0]) > PAIRS:
+            yield _flattened(parts)
+            parts = []
+        parts.append(part)
+    if parts:
+        yield _flattened(parts)
 
 
 def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
@@ -95,9 +108,8 @@ def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached
         if not len(named.codes):
             continue
         matches = postings.lookup(posting_keys(field, named.vocabulary.to_pylist()), scope.segments)
-        of, at = spread(matches.starts[named.codes], np.diff(matches.starts)[named.codes])
-        local = scope.local(matches.rows[at])
-        yield named.rows[of[local >= 0]], local[local >= 0], via
+        for of, local in _matched(scope, matches, named.codes):
+            yield named.rows[of], local, via
 
 
 def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
@@ -112,14 +124,14 @@ def _beside(scope: Scope, sub: Int, rows: Int, local: Int, placements: pa.Table)
     """Rows of the same document and children; looked for only where a contract wants them."""
     if pc.any(_contracts_of(scope)["chunk_expansion"]).as_py():
         yield _neighbours(scope, sub, local, placements)
-        yield _children(scope, rows)
+        yield from _children(scope, rows)
 
 
 def _contracts_of(scope: Scope) -> pa.Table:
     return scope.tables.contracts.take(pa.array(np.unique(scope.request)))
 
 
-def _children(scope: Scope, rows: Int) -> Reached:
+def _children(scope: Scope, rows: Int) -> Iterator[Reached]:
     """The rows whose parent is a seed, by its evidence id or the id of its record."""
     parents = scope.column("parent_id")
     within = np.flatnonzero(np.asarray(parents.is_valid()))
@@ -127,14 +139,14 @@ def _children(scope: Scope, rows: Int) -> Reached:
     code = integers(names.indices)
     by_parent = np.argsort(code, kind="stable")
     starts = starts_of(np.bincount(code, minlength=len(names.dictionary)))
-    parts = []
     for column in ("evidence_id", "entity"):
         own = pc.utf8_lower(gathered(scope.tables.evidence[column], rows))
         at = np.asarray(pc.index_in(own, value_set=names.dictionary.cast(own.type)).fill_null(-1))
         known = np.flatnonzero(at >= 0)
-        of, child = spread(starts[at[known]], np.diff(starts)[at[known]])
-        parts.append((known[of], within[by_parent[child]]))
-    return np.concatenate([seed for seed, _ in parts]), np.concatenate([row for _, row in parts]), "child"
+        first, counts = starts[at[known]], np.diff(starts)[at[known]]
+        for low, high in slabs(counts, PAIRS):
+            of, child = spread(first[low:high], counts[low:high])
+            yield known[low + of], within[by_parent[child]], "child"
 
 
 def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
@@ -142,22 +154,29 @@ def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reach
     of_scope = _contracts_of(scope)
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
     if pc.any(of_scope["citation_chaining"]).as_py():
-        seed, local = _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings)
-        yield seed, local, "citation"
+        for seed, local in _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings):
+            yield seed, local, "citation"
     if pc.any(of_scope["exact_lookups"]).as_py():
-        seed, local = _looked_up(scope, named_records(stored["path"], stored["text"]), postings)
-        record = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))[local]
-        yield seed[record], local[record], "record"
+        records = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))
+        for seed, local in _looked_up(scope, named_records(stored["path"], stored["text"]), postings):
+            yield seed[records[local]], local[records[local]], "record"
 
 
-def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> tuple[Int, Int]:
+def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
     """Row number and position in `scope.rows` of everything that stands under the keys."""
     keys = references.key.dictionary_encode()
     matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
-    code = integers(keys.indices)
-    of, at = spread(matches.starts[code], np.diff(matches.starts)[code])
-    local = scope.local(matches.rows[at])
-    return references.row[of[local >= 0]], local[local >= 0]
+    for of, local in _matched(scope, matches, integers(keys.indices)):
+        yield references.row[of], local
+
+
+def _matched(scope: Scope, matches: Matches, codes: Int) -> Iterator[tuple[Int, Int]]:
+    """For keys by their number in a look-up: which of `codes` it was, and the position in `scope.rows` of what it matches."""
+    counts = np.diff(matches.starts)[codes]
+    for low, high in slabs(counts, PAIRS):
+        of, at = spread(matches.starts[codes[low:high]], counts[low:high])
+        local = scope.local(matches.rows[at])
+        yield low + of[local >= 0], local[local >= 0]
 
 
 def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:
