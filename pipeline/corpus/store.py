@@ -63,7 +63,7 @@ class Corpus:
         """A new, empty corpus.
 
         Raises:
-            BusyError: another writer holds the lock.
+            BusyError: another writer holds the lock, and went on holding it.
             StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
         path = place_of(path)
@@ -174,7 +174,7 @@ class Corpus:
             basis: the generation that `standing` holds for.
 
         Raises:
-            BusyError: another writer holds the lock.
+            BusyError: another writer holds the lock, and went on holding it.
             MovedOnError: the corpus is not at `basis` any more; it is as it was.
             StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
             SchemaError: `rows` is not what is expected; the corpus is as it was.
@@ -269,7 +269,7 @@ class Corpus:
         A receipt without payload comes first. Call `finish_erasure` when runs hold nothing of the rows any more.
 
         Raises:
-            BusyError: another writer holds the lock.
+            BusyError: another writer holds the lock, and went on holding it.
             StoreError: something is damaged or cannot be read now: no generation and no pack was removed. Ask again.
         """
         with self._writing(_HALF_ERASED):
