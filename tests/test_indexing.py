@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -102,6 +103,15 @@ def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):
         "decisions: 0 rows, nothing was read",
         "skipped: 2 of another kind than .md, .markdown, .mdx (a.txt, b.rst)",
     ]
+
+
+def test_what_is_no_regular_file_among_records_is_named(tmp_path: Path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a.jsonl").write_text(json.dumps({"id": "m1", "content": "A fact.", "status": "verified"}))
+    for name in ("b.jsonl", ".hidden"):
+        os.mkfifo(tmp_path / "m" / name)
+    lines = lines_of(indexed(tmp_path, memory=tmp_path / "m"))
+    assert lines[:2] == ["memory: 1 row", "skipped: 1 not a regular file (b.jsonl)"]
 
 
 def test_rows_that_stand_in_several_places_are_counted_once(tmp_path: Path):
