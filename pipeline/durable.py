@@ -127,8 +127,8 @@ def read_whole(path: Place) -> bytes:
         return path.read_bytes()
 
 
-def read_table(path: Place) -> pa.Table:
-    """A stored Arrow IPC file, mapped where it can be.
+def read_table(path: Place, sha256: str | None = None, hint: str = "") -> pa.Table:
+    """A stored Arrow IPC file, mapped where it can be; with `sha256`, one that has it, or `hint` says what to do.
 
     Raises:
         FileNotFoundError: there is none.
@@ -137,7 +137,10 @@ def read_table(path: Place) -> pa.Table:
     with _read(path):
         try:
             with arrow_source(path) as source:
-                return pa.ipc.open_file(source).read_all()
+                data = source.read_buffer()
+            if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+                raise StoreError(f"Expected SHA-256 {sha256}, got another - at {path}", hint=hint)
+            return pa.ipc.open_file(data).read_all()
         except (pa.ArrowInvalid, OSError) as error:
             if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno is not None):
                 raise  # of the store or the system; those of Arrow, about what it read, have no number

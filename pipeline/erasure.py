@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..nodes.errors import AccessError, InputError
+from ..nodes.errors import AccessError, InputError, StoreError
 from .access import grants_in_force
 from .corpus import Corpus, Selection
 from .durable import entries
@@ -34,6 +34,8 @@ class Erasure:
     rows: int
     generations: int
     runs: RunsErased = field(default_factory=RunsErased)
+    unclosed: str = ""
+    """Why the receipts do not say yet that all of it is done, where it is."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -46,6 +48,7 @@ class Erasure:
             "runs_given_up": self.runs.given_up,
             "runs_unreadable": self.runs.unreadable,
             "runs_being_written": self.runs.being_written,
+            "receipt_unclosed": self.unclosed,
         }
 
     def text(self) -> str:
@@ -59,6 +62,9 @@ class Erasure:
         lines += [
             f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written
         ]
+        if self.unclosed:
+            lines.append(f"all of that is done, and the receipt does not say so yet: {self.unclosed}")
+            lines.append("ask for the same again, which closes the receipt")
         return "\n".join(lines) + "\n"
 
 
@@ -78,7 +84,8 @@ def erase(
     Raises:
         InputError: nothing was selected by name.
         AccessError: there is no such row that the principal may erase; absent and foreign read alike.
-        BusyError: another process writes the corpus.
+        BusyError: another process went on writing the corpus; nothing was erased.
+        StoreError: the corpus is damaged, or cannot be read or written.
     """
     if not (source or user or project or evidence):
         raise InputError.expected("a source, user, project or evidence id", "none", "erase")
@@ -102,6 +109,10 @@ def erase(
     runs = erase_evidence(store, ids, reason=reason, dry_run=dry_run) if store else RunsErased()
     if dry_run:
         return Erasure(True, len(chosen), 0, runs)
+    unclosed = ""
     if not runs.unreadable and not runs.being_written:
-        corpus.finish_erasure()
-    return Erasure(False, len(chosen), generations, runs)
+        try:
+            corpus.finish_erasure()
+        except StoreError as error:  # what was asked for is done, whatever keeps the receipt from saying so
+            unclosed = error.message
+    return Erasure(False, len(chosen), generations, runs, unclosed)

@@ -25,6 +25,8 @@ from ..nodes.errors import InputError, MovedOnError, StoreError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
+from .corpus.writing import expect_writable
+from .durable import stands
 from .encoder import encoder_available, load_encoder
 from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
@@ -107,7 +109,7 @@ def index_into(
         grant: let the principal ask in the project, if nobody may yet.
 
     Raises:
-        InputError: no project, nothing to read, or malformed input; the corpus is as it was.
+        InputError: no project, nothing to read, malformed input or grants; the corpus is as it was.
         StoreError: the corpus cannot be read or written.
     """
     started = time.perf_counter()
@@ -125,6 +127,9 @@ def index_into(
     for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
         if not is_unicode(name):
             raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
+    if grant and stands(settings.grants_path):
+        load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
+    expect_writable(settings["corpus"])
     say(f"reading for {project}")
     known = _known(settings, request)
     try:
@@ -153,6 +158,8 @@ class _Import:
     progress: bool
     say: Say
     report: IndexReport = field(init=False)
+    read: int = field(init=False, default=0)
+    """Rows of evidence that were read: what stands unread is in the report, and not here."""
 
     def __post_init__(self) -> None:
         self.report = IndexReport(self.settings["project"], self.settings["corpus"])
@@ -167,7 +174,8 @@ class _Import:
         rows = self._read()
         encoder = self._encoder(rows)
         report, corpus = self.report, _open(self.settings["corpus"])
-        self.say(f"writing {sum(report.rows.values()):,} rows")
+        if self.read:
+            self.say(f"writing what is new of {self.read:,} row{'' if self.read == 1 else 's'}")
         with _Embedding(self.progress, self.say) as embedding:
             return corpus.publish(
                 rows,
@@ -199,6 +207,7 @@ class _Import:
                     tables.append(rows)
                     bar.update(rows.num_rows)
         report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
+        self.read = sum(report.rows.values())
         for source in self.known.relied if self.known is not None else ():
             report.count_unread("history" if source.commits else "work tree", source.counts, len(source.standing))
         return pa.concat_tables(tables) if tables else self._no_rows()

@@ -13,8 +13,10 @@ import pytest
 import typer
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
+from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
 from scoped_retrieval.pipeline.cli.output import exit_code_of, note, print_error, to_json, write_table
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.redaction import REDACTOR
 from scoped_retrieval.pipeline.runs.live_files import SUFFIX
 
@@ -387,6 +389,22 @@ def test_doctor_names_a_file_of_the_corpus_that_was_changed(shop, capsys):
     code, check = checks()
     assert (code, check["status"]) == (7, "fail")
     assert check["found"].endswith(f"got another - at packs/{file.parent.name}/evidence.arrow")
+
+
+def test_doctor_reads_no_row_of_a_file_that_is_damaged(shop):
+    (shop / "fees.csv").write_text("id,fee\nENG-001,$1\n")
+    assert main(["index", "--sot", "fees.csv", "--project", "shop", "--no-semantic"]) == 0
+    corpus = Corpus.open(shop / ".scoped-retrieval/corpus")
+    offsets = corpus.frame().evidence["source_id"].chunk(0).buffers()[1].to_pybytes()
+    (file,) = (each for each in corpus.path.glob("packs/*/evidence.arrow") if offsets in each.read_bytes())
+    outside = b"".join((each << 26).to_bytes(4, "little") for each in range(len(offsets) // 4))
+    file.write_bytes(file.read_bytes().replace(offsets, outside))
+    doctor = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "doctor", "--json"]
+    done = subprocess.run(doctor, capture_output=True, check=False)  # reading such a file ends the process
+    assert done.returncode == 7, done.stderr
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["corpus files"]["found"].endswith(f"got another - at packs/{file.parent.name}/evidence.arrow")
+    assert not {"corpus", "records", "secrets"} & checks.keys()
 
 
 def test_corpus_info_and_gc(shop, capsys):

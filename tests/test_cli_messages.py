@@ -301,7 +301,7 @@ def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, c
 
 def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypatch):
     _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
-    assert err.splitlines() == ["reading for shop", "writing 3 rows"]
+    assert err.splitlines() == ["reading for shop", "writing what is new of 3 rows"]
     monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
     _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
     assert err == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
-from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, next_generation, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, Selection, next_generation, publishing, writing
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 
 
@@ -194,7 +195,8 @@ def test_gc_keeps_as_many_generations_as_asked(tmp_path: Path) -> None:
     assert corpus.verify() == []
 
 
-def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path) -> None:
+def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "WAIT_SECONDS", 0)
     one, two = Corpus.create(tmp_path), Corpus.open(tmp_path)
     one.append(import_rows({"text": "one"}), now=day(1))
     two.append(import_rows({"text": "two"}), now=day(1))
@@ -202,6 +204,29 @@ def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path) -> N
     assert sorted(one.frame().evidence["text"].to_pylist()) == ["one", "three", "two"]
     with filelock.FileLock(tmp_path / "LOCK"), pytest.raises(BusyError, match="Expected no other writer"):
         two.append(import_rows({"text": "four"}), now=day(1))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda corpus: corpus.append(import_rows({"text": "two"}), now=day(2)),
+        lambda corpus: corpus.merge(now=day(2)),
+        lambda corpus: corpus.gc(),
+        lambda corpus: corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE), now=day(2)),
+        lambda corpus: corpus.finish_erasure(),
+    ],
+    ids=["append", "merge", "gc", "erase", "finish"],
+)
+def test_a_writer_waits_for_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Corpus], object]
+) -> None:
+    corpus = Corpus.create(tmp_path)
+    corpus.append(import_rows({"text": "one"}), now=day(1))
+    other = filelock.FileLock(tmp_path / "LOCK")
+    other.acquire()
+    monkeypatch.setattr("time.sleep", lambda _: other.release())  # it is done while the writer waits
+    act(corpus)
+    assert not other.is_locked
 
 
 def test_info_says_what_is_stored(tmp_path: Path) -> None:

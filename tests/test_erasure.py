@@ -12,19 +12,22 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from failing_reads import FailingReads, unseen
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
+from scoped_retrieval.pipeline import erasure as corpus_erasure
 from scoped_retrieval.pipeline import session
-from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
-from scoped_retrieval.pipeline.runs import RunStore, compacting, live, live_files, log, replay, verify, writing
+from scoped_retrieval.pipeline.runs import RunStore, compacting, live, live_files, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
+from scoped_retrieval.pipeline.runs import writing as runs_writing
 from scoped_retrieval.pipeline.runs.live_files import read_live
 from scoped_retrieval.pipeline.settings import Settings, load_settings
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
@@ -240,6 +243,34 @@ def test_the_first_run_of_a_folder_that_is_stored_while_the_corpus_is_erased_is_
     monkeypatch.undo()
     erase(settings(tmp_path), source="memory:bo")
     assert holding(tmp_path) == []
+
+
+def test_an_erasure_whose_receipt_nobody_may_close_is_told_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(told(tmp_path), batch=True)
+    other, without_texts = filelock.FileLock(tmp_path / "corpus" / "LOCK"), corpus_erasure.erase_evidence
+
+    def before_another_writer(*given: Any, **how: Any) -> Any:
+        other.acquire()
+        return without_texts(*given, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "WAIT_SECONDS", 0)
+        patch.setattr(corpus_erasure, "erase_evidence", before_another_writer)
+        done = erase(settings(tmp_path), source="doc:story")
+    assert (done.rows, len(done.runs.runs), done.dry_run) == (2, 1, False)
+    busy = f"Expected no other writer, got a held lock - at {tmp_path / 'corpus'}"
+    assert done.as_dict()["receipt_unclosed"] == busy
+    assert done.text().endswith(
+        f"all of that is done, and the receipt does not say so yet: {busy}\nask for the same again, which closes the receipt\n"
+    )
+    assert holding(tmp_path, GONE) == holding(tmp_path, MORE) == []
+    other.release()
+    done = erase(settings(tmp_path), source="doc:story")
+    assert (done.unclosed, "receipt" in done.text()) == ("", False)
+    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    assert receipt["finished"]
 
 
 def test_a_corpus_that_moved_past_an_erasure_may_be_shown(tmp_path: Path) -> None:
@@ -571,9 +602,9 @@ def killed_shard(story: Story) -> None:
             raise Killed
         return right(folder, path, table)
 
-    right = writing._write_part
+    right = runs_writing._write_part
     with pytest.MonkeyPatch.context() as patch, story.open(runs=story.folder / "runs") as retriever:
-        patch.setattr(writing, "_write_part", texts_alone)
+        patch.setattr(runs_writing, "_write_part", texts_alone)
         with pytest.raises(Killed):
             retriever.run([QUESTION])
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,18 +17,20 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from corpus_rows import HashEncoder
-from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.errors import InputError, PolicyError, StoreError
 from scoped_retrieval.pipeline import indexing
-from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus import Corpus, writing
 from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.progress import quiet
 from scoped_retrieval.pipeline.settings import load_settings
 
 
-def indexed(folder: Path, **sources: Any) -> IndexReport:
+def indexed(folder: Path, said: list[str] | None = None, **sources: Any) -> IndexReport:
     flags = {"corpus": str(folder / "corpus"), "project": "shop", "principal": "ana"}
     settings = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
     sources = {name: (value,) if isinstance(value, Path) else value for name, value in sources.items()}
-    return index_into(settings, IndexRequest(**sources, semantic=False))
+    say = quiet if said is None else said.append
+    return index_into(settings, IndexRequest(**sources, semantic=False), say=say)
 
 
 def lines_of(report: IndexReport) -> list[str]:
@@ -103,6 +107,15 @@ def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):
     ]
 
 
+def test_what_is_no_regular_file_among_records_is_named(tmp_path: Path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a.jsonl").write_text(json.dumps({"id": "m1", "content": "A fact.", "status": "verified"}))
+    for name in ("b.jsonl", ".hidden"):
+        os.mkfifo(tmp_path / "m" / name)
+    lines = lines_of(indexed(tmp_path, memory=tmp_path / "m"))
+    assert lines[:2] == ["memory: 1 row", "skipped: 1 not a regular file (b.jsonl)"]
+
+
 def test_rows_that_stand_in_several_places_are_counted_once(tmp_path: Path):
     repository = tmp_path / "shop"
     repository.mkdir()
@@ -145,6 +158,70 @@ def test_only_what_is_committed_has_one_generation_whenever_it_is_imported(
     assert (generation("later", 2) == generation("first", 1)) is same
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
+def test_a_grants_file_that_is_none_ends_an_import_before_anything_is_written(tmp_path: Path, first: bool):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"source_id": "a:b", "text": "x"}))
+    if not first:
+        indexed(tmp_path, evidence=file)
+        file.write_text(json.dumps({"source_id": "a:b", "text": "y"}))
+    (tmp_path / "corpus").mkdir(exist_ok=True)
+    (tmp_path / "corpus" / "grants.yaml").write_text("principals: [")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for broken in ("principals: [", "nobody: {}"):
+        (tmp_path / "corpus" / "grants.yaml").write_text(broken)
+        before[tmp_path / "corpus" / "grants.yaml"] = broken.encode()
+        said: list[str] = []
+        with pytest.raises(PolicyError, match=r"- at .*grants\.yaml"):
+            indexed(tmp_path, said, evidence=file)
+        assert said == []
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_an_import_into_what_may_not_be_written_to_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("not even json")
+    for standing in (False, True):
+        if standing:
+            Corpus.create(tmp_path / "corpus")
+        before = sorted(tmp_path.rglob("*"))
+        said: list[str] = []
+        with monkeypatch.context() as patch, pytest.raises(StoreError) as caught:
+            patch.setattr(writing, "TemporaryFile", _read_only)
+            indexed(tmp_path, said, evidence=file)
+        assert caught.value.message == f"Expected the disk to take it, got Read-only file system - at {tmp_path}/corpus"
+        assert said == [] and sorted(tmp_path.rglob("*")) == before
+
+
+def _read_only(dir: Path) -> Any:  # noqa: A002 - as the library has it
+    raise OSError(30, "Read-only file system", str(dir))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody makes a folder")
+def test_an_import_into_a_place_that_takes_no_folder_reads_nothing(tmp_path: Path):
+    flags = {"corpus": "/proc/some/corpus", "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    said: list[str] = []
+    with pytest.raises(StoreError, match=r"^Expected the disk to take it, got .* - at /proc/some/corpus"):
+        index_into(settings, IndexRequest(evidence=(tmp_path / "none.jsonl",)), say=said.append)
+    assert said == []
+
+
+def test_rows_that_were_not_read_are_not_said_to_be_written(tmp_path: Path):
+    tree = tmp_path / "shop"
+    tree.mkdir()
+    for name in ("a.md", "b.md"):
+        (tree / name).write_text(f"# {name}\n\nText.\n")
+    for expected in (["reading for shop", "writing what is new of 2 rows"], ["reading for shop"]):
+        said: list[str] = []
+        assert indexed(tmp_path, said, paths=tree).rows == {"work tree": 2}
+        assert said == expected
+    (tree / "b.md").write_text("# b.md\n\nOther text.\n")
+    said = []
+    indexed(tmp_path, said, paths=tree)
+    assert said == ["reading for shop", "writing what is new of 1 row"]
+
+
 def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": f"token {secret}"}))
@@ -164,7 +241,7 @@ def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path
     assert said == [
         "reading for shop",
         "loading the encoder",
-        "writing 3 rows",
+        "writing what is new of 3 rows",
         "embedding 3 texts; --no-semantic leaves it out",
     ]
 

@@ -12,7 +12,7 @@ from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline import ray_engine
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, writing
 from scoped_retrieval.pipeline.durable import copy_tree
 from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
 from scoped_retrieval.pipeline.ray_engine import RayEngine
@@ -125,7 +125,8 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
 
 
-def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace):
+def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(writing, "WAIT_SECONDS", 0)
     told(prefix)
     first, second = (Corpus.open(prefix / "corpus") for _ in range(2))
     with first._writing(), pytest.raises(BusyError, match="got a held lock"):

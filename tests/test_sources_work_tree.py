@@ -96,6 +96,21 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert report.complete_sources == {f"workspace:{tmp_path.name}"}
 
 
+@pytest.mark.parametrize("with_git", [False, True], ids=["folder", "git"])
+def test_what_is_no_regular_file_is_named(tmp_path: Path, with_git: bool) -> None:
+    write(tmp_path, {"a.py": "x = 1\n", "src/deep/b.py": "x = 2\n", "was.py": "x = 3\n"})
+    if with_git:
+        for command in (["init", "-q"], ["add", "."]):
+            subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    (tmp_path / "was.py").unlink()
+    for name in ("was.py", "pipe", "src/deep/pipe.py"):
+        os.mkfifo(tmp_path / name)
+    report = SourceReport()
+    assert paths(read(tmp_path, report)) == ["a.py", "src/deep/b.py"]
+    assert report.skipped_at == {"not a regular file": ["pipe", "src/deep/pipe.py", "was.py"]}
+    assert report.skipped == {"not a regular file": 3}
+
+
 def test_bytes_are_kept_as_they_are(tmp_path: Path) -> None:
     content = b"\xef\xbb\xbf# A\r\n\r\nb\rc\r\n\x0c\r\n"
     rows = read(write(tmp_path, {"a.md": content}))

@@ -8,6 +8,7 @@ too. Every step may be repeated, and what a broken-off erasure left is found aga
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,7 @@ from .commits import FILE, without_sources
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
+from .packs import DAMAGED
 from .stored import Stored
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
@@ -76,7 +78,7 @@ def rows_on_disk(path: Place) -> dict[str, pa.Table]:
     """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
 
     Raises:
-        StoreError: a pack cannot be read, so that nobody can say what it holds.
+        StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
     """
     return {pack: table.select(_READ) for pack, table in _on_disk(path, "evidence.arrow")}
 
@@ -85,22 +87,37 @@ def commits_on_disk(path: Place) -> dict[str, pa.Table]:
     """COMMITS of every pack that has them, by the pack's name, current or not.
 
     Raises:
-        StoreError: a pack cannot be read, so that nobody can say what it holds.
+        StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
     """
     return dict(_on_disk(path, FILE))
 
 
 def _on_disk(path: Place, name: str) -> Iterator[tuple[str, pa.Table]]:
-    """A file of every pack that has it, by the pack's name."""
+    """A file of every pack that has it, by the pack's name, as it was written; of packs that crashed writers left, as it is."""
+    named = {pack: files for each in needs(path) for pack, files in each.packs.items()}
     for folder in entries(path / "packs"):
         if not folder.name.startswith("."):
+            sha256 = named.get(folder.name, {}).get(name, {}).get("sha256")
             with suppress(FileNotFoundError):
-                yield folder.name, read_table(folder / name)
+                yield folder.name, read_table(folder / name, sha256, DAMAGED)
 
 
 def packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
     """The packs that hold one of these rows."""
     return {pack for pack, table in rows.items() if among(table["evidence_id"], ids).any()}
+
+
+def expect_whole(base: Generation, packs: Collection[str]) -> None:
+    """What stays of these packs can be written again as it was.
+
+    Raises:
+        StoreError: one that the generation uses is damaged.
+    """
+    used = [pack for name, pack in base.packs.items() if name in packs]
+    if used and base.manifest.changes is not None:
+        used.append(base.packs[base.manifest.changes])  # says how some of their rows are now
+    for pack in used:
+        pack.expect_whole()
 
 
 def without_rows(
@@ -126,7 +143,7 @@ def without_rows(
     return Next(base, old, revision, commits=commits).write(old.nothing, now, added=-lost)
 
 
-def forget_packs(base: Generation, packs: Collection[str]) -> int:
+def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
     """Remove packs, the generations that need one, and packs that no generation needs; how many generations went.
 
     `base` is the current generation, which needs none of them.
@@ -136,8 +153,8 @@ def forget_packs(base: Generation, packs: Collection[str]) -> int:
     """
     path = base.path
     others = [each for each in needs(path) if each.generation != base.manifest.generation]
-    forgotten = [each.generation for each in others if not each.packs.isdisjoint(packs)]
-    used = set(base.manifest.packs).union(*(each.packs for each in others if each.packs.isdisjoint(packs)))
+    forgotten = [each.generation for each in others if not packs.isdisjoint(each.packs)]
+    used = set(base.manifest.packs).union(*(each.packs for each in others if packs.isdisjoint(each.packs)))
     unused = [folder for folder in entries(path / "packs") if folder.name not in used and folder.is_dir()]
     confirm(path / LOCK)
     for name in forgotten:

@@ -25,7 +25,7 @@ from ..durable import entries, read_whole, write_atomic
 from ..locks import confirm
 from ..places import ObjectPlace, Place
 from .identity import MultisetHash
-from .packs import Segment
+from .packs import Files, Segment
 
 SCHEMA_VERSION = 1
 LOCK = "LOCK"
@@ -144,10 +144,10 @@ def current(path: Place) -> tuple[str, int]:
 
 
 class Needs(NamedTuple):
-    """What a stored generation is kept for: its id and the packs that its manifest names."""
+    """What a stored generation is kept for: its id and the packs that its manifest names, with their files."""
 
     generation: str
-    packs: frozenset[str]
+    packs: Mapping[str, Files]
 
 
 def generations(path: Place) -> list[str]:
@@ -162,10 +162,9 @@ def needs(path: Place) -> list[Needs]:
         StoreError: a manifest cannot be read now.
     """
     now, newest = current(path)
-    found = [
-        (_number(document, newest), Needs(at.stem, frozenset(document["packs"]))) for at, document in _documents(path)
-    ]
-    return [each for number, each in sorted(found) if number <= newest or each.generation == now]
+    found = [(_number(document, newest), at.stem, document["packs"]) for at, document in _documents(path)]
+    found.sort(key=lambda each: each[:2])
+    return [Needs(name, packs) for number, name, packs in found if number <= newest or name == now]
 
 
 def remove_ghosts(path: Place, *, all_: bool = False) -> None:

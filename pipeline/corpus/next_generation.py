@@ -87,10 +87,14 @@ class Next:
         """Write packs, manifest and pointer; `base` if there is nothing to write.
 
         `fresh` are the rows that are written anew, `added` how many placements there are more than before.
+
+        Raises:
+            StoreError: a pack of which something is written anew is damaged; nothing is written.
         """
         base, manifest = self.base, self.base.manifest
         if not fresh.evidence.num_rows and self.revision.empty and not self.commits:
             return base
+        self._expect_whole()
         content = manifest.content + self._altered()
         gone = {self.old.segments[at].segment_id for at in self._gone}
         shelf = _Shelf(base)
@@ -130,6 +134,20 @@ class Next:
         )
         manifest.write(base.path)
         return Generation(base.path, manifest, {name: pack for name, pack in shelf.packs.items() if name in used})
+
+    def _expect_whole(self) -> None:
+        """Nothing damaged is written anew, with a SHA-256 that would be right: not what moves or is written again, not
+        the placements of rows that are amended, not what the digest of the generation is made of.
+        """
+        base, manifest, gathered = self.base, self.base.manifest, self.revision.gathered
+        amended = self.old.segments_of(self.revision.amended).tolist()
+        tables = {pack for project, pack in manifest.commits.items() if project in self.commits or pack in gathered}
+        for pack in {self.old.segments[at].pack for at in self._gone} | set(gathered) | tables:
+            base.packs[pack].expect_whole()
+        for pack in {self.old.segments[at].pack for at in amended}:
+            base.packs[pack].expect_whole("evidence.arrow", "placements.arrow")
+        if manifest.changes is not None and (self._gone or amended):
+            base.packs[manifest.changes].expect_whole()
 
     @cached_property
     def _after(self) -> Stored:
@@ -243,12 +261,8 @@ class Next:
         return vectors_kept(evidence, ((rows, vectors) for rows, vectors in stored if vectors is not None))
 
     def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
-        return vectors_of(evidence, self._stored_vectors, encoder, self.pieces)
-
-    @cached_property
-    def _stored_vectors(self) -> list[pa.Table]:
-        """All vectors of the corpus: a text has the same one everywhere, so that nothing shows where it was found."""
-        return [table for pack in self.base.packs.values() if (table := pack.vectors) is not None]
+        """A text has the same vector everywhere in the corpus, so that nothing shows where it was found."""
+        return vectors_of(evidence, self.base.packs.values(), encoder, self.pieces)
 
 
 class _Shelf:

@@ -34,6 +34,12 @@ from .postings import PostingLists, posting_lists
 Files = Mapping[str, Mapping[str, Any]]
 """Name -> size and SHA-256 of each file of a pack."""
 
+DAMAGED = (
+    "put the pack back from a copy, or index its sources into a new corpus: of a damaged pack, nothing is written anew or "
+    "erased. `corpus gc --keep 1` removes one that only older generations use."
+)
+"""What to do about a file of a pack that is not as it was written."""
+
 _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
 
 
@@ -80,6 +86,8 @@ class Pack:
         self.folder = folder
         self._files = files
         self._held: dict[str, pa.Buffer] = {}
+        self._whole = set[str]()
+        """Files that were held against their SHA-256; on an object store, each is when it is read."""
         if not isinstance(folder, ObjectPlace):
             self._held = {name: _mapped(folder / name, entry) for name, entry in files.items()}
 
@@ -91,6 +99,23 @@ class Pack:
         if name not in self._held and isinstance(self.folder, ObjectPlace):
             self._held[name] = _read_whole(self.folder / name, self._files[name])
         return self._held[name]
+
+    def expect_whole(self, *names: str) -> None:
+        """Hold these files, by default all, against the SHA-256 that they were written with, each once.
+
+        Reading asks nothing of the kind: who writes rows of a pack anew does, since what is written gets a SHA-256 that
+        says nothing of how it was.
+
+        Raises:
+            StoreError: a file is not as it was written.
+        """
+        for name in names or tuple(self._files):
+            if name in self._whole or name not in self:
+                continue
+            data = self._bytes(name)
+            if not isinstance(self.folder, ObjectPlace):
+                _expect_sha256(data, self._files[name], self.folder / name)
+            self._whole.add(name)
 
     def table(self, name: str) -> pa.Table:
         """A file as a table of one chunk, zero-copy."""
@@ -168,9 +193,13 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     except FileNotFoundError as error:
         hint = "open the corpus again: it may have moved on, and been cleaned up."
         raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
-    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}")
+    _expect_sha256(data, entry, file)
     return pa.py_buffer(data)
+
+
+def _expect_sha256(data: bytes | pa.Buffer, entry: Mapping[str, Any], file: Place) -> None:
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}", hint=DAMAGED)
 
 
 def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]:

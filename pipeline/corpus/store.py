@@ -15,16 +15,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import ErasedError, InputError, MovedOnError, ScopedRetrievalError, StoreError
+from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ...nodes.tables import PLACEMENTS
 from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published, stands
-from ..locks import confirm, held
+from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import Place, place_of
 from ..unit_vectors import Encoder
 from .checking import damaged_files, problems
 from .commits import commits_after
-from .erasing import Selection, commits_on_disk, forget_packs, packs_with, rows_on_disk, without_rows
+from .erasing import (
+    Selection,
+    commits_on_disk,
+    expect_whole,
+    forget_packs,
+    packs_with,
+    rows_on_disk,
+    without_rows,
+)
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .identity import MultisetHash
@@ -34,6 +42,7 @@ from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
+from .writing import locked, taken
 from .zones import FAMILY
 
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
@@ -54,13 +63,13 @@ class Corpus:
         """A new, empty corpus.
 
         Raises:
-            BusyError: another writer holds the lock.
+            BusyError: another writer holds the lock, and went on holding it.
             StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
         _expect_none(path := place_of(path))
-        with _taken(path, "make the folder elsewhere, or let yourself write there."):
+        with taken(path, "make the folder elsewhere, or let yourself write there."):
             make_folders(path)
-            with _locked(path):
+            with locked(path):
                 _expect_none(path)  # somebody else may have made it, and published, since
                 for folder in ("packs", "generations"):
                     make_folders(path / folder)
@@ -164,7 +173,7 @@ class Corpus:
             basis: the generation that `standing` holds for.
 
         Raises:
-            BusyError: another writer holds the lock.
+            BusyError: another writer holds the lock, and went on holding it.
             MovedOnError: the corpus is not at `basis` any more; it is as it was.
             StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
             SchemaError: `rows` is not what is expected; the corpus is as it was.
@@ -259,26 +268,23 @@ class Corpus:
         A receipt without payload comes first. Call `finish_erasure` when runs hold nothing of the rows any more.
 
         Raises:
-            BusyError: another writer holds the lock.
-            StoreError: something cannot be read now: no generation and no pack was removed. Ask again.
+            BusyError: another writer holds the lock, and went on holding it.
+            StoreError: something is damaged or cannot be read now: no generation and no pack was removed. Ask again.
         """
         with self._writing(_HALF_ERASED):
             remove_ghosts(self.path, all_=True)
-            forget_pieces(self.path)
-            forget_readings(self.path)
             stored = rows_on_disk(self.path)
-            tables = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
-            chosen = pa.concat_tables(tables) if tables else None
-            if chosen is not None and chosen.num_rows:
-                rows = tuple(sorted(set(chosen["evidence_id"].to_pylist())))
-                keys = tuple(sorted(set(tombstone_keys(chosen).to_pylist())))
-                receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, rows, keys)
-                write_receipt(self.path, receipt)
+            receipt = _receipt(stored, selection, now, reason)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
-            ids = set[str]().union(*left)
+            ids = set(receipt.evidence_ids).union(*left)
             named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}
             histories = set[tuple[str, str]]().union(*named.values())
             packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
+            expect_whole(self._base, packs)
+            forget_pieces(self.path)
+            forget_readings(self.path)
+            if receipt.rows:
+                write_receipt(self.path, receipt)
             self._move_on(without_rows(self._base, packs, ids, now, histories))
             return ids, forget_packs(self._base, packs)
 
@@ -351,7 +357,7 @@ class Corpus:
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
         hint = f"{left}; make room, or let yourself write there, and try again."
-        with _locked(self.path), _taken(self.path, hint):
+        with locked(self.path), taken(self.path, hint):
             remove_ghosts(self.path)
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
@@ -369,30 +375,18 @@ def _expect_none(path: Place) -> None:
         raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
 
 
-@contextmanager
-def _locked(path: Place) -> Iterator[None]:
-    """Hold the lock of the corpus at `path`."""
-    busy = f"Expected no other writer, got a held lock - at {path}"
-    with held(path / LOCK, 0, busy, "wait for the other writer to finish."):
-        yield
-
-
-@contextmanager
-def _taken(path: Place, hint: str) -> Iterator[None]:
-    """What the disk says against being written to, as an error that says what to do."""
-    try:
-        yield
-    except ScopedRetrievalError:
-        raise
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise StoreError(f"Expected the disk to take it, got {error.strerror} - at {path}", hint=hint) from error
-
-
 def _sources(rows: pa.Table) -> set[Source]:
     pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
     return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}
+
+
+def _receipt(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
+    """The receipt for the stored rows that are meant."""
+    chosen = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
+    rows = {row for table in chosen for row in table["evidence_id"].to_pylist()}
+    keys = {key for table in chosen for key in tombstone_keys(table).to_pylist()}
+    named = selection.named
+    return Receipt(now.isoformat(), selection.principal, reason, named, tuple(sorted(rows)), tuple(sorted(keys)))
 
 
 def _repeats(receipt: Receipt, selection: Selection) -> bool:

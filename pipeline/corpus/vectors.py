@@ -20,21 +20,24 @@ from numpy.typing import NDArray
 
 from ...nodes.keys import flat
 from ..unit_vectors import Encoder, encoded
+from .packs import Pack
 from .pieces import PIECE, Pieces
 from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
 
 
-def vectors_of(
-    evidence: pa.Table, stored: Iterable[pa.Table], encoder: Encoder, pieces: Pieces | None = None
-) -> pa.Table:
+def vectors_of(evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, pieces: Pieces | None = None) -> pa.Table:
     """`text_digest` and `vector` per row: those of the same text in `stored`, then in `pieces`, else the encoder's.
 
     What the encoder makes goes to `pieces`.
+
+    Raises:
+        StoreError: a pack that has such a vector is damaged.
     """
     texts, digests = _texts(evidence)
-    known = [_known(table, digests) for table in (*stored, *(pieces.tables() if pieces else ()))]
+    known = [_known(table, digests, pack) for pack in stored if (table := pack.vectors) is not None]
+    known += [_known(table, digests) for table in (pieces.tables() if pieces else ())]
     found = [table["text_digest"].combine_chunks() for table in known]
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
     missing = missing.unique()
@@ -99,9 +102,12 @@ def _made(digests: pa.Array, texts: pa.Array, encoder: Encoder, pieces: Pieces |
         yield table
 
 
-def _known(table: pa.Table, digests: pa.Array) -> pa.Table:
-    """The rows of a table of vectors that encode one of these texts."""
-    return table.take(_alike(table, digests))
+def _known(table: pa.Table, digests: pa.Array, pack: Pack | None = None) -> pa.Table:
+    """The rows of a table of vectors that encode one of these texts; the pack that has some must be whole."""
+    found = table.take(_alike(table, digests))
+    if pack is not None and found.num_rows:
+        pack.expect_whole("vectors.arrow")
+    return found
 
 
 def _alike(table: pa.Table, digests: pa.Array) -> pa.Array:

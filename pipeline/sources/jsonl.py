@@ -174,7 +174,7 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
 def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport | None = None) -> list[Path]:
     """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
 
-    Files of other kinds are counted in the report, but for those whose path in the folder is hidden.
+    Files of other kinds, and what is no regular file, are counted in the report, but for those whose path in the folder is hidden.
 
     Raises:
         InputError: there is nothing at `path`.
@@ -185,18 +185,22 @@ def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceR
     if not path.is_dir():
         raise InputError.expected("a file or a folder", None, str(path))
     wanted = tuple(suffixes)
-    files = sorted(p for p in path.rglob("*") if p.is_file() and not p.is_symlink())
+    files = sorted(p for p in path.rglob("*") if not p.is_symlink() and not p.is_dir())
+    special = [p for p in files if not p.is_file()]
+    files = [p for p in files if p.is_file()]
     if report is not None:
-        _count_others([p.relative_to(path) for p in files if p.suffix.lower() not in wanted], wanted, report)
+        others = [p for p in files if p.suffix.lower() not in wanted]
+        _count([p.relative_to(path) for p in others], f"of another kind than {', '.join(wanted)}", report)
+        _count([p.relative_to(path) for p in special], "not a regular file", report)
     return [p for p in files if p.suffix.lower() in wanted]
 
 
-def _count_others(places: Iterable[Path], wanted: Iterable[str], report: SourceReport) -> None:
-    """Files of other kinds, but for hidden ones."""
+def _count(places: Iterable[Path], reason: str, report: SourceReport) -> None:
+    """Files that are left out, but for hidden ones."""
     for place in places:
         if not any(part.startswith(".") for part in place.parts):
             name = place.as_posix()
-            report.skip(f"of another kind than {', '.join(wanted)}", at=name if is_unicode(name) else ascii(name))
+            report.skip(reason, at=name if is_unicode(name) else ascii(name))
 
 
 def is_unicode(text: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -57,7 +58,7 @@ def read_work_tree(
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of binary
-    formats, binary, non-UTF-8, blank and empty files, files over the size limit or not readable, paths that are not UTF-8.
+    formats, binary, non-UTF-8, blank and empty files, pipes, sockets and devices, files over the size limit or not readable, paths that are not UTF-8.
     A folder that was read whole is named in `report.complete_sources`.
 
     Raises:
@@ -153,8 +154,20 @@ def list_files(root: Path, report: SourceReport) -> list[bytes]:
     except InputError:
         listed = None
     if listed is not None:
-        return [path for path in listed.split(b"\0") if path]
+        paths = [path for path in listed.split(b"\0") if path]
+        return [*paths, *_special(os.fsencode(root), paths)]
     return list(_walk(root, report))
+
+
+def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
+    """Pipes, sockets and devices beside these paths, of which git does not know: read as files, they are told as left out."""
+    for folder in sorted({path.rpartition(b"/")[0] for path in paths}):
+        with suppress(OSError), os.scandir(root + b"/" + folder) as found:
+            for entry in found:
+                if not (entry.is_file(follow_symlinks=False) or entry.is_symlink() or entry.is_dir()):
+                    path = folder + b"/" + entry.name if folder else entry.name
+                    if path not in paths:
+                        yield path
 
 
 def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:

@@ -1,0 +1,185 @@
+"""A damaged pack stays one that everybody can tell: no writer makes rows of it anew, and nothing is erased from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
+
+
+def flip(file: Path) -> None:
+    """Change one bit in the middle of a file."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def file_with(path: Path, word: bytes, name: str = "evidence.arrow") -> Path:
+    """The file of that name, of the pack that has a word in its evidence."""
+    (found,) = (file for file in path.glob("packs/*/evidence.arrow") if word in file.read_bytes())
+    return found.with_name(name)
+
+
+def reword(path: Path) -> Path:
+    """Make one word of a text another one: the file."""
+    file = file_with(path, b"timeout")
+    file.write_bytes(file.read_bytes().replace(b"timeout", b"timeXXX"))
+    return file
+
+
+def expect_refused(corpus: Corpus, damaged: Path, act: Callable[[Corpus], object]) -> None:
+    """The writer names the damaged file, and the corpus is as it was: damaged, for everybody to see."""
+    before = {path: path.read_bytes() for path in corpus.path.rglob("*") if path.suffix == ".json"}
+    with pytest.raises(StoreError, match=r"^Expected SHA-256 \w{64}, got another - at ") as caught:
+        act(corpus)
+    assert caught.value.message.endswith(f"- at {damaged}")
+    assert caught.value.hint.startswith("put the pack back from a copy, or index its sources into a new corpus: ")
+    assert {path: path.read_bytes() for path in corpus.path.rglob("*") if path.suffix == ".json"} == before
+    (line,) = Corpus.open(corpus.path).damaged()
+    assert line.endswith(f"packs/{damaged.parent.name}/{damaged.name}")
+
+
+def told(path: Path) -> Corpus:
+    """Two packs: one with three rows of two owners, one with a row of the first."""
+    corpus = Corpus.create(path)
+    first = [{"text": "the lock timeout"}, {"text": "second", "path": "b.md"}, {"text": "bo", "owner_user": "bo"}]
+    corpus.publish(import_rows(*first), now=day(1), encoder=HashEncoder())
+    corpus.publish(import_rows({"text": "later", "path": "c.md"}), now=day(2), encoder=HashEncoder())
+    return corpus
+
+
+def selection(corpus: Corpus, *texts: str) -> Selection:
+    rows = corpus.frame().evidence
+    chosen = rows.filter(pa.array([text in texts for text in rows["text"].to_pylist()]))
+    return Selection("ana", frozenset({"shop"}), evidence=tuple(chosen["evidence_id"].to_pylist()))
+
+
+def tell(corpus: Corpus, *rows: dict[str, Any], **how: Any) -> None:
+    corpus.publish(import_rows(*rows), now=day(3), **how)
+
+
+SECOND = {"text": "second", "path": "b.md"}
+LATER = {"text": "later", "path": "c.md"}
+WRITERS: dict[str, Callable[[Corpus], object]] = {
+    "merge": lambda corpus: corpus.merge(now=day(3)),
+    "a row described anew": lambda corpus: tell(corpus, SECOND | {"title": "Other"}),
+    "a row told more of": lambda corpus: tell(corpus, SECOND | {"importance": 0.5}),
+    "a row in another place": lambda corpus: tell(corpus, SECOND | {"line_start": 7}),
+    "a file that is gone": lambda corpus: tell(corpus, LATER, complete_sources={SOURCE}),
+    "an erasure": lambda corpus: corpus.erase(selection(corpus, "second"), now=day(3)),
+    "an erasure of all": lambda corpus: corpus.erase(Selection("ana", frozenset({"shop"}), project="shop"), now=day(3)),
+}
+
+
+@pytest.mark.parametrize("reopened", [True, False], ids=["reopened", "open"])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_no_writer_makes_rows_of_a_damaged_pack_anew(tmp_path: Path, writer: str, reopened: bool) -> None:
+    corpus = told(tmp_path)
+    damaged = reword(tmp_path)
+    expect_refused(Corpus.open(tmp_path) if reopened else corpus, damaged, WRITERS[writer])
+
+
+@pytest.mark.parametrize("name", ["evidence.arrow", "placements.arrow", "postings.arrow", "vectors.arrow"])
+def test_each_file_of_a_pack_is_held_against_what_was_written(tmp_path: Path, name: str) -> None:
+    corpus = told(tmp_path)
+    damaged = file_with(tmp_path, b"timeout", name)
+    whole = damaged.read_bytes()
+    flip(damaged)
+    expect_refused(corpus, damaged, WRITERS["merge"])
+    expect_refused(corpus, damaged, WRITERS["an erasure"])
+    damaged.write_bytes(whole)  # put back from a copy
+    corpus.merge(now=day(4))
+    corpus.erase(selection(corpus, "second"), now=day(5))
+    assert Corpus.open(tmp_path).verify() == []
+
+
+def test_small_packs_that_become_one_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "FAN_IN", 3)
+    corpus = Corpus.create(tmp_path)
+    for owner in ("timeout", "b", "c"):
+        tell(corpus, {"text": f"of {owner}", "owner_project": owner})
+    damaged = reword(tmp_path)
+    expect_refused(corpus, damaged, lambda corpus: tell(corpus, {"text": "of d", "owner_project": "d"}))
+
+
+def test_changes_and_descriptions_are_not_carried_on_from_a_damaged_file(tmp_path: Path) -> None:
+    corpus = told(tmp_path)
+    for act in ("a row in another place", "a row told more of"):
+        WRITERS[act](corpus)
+    corpus.gc()
+    for name in ("changes.arrow", "descriptions.arrow"):
+        (damaged,) = tmp_path.glob(f"packs/*/{name}")
+        whole = damaged.read_bytes()
+        segment = pa.ipc.open_file(whole).read_all()["segment_id"][0].as_py().encode()
+        damaged.write_bytes(whole.replace(segment, segment[::-1]))
+        for act in (WRITERS["merge"], lambda corpus: tell(corpus, LATER | {"line_start": 7})):
+            expect_refused(corpus, damaged, act)
+        damaged.write_bytes(whole)
+
+
+def test_commit_tables_are_not_carried_on_from_a_damaged_file(tmp_path: Path) -> None:
+    corpus = told(tmp_path)
+    tell(corpus, LATER, project="shop", commits={SOURCE: history(1)})
+    (damaged,) = tmp_path.glob("packs/*/commits.arrow")
+    flip(damaged)
+    expect_refused(corpus, damaged, lambda corpus: tell(corpus, LATER, project="shop", commits={"git:x": history(2)}))
+
+
+def test_a_vector_is_not_taken_from_a_damaged_file(tmp_path: Path) -> None:
+    corpus = told(tmp_path)
+    damaged = file_with(tmp_path, b"timeout", "vectors.arrow")
+    flip(damaged)
+    copied = {"text": "the lock timeout", "path": "copy.md"}
+    expect_refused(corpus, damaged, lambda corpus: tell(corpus, copied, encoder=HashEncoder()))
+    tell(corpus, {"text": "a text of its own", "path": "d.md"}, encoder=HashEncoder())
+    assert len(corpus.damaged()) == 1
+
+
+def test_an_append_reads_no_pack_of_which_it_writes_nothing(tmp_path: Path) -> None:
+    corpus = told(tmp_path)
+    reword(tmp_path)
+    tell(corpus, {"text": "new", "path": "new.md"})
+    tell(corpus, LATER | {"line_start": 7})
+    assert len(corpus.damaged()) == 1
+    assert corpus.frame().evidence.num_rows == 5
+
+
+def test_an_erasure_of_a_damaged_pack_leaves_no_receipt_and_takes_nothing(tmp_path: Path) -> None:
+    corpus = told(tmp_path)
+    meant = selection(corpus, "second")
+    placements = file_with(tmp_path, b"timeout", "placements.arrow")
+    flip(placements)
+    expect_refused(corpus, placements, lambda corpus: corpus.erase(meant, now=day(3)))
+    assert not (tmp_path / "ERASED.json").exists()
+    assert corpus.frame().evidence.num_rows == 4
+    corpus.erase(selection(corpus, "later"), now=day(3))  # of another pack
+    assert corpus.frame().evidence.num_rows == 3
+
+
+def test_nobody_says_what_a_damaged_pack_holds(tmp_path: Path) -> None:
+    """Its owner may be another one now: who erases must not be told that nothing of theirs is there."""
+    corpus = told(tmp_path)
+    damaged = file_with(tmp_path, b"timeout")
+    damaged.write_bytes(damaged.read_bytes().replace(b"workspace:shop", b"workspace:shoq"))
+    of_shop = Selection("ana", frozenset({"shop"}), source=SOURCE)
+    for act in (lambda corpus: corpus.selected(of_shop), lambda corpus: corpus.erase(of_shop, now=day(3))):
+        expect_refused(corpus, damaged, act)
+
+
+def test_a_damaged_pack_of_an_older_generation_is_removed_by_cleaning_up(tmp_path: Path) -> None:
+    corpus = told(tmp_path)
+    damaged = file_with(tmp_path, b"timeout")
+    corpus.merge(now=day(3))
+    damaged.write_bytes(damaged.read_bytes().replace(b"timeout", b"timeXXX"))
+    with pytest.raises(StoreError, match=r"`corpus gc --keep 1` removes one that only older generations use") as caught:
+        corpus.erase(selection(corpus, "second"), now=day(4))
+    assert caught.value.message.endswith(f"- at {damaged}")
+    corpus.gc(keep=1)
+    corpus.erase(selection(corpus, "second"), now=day(4))
+    assert Corpus.open(tmp_path).verify() == []
