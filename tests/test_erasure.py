@@ -191,11 +191,13 @@ def test_a_run_that_goes_on_beside_an_erasure_stores_nothing_more(tmp_path: Path
                 erase(settings(tmp_path), source=source)
 
     with story.open(runs=store, shard_requests=1) as retriever:
-        with pytest.raises(ErasedError, match=r"Hint: open it again$"):
+        with pytest.raises(ErasedError) as raised:
             retriever.run([QUESTION, QUESTION | {"request_id": "z"}], engine=erased_meanwhile)
         with pytest.raises(ErasedError, match=r"Hint: open it again$"):
             retriever.run([QUESTION])
-    assert len(store.unfinished()) == 1
+    (run_id,) = store.unfinished()
+    ends = f"`run --resume {run_id}` ends it with what was answered: its generation is gone"
+    assert raised.value.hint == f"open it again; {ends}"
     for source in ("doc:story", "memory:bo"):
         erase(settings(tmp_path), source=source)
     assert holding(tmp_path) == [] and store.unfinished() == []

@@ -138,7 +138,7 @@ def test_verify_of_a_run_that_somebody_holds_tells_what_differs_at_both_looks(
 
 def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):
     staged = retriever._staged(ROWS)
-    other, _ = retriever._resumed(staged.run_id)
+    other = store.resume(staged.run_id)
     with staged.lock():
         for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
             pass

@@ -115,6 +115,9 @@ def run(
     ]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
+    if summary.unanswered:
+        said = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
+        note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
     for one in result["lanes_off"]:
         note(f"lane_off: {one['lane']}, for {one['requests']} requests: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):

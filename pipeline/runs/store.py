@@ -62,11 +62,12 @@ class RunStore:
         inputs: Mapping[str, pa.Table],
         settings: Mapping[str, Any],
         lineage: Mapping[str, Any],
+        corpus: Place | None = None,
     ) -> StagedRun:
         """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
 
-        `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (corpus, generation,
-        lanes, ...) as JSON values.
+        `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (generation,
+        lanes, ...) as JSON values. `corpus` is where the pinned generation stands; no manifest names it.
         """
         run_id = new_run_id(now)
         plan = {
@@ -74,6 +75,7 @@ class RunStore:
             "run_id": run_id,
             "created_at": now.isoformat(),
             "settings": dict(settings),
+            "corpus": str(corpus.resolve()) if corpus is not None else None,
             "shards": max(shards.to_pylist(), default=-1) + 1,
             "failures": failures.num_rows,
         }
@@ -116,6 +118,15 @@ class RunStore:
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were staged and not finished, oldest first."""
         return [run_id for run_id, kind in self._unlogged() if kind == BATCH]
+
+    def plan_of(self, run_id: str) -> dict[str, Any] | None:
+        """What a run was staged with, its generation among it; None where everything was answered.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        folder = self.folder(run_id)
+        return None if stands(folder / "manifest.json") else read_json(folder / STAGE / "run.json")
 
     def uncompacted(self) -> list[str]:
         """Ids of interactive runs that `compact` has not finished with, oldest first."""
@@ -276,13 +287,13 @@ class StagedRun:
             self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
-    def told(self, shards: list[int]) -> str:
-        """How much is to be answered: `answering 300 requests in 2 shards`."""
+    def told(self, shards: list[int], doing: str = "answering") -> str:
+        """How much is to be done: `answering 300 requests in 2 shards`."""
         if not shards:
             return "every request is answered"
         mine = pc.sum(pc.is_in(self._requests["shard"], pa.array(shards, pa.int32()))).as_py() or 0
         requests = mine + (self.failures.num_rows if self.plan["shards"] in shards else 0)
-        return f"answering {_counted(requests, 'request')} in {_counted(len(shards), 'shard')}"
+        return f"{doing} {_counted(requests, 'request')} in {_counted(len(shards), 'shard')}"
 
     def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
         """Store a finished shard: its parts, then its receipt.
