@@ -23,5 +23,8 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
         StoreError: nobody can say now.
     """
     generation, began = plan["settings"]["generation"], plan.get("corpus")
-    places = [corpus] if began is None else [corpus, place_of(began)]
-    return next((place for place in places if stands(manifest_of(place, generation))), None)
+    if stands(manifest_of(corpus, generation)):
+        return corpus
+    if began is not None and stands(manifest_of(elsewhere := place_of(began), generation)):
+        return elsewhere
+    return None

@@ -7,8 +7,6 @@ does exactly the rest: a shard whose receipt is missing, or whose parts do not m
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -21,15 +19,17 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import TEMPORARY, make_folders, publish_folder, read_whole, remove_tree, staging_folder, stands, sync_all
+from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, staging_folder, stands, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
+from ..progress import counted
 from .files import files_below, locked, read_json, read_parquet, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
 from .log import log_at
 from .parts import PER_RUN, Vectors
+from .receipts import receipt_name, receipt_of
 from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
 from .writing import PROVENANCE_PART, write_manifest, write_shard
 
@@ -293,7 +293,7 @@ class StagedRun:
             return "every request is answered"
         mine = pc.sum(pc.is_in(self._requests["shard"], pa.array(shards, pa.int32()))).as_py() or 0
         requests = mine + (self.failures.num_rows if self.plan["shards"] in shards else 0)
-        return f"{doing} {_counted(requests, 'request')} in {_counted(len(shards), 'shard')}"
+        return f"{doing} {counted(requests, 'request')} in {counted(len(shards), 'shard')}"
 
     def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
         """Store a finished shard: its parts, then its receipt.
@@ -325,7 +325,7 @@ class StagedRun:
         return Run(self.folder)
 
     def _receipt_path(self, shard: int) -> Place:
-        return self.folder / STAGE / "receipts" / f"{shard:05d}.json"
+        return self.folder / receipt_name(shard)
 
     def _receipt(self, shard: int) -> bool:
         """Whether a shard is done: it has a receipt, and its parts are the ones that were written.
@@ -333,28 +333,9 @@ class StagedRun:
         Raises:
             StoreError: its receipt cannot be read now.
         """
-        if shard not in self._whole and self._has(shard):
+        if shard not in self._whole and receipt_of(self.folder, shard, self._listed) is not None:
             self._whole.add(shard)
         return shard in self._whole
-
-    def _has(self, shard: int) -> bool:
-        path = self._receipt_path(shard)
-        if isinstance(path, ObjectPlace) and f"{STAGE}/receipts/{path.name}" not in self._listed:
-            return False
-        try:
-            parts = json.loads(read_whole(path))["parts"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return False
-        if isinstance(self.folder, ObjectPlace):
-            names = [part["path"] for part in parts]
-            return self._listed.issuperset(names) and all(
-                hashlib.sha256(data).hexdigest() == part["sha256"]
-                for part, data in zip(parts, self.folder.read_all(names), strict=True)
-            )
-        return all(
-            stands(self.folder / part["path"]) and sha256_of(self.folder / part["path"]) == part["sha256"]
-            for part in parts
-        )
 
     def _sweep(self, wanted: set[str]) -> None:
         """Remove what a crash left: temporary files, and parts that no receipt names."""
@@ -362,7 +343,3 @@ class StagedRun:
             top = name.split("/")[0]
             if Path(name).name.startswith(TEMPORARY) or (top in ("tables", "texts") and name not in wanted):
                 (self.folder / name).unlink()
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
