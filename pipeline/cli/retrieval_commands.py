@@ -93,11 +93,16 @@ def run(
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
         bars = shows_progress(settings["progress"])
         # Ray reports the death of a worker on standard output, which is the result's.
-        with opened as retriever, redirect_stdout(sys.stderr), named_by_flags(RUN_FLAGS, settings):
+        with (
+            opened as retriever,
+            redirect_stdout(sys.stderr),
+            named_by_flags(RUN_FLAGS, settings),
+            engine_of(settings) as ready,
+        ):
             summary = retriever.run(
                 rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
                 resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
-                engine=engine_of(settings),
+                engine=ready,
             )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
