@@ -65,6 +65,8 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     `being_written`, the same must be asked again once it is not.
     """
     done = RunsErased()
+    if not dry_run:
+        store.remove_abandoned()
     ids = pa.array(sorted(evidence_ids), pa.string())
     # First: one that is finished meanwhile is among the others, or told below. Without LOG, which may be damaged.
     begun = [run_id for run_id in store.folders() if run_kind(store.path / run_id) == BATCH]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, staging_folder, stands, sync_all
+from ..durable import TEMPORARY, make_folders, publish_folder, remove_tree, stands, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
@@ -31,6 +31,7 @@ from .log import log_at
 from .parts import PER_RUN, Vectors
 from .receipts import receipt_name, receipt_of
 from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
+from .staging import remove_abandoned, run_folder
 from .writing import PROVENANCE_PART, write_manifest, write_shard
 
 _SHARD = pa.field("shard", pa.int32(), False)
@@ -80,7 +81,8 @@ class RunStore:
             "failures": failures.num_rows,
         }
         try:
-            with staging_folder(self.path, ".new-") as new:
+            self.remove_abandoned()
+            with run_folder(self.path, run_id, self.lock_of(run_id)) as new:
                 (new / STAGE / "receipts").mkdir(parents=True)
                 write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
                 write_parquet(new / STAGE / "failures.parquet", failures)
@@ -95,6 +97,10 @@ class RunStore:
                 raise
             raise StoreError(f"Expected to stage a run, got {error.strerror or error} - at {self.path}") from error
         return StagedRun(self, run_id)
+
+    def remove_abandoned(self) -> None:
+        """Remove what processes that were killed while they staged a run left of it."""
+        remove_abandoned(self.path, self.path / ".locks")
 
     def resume(self, run_id: str) -> StagedRun:
         """An unfinished run, to do the rest of it.
