@@ -260,7 +260,7 @@ class Retriever:
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
-                for _ in with_progress(done, len(shards), progress, say):
+                for _ in with_progress(done, len(shards), progress, quiet if gone else say):
                     pass
             run = staged.finish()
         seconds, lost = time.perf_counter() - started, unanswered(run) if gone else 0

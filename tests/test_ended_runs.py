@@ -149,5 +149,7 @@ def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path,
     code, out, err = run("run", "--resume", run_id, "--json", capsys=capsys)
     assert (code, json.loads(out)["statuses"]) == (4, {"failed": 1, "ok": 1})
     assert f"ended: {run_id}; its generation is gone: 1 request was answered before, 1 failed\n" in err
+    assert "ending the run without 1 request in 1 shard\n" in err
+    assert not [line for line in err.splitlines() if line.startswith(("answered", "failed:"))]
     assert run("verify", run_id, capsys=capsys)[0] == 0
     assert run("runs", capsys=capsys)[2] == ""

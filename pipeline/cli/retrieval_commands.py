@@ -121,8 +121,11 @@ def run(
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
     if summary.unanswered:
+        from ..resuming import GONE
+
         said = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
         note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
+        failed = [row for row in failed if row["error"] != GONE]  # the line above says why the others did
     for one in result["lanes_off"]:
         note(f"lane_off: {one['lane']}, for {one['requests']} requests: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
