@@ -20,6 +20,7 @@ from .access import grants_in_force
 from .corpus import Corpus, Selection
 from .durable import entries
 from .grants import load_grants
+from .progress import counted
 from .runs import RunsErased, RunStore, erase_evidence
 from .settings import Settings
 
@@ -45,7 +46,10 @@ class Erasure:
             "generations_forgotten": self.generations,
             "runs": self.runs.runs,
             "texts": self.runs.texts,
-            "runs_given_up": self.runs.given_up,
+            "shards_dropped": {
+                run: {"shards": shards, "requests": requests} for run, (shards, requests) in self.runs.dropped.items()
+            },
+            "remains_removed": self.runs.remains,
             "runs_unreadable": self.runs.unreadable,
             "runs_being_written": self.runs.being_written,
             "receipt_unclosed": self.unclosed,
@@ -57,7 +61,14 @@ class Erasure:
         lines = [f"{verb}: {self.rows} rows of evidence, {self.runs.texts} texts in {len(self.runs.runs)} runs"]
         if not self.dry_run:
             lines.append(f"forgotten: {self.generations} generations that held them")
-        lines += [f"{'would give' if self.dry_run else 'gave'} up: {run}, unfinished" for run in self.runs.given_up]
+        drops = "would drop" if self.dry_run else "dropped"
+        lines += [
+            f"{drops}: {counted(shards, 'shard')} with {counted(requests, 'request')} of {run}, which is unfinished; "
+            f"`run --resume {run}` ends it, and these fail"
+            for run, (shards, requests) in self.runs.dropped.items()
+        ]
+        removes = "would remove" if self.dry_run else "removed"
+        lines += [f"{removes} what a crash left, as nobody knows what it shows: {run}" for run in self.runs.remains]
         lines += [f"cannot be read, so nobody knows what it holds: {run}" for run in self.runs.unreadable]
         lines += [
             f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written

@@ -38,6 +38,8 @@ TTL = 60.0
 """Seconds that a lease lasts unless it is renewed: so long a writer that died keeps others out."""
 RENEWED = 15.0
 """Seconds between renewals."""
+_MAY_BE_DEAD = f"its writer may have died: then its lease ends within {TTL:.0f} seconds; ask again then"
+"""What to do about a lease that somebody holds."""
 _ASKED_AGAIN = 0.2
 """Seconds between two looks at a lease that somebody else holds."""
 
@@ -65,7 +67,7 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
         return
     lease = Lease(place.with_name(f"{place.name}.lease"))
     if not lease.acquire(timeout):
-        raise BusyError(busy, hint=hint)
+        raise BusyError(busy, hint=f"{hint.rstrip('.')}; {_MAY_BE_DEAD}" if hint else _MAY_BE_DEAD)
     before = _held.get()
     _held.set({**before, str(place): lease})
     try:

@@ -1,10 +1,10 @@
-"""How far something long is, in lines, where no bar is shown: a line per tenth, and none for what is soon done."""
+"""How much there is of something, and how far something long is, in lines, where no bar is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Say", "Tenths", "quiet"]
+__all__ = ["Say", "Tenths", "counted", "quiet"]
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
@@ -12,6 +12,11 @@ Say = Callable[[str], None]
 
 def quiet(line: str) -> None:
     """Says nothing."""
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 shard`, `3,000 requests`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 class Tenths:

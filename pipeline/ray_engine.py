@@ -54,6 +54,17 @@ class RayEngine:
 
     address: str | None = None
 
+    @contextmanager
+    def ready(self) -> Iterator[RayEngine]:
+        """This engine, connected for as long as the context is open: a cluster that does not answer is told before a run is
+        begun, which would have to be resumed.
+
+        Raises:
+            EngineError: Ray is not installed, or does not answer.
+        """
+        with _connected(self.address):
+            yield self
+
     def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
         """Run the shards, a bounded number at a time; gives each as it is done, in no fixed order.
 

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..nodes.bm25 import Bm25
-from ..nodes.errors import AccessError, InputError, StoreError
+from ..nodes.errors import InputError
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .commits import Commits
 from .contracts.out_of_scope import expect_auditor
@@ -41,13 +41,14 @@ from .lanes import lanes_off
 from .places import ObjectPlace, Place
 from .policies import Policies, load_policies
 from .progress import Say, quiet
-from .provenance import difference, package_versions, provenance, with_part
+from .provenance import package_versions, provenance, with_part
 from .request_files import Row
 from .requests import resolve_requests
+from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
-from .runs import LiveRun, RunStore, StagedRun, compact, left_open, started_by
+from .runs import LiveRun, RunStore, StagedRun, compact, left_open
 from .session import Asked, Session
-from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
+from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
 from .tokenizers import registered
 
 SHARD_REQUESTS = 512
@@ -228,7 +229,9 @@ class Retriever:
         say: Say = quiet,
         engine: Engine = in_this_process,
     ) -> RunSummary:
-        """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one.
+        """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one, at its generation.
+
+        Where that generation is gone, `resume` ends the run: what was answered stays, and every other request fails.
 
         A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
         shards are run; the result is the same. With `progress`, a bar is shown; `say` is given lines instead.
@@ -238,7 +241,7 @@ class Retriever:
         Raises:
             InputError: there are no requests, or no folder of runs, or the preset settles another project.
             AccessError: the run to resume is another's, or there is none.
-            StoreError: it is finished, or rests on another generation, policy or code; or the corpus cannot be read, or
+            StoreError: it is finished, or rests on another corpus, policy or code; or the corpus cannot be read, or
                 the disk does not take a shard: then the run can be resumed.
             ModelError: the file of a tokenizer is not the one that the run began with.
         """
@@ -247,17 +250,23 @@ class Retriever:
         started = time.perf_counter()
         self.corpus.expect_unerased()
         self._look_at_grants()
-        staged, line = self._resumed(resume) if resume else (self._staged(requests, project), self._line)
-        with staged.lock(), resumable(staged.run_id):
+        if resume:
+            staged, line, gone = resumed(self.runs, resume, self.principal, self.corpus, self._line)
+        else:
+            staged, line, gone = self._staged(requests, project), self._line, False
+        if gone:
+            engine = without_generation
+        with staged.lock(), resumable(staged, self.corpus.path):
             shards = staged.pending()
-            say(staged.told(shards))
+            say(staged.told(shards, "ending the run without" if gone else "answering"))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
-                for _ in with_progress(done, len(shards), progress, say):
+                for _ in with_progress(done, len(shards), progress, quiet if gone else say):
                     pass
             run = staged.finish()
-        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
+        seconds, lost = time.perf_counter() - started, unanswered(run) if gone else 0
+        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
 
     def close(self, *, compacted: bool = True) -> None:
         """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
@@ -292,26 +301,9 @@ class Retriever:
         settings = self._recorded() | {"shard_requests": self._shard_requests}
         shards = shards_of(requests, self._shard_requests)
         return self.runs.stage(
-            requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage()
-        )
-
-    def _resumed(self, run_id: str) -> tuple[StagedRun, Line]:
-        """An interrupted run, and the line at the generation that it pinned; this retriever stays at its own."""
-        assert self.runs is not None
-        if run_id not in self.runs.folders() or not started_by(self.runs.folder(run_id), self.principal):
-            raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint="`runs` lists yours")
-        staged = self.runs.resume(run_id)
-        settings = staged.plan["settings"]
-        line = self._line
-        if settings["generation"] != self.corpus.generation:
-            pinned = _generation(self.corpus, settings["generation"])
-            line = replace(line, corpus=pinned, provenance=with_part(line.provenance, "generation", pinned.generation))
-        if part := difference(staged.provenance, line.provenance):
-            raise StoreError(
-                f"Expected the {part} that the run began with, got another - at {run_id}",
-                hint="resume with the same policies, grants, settings and code, or start a new run",
-            )
-        return staged, with_counters(line, staged.requests) if staged.pending() else line
+            requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage(),
+            corpus=self.corpus.path,
+        )  # fmt: skip
 
     def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
         self._look_at_grants()
@@ -376,21 +368,6 @@ class Retriever:
         from .views.lineage import lineage_of
 
         return lineage_of(build_driver())
-
-
-def _generation(corpus: Corpus | MemoryCorpus, generation: str) -> Corpus:
-    """A pinned generation of the same corpus."""
-    if corpus.path is None:
-        raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
-    try:
-        return Corpus.open(corpus.path, generation)
-    except StoreError as error:
-        if (corpus.path / "generations" / f"{generation}.json").exists():
-            raise
-        raise StoreError(
-            f"Expected generation {generation}, which the run began with, got none - at {corpus.path}",
-            hint="`corpus gc` or `erase` removed it; start a new run",
-        ) from error
 
 
 def _now() -> datetime:

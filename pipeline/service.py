@@ -102,15 +102,22 @@ def open_retriever(
         retriever.close(compacted=False)
 
 
-def engine_of(settings: Settings) -> Any:
-    """The engine that the settings name, for `Retriever.run`."""
+@contextmanager
+def engine_of(settings: Settings) -> Iterator[Any]:
+    """The engine that the settings name, for `Retriever.run`, ready before a run is begun.
+
+    Raises:
+        EngineError: it is Ray, which is not installed or does not answer.
+    """
     if settings["engine"] == "ray":
         from .ray_engine import RayEngine
 
-        return RayEngine(settings["ray_address"])
-    from .process_engine import local_engine
+        with RayEngine(settings["ray_address"]).ready() as engine:
+            yield engine
+    else:
+        from .process_engine import local_engine
 
-    return local_engine(settings["workers"])
+        yield local_engine(settings["workers"])
 
 
 def events_of(run: Any, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:

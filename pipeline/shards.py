@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -22,11 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes import compiled
-from ..nodes.errors import AccessError, EngineError, ErasedError, StoreError, VerificationError
+from ..nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
 from ..nodes.keys import flat
 from ..nodes.tables import CAPTURES
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
+from .pinned import pinned_at
+from .places import Place
 from .progress import Say, Tenths
 from .runs import StagedRun
 from .runs.parts import check_conservation
@@ -81,6 +83,16 @@ class ShardJob:
         """
         if self.compiled:
             compiled.load()
+        requests, failures, captures = self.asked(shard, created_at)
+        line = with_counters(self.line, requests)
+        tables = run_line(requests, failures, captures, line)
+        try:
+            self._keep(shard, tables, line)
+        except VerificationError:
+            self._keep(shard, _sound(tables, captures, line), line)
+
+    def asked(self, shard: int, created_at: datetime) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """REQUESTS, FAILURES and CAPTURES of one shard."""
         requests, failures = self.staged.shard(shard)
         names = self.staged.snapshot_ids([*requests["request_id"].to_pylist(), *failures["request_id"].to_pylist()])
         captures = CAPTURES.build(
@@ -90,12 +102,7 @@ class ShardJob:
                 "created_at": [created_at] * len(names),
             }
         )
-        line = with_counters(self.line, requests)
-        tables = run_line(requests, failures, captures, line)
-        try:
-            self._keep(shard, tables, line)
-        except VerificationError:
-            self._keep(shard, _sound(tables, captures, line), line)
+        return requests, failures, captures
 
     def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line) -> None:
         line.corpus.expect_unerased()  # an erasure that begins later finds the run being written
@@ -168,25 +175,37 @@ def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Ite
 
 
 @contextmanager
-def resumable(run_id: str) -> Generator[None]:
-    """What ends a run inside says how to finish it, after whatever else it says to do."""
+def resumable(staged: StagedRun, corpus: Place | None) -> Generator[None]:
+    """What ends a run inside says what `run --resume` does then, after whatever else it says to do."""
     try:
         yield
     except (EngineError, OSError) as error:
-        told = _told(error, f"`run --resume {run_id}` does the rest", run_id)
+        told = _told(error, staged, corpus)
         if told is error:
             raise
         raise told from error
 
 
-def _told(error: EngineError | OSError, todo: str, run_id: str) -> EngineError | OSError:
-    if isinstance(error, AccessError | ErasedError) or (
-        isinstance(error, EngineError | StoreError) and todo in error.hint
-    ):
+def _told(error: EngineError | OSError, staged: StagedRun, corpus: Place | None) -> EngineError | OSError:
+    if isinstance(error, AccessError):
         return error
+    command = f"`run --resume {staged.run_id}`"
+    if _gone(staged, corpus):
+        todo = f"{command} ends it with what was answered: its generation is gone"
+    else:
+        todo = f"{command} does the rest"
     if isinstance(error, EngineError | StoreError):
+        if command in error.hint:
+            return error
         said = error.hint.rstrip(".")
         joint = "" if not said else " " if said.endswith("?") else "; "
         return type(error)(error.message, hint=f"{said}{joint}{todo}")
-    why, where = error.strerror or type(error).__name__, error.filename or run_id
+    why, where = error.strerror or type(error).__name__, error.filename or staged.run_id
     return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)
+
+
+def _gone(staged: StagedRun, corpus: Place | None) -> bool:
+    """Whether a run has lost its generation; where nobody can say now, `resume` will."""
+    with suppress(OSError, ScopedRetrievalError):
+        return corpus is not None and pinned_at(staged.plan, corpus) is None
+    return False

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -117,7 +117,7 @@ def test_no_byte_holds_an_erased_source(tmp_path: Path, batch: bool, encoder: An
     done = erase(settings(tmp_path), source="doc:story", reason="asked by its owner")
     done = erase(settings(tmp_path), source="memory:bo")
     assert holding(tmp_path) == []
-    assert done.runs.given_up == done.runs.unreadable == []
+    assert (done.runs.dropped, done.runs.unreadable) == ({}, [])
     store = RunStore(tmp_path / "runs")
     report = verify(store, snapshot)
     assert (report.status, report.problems) == ("erased", ())
@@ -194,14 +194,16 @@ def test_a_run_that_goes_on_beside_an_erasure_stores_nothing_more(tmp_path: Path
                 erase(settings(tmp_path), source=source)
 
     with story.open(runs=store, shard_requests=1) as retriever:
-        with pytest.raises(ErasedError, match=r"Hint: open it again$"):
+        with pytest.raises(ErasedError) as raised:
             retriever.run([QUESTION, QUESTION | {"request_id": "z"}], engine=erased_meanwhile)
         with pytest.raises(ErasedError, match=r"Hint: open it again$"):
             retriever.run([QUESTION])
-    assert len(store.unfinished()) == 1
+    (run_id,) = store.unfinished()
+    ends = f"`run --resume {run_id}` ends it with what was answered: its generation is gone"
+    assert raised.value.hint == f"open it again; {ends}"
     for source in ("doc:story", "memory:bo"):
         erase(settings(tmp_path), source=source)
-    assert holding(tmp_path) == [] and store.unfinished() == []
+    assert (holding(tmp_path), store.unfinished()) == ([], [run_id])
 
 
 def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
@@ -476,34 +478,83 @@ def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
     assert "drawer" not in json.dumps(receipt)
 
 
-def unfinished(story: Story, **fields: Any) -> str:
-    """The id of a run of two requests that was interrupted after the first shard."""
+def unfinished(story: Story, rows: Sequence[dict[str, Any]] = ({}, {}), **fields: Any) -> str:
+    """The id of a run of these requests, one to a shard, that was interrupted before the last one was answered."""
 
-    def first_alone(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
-        yield from in_this_process(job, shards[:1], clock)
+    def but_the_last(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        yield from in_this_process(job, shards[:-1], clock)
         raise KeyboardInterrupt
 
     row = {"question": "login token", "project": "shop", "purpose": "answer-question"} | fields
     with story.open(runs=story.folder / "runs", shard_requests=1) as retriever, pytest.raises(KeyboardInterrupt):
-        retriever.run([row | {"request_id": name} for name in "ab"], engine=first_alone)
+        asked = [row | {"request_id": f"r{number}"} | each for number, each in enumerate(rows)]
+        retriever.run(asked, engine=but_the_last)
     (run_id,) = RunStore(story.folder / "runs").unfinished()
     return run_id
 
 
-def test_an_unfinished_run_that_holds_the_text_is_given_up(tmp_path: Path) -> None:
-    run_id = unfinished(told(tmp_path))
+def ended(story: Story, run_id: str) -> dict[str, str]:
+    """The status of each request of a run that is resumed, by its id; what it says is in order."""
+    store = RunStore(story.folder / "runs")
+    with story.open(runs=store) as retriever:
+        retriever.run(resume=run_id)
+    assert verify(store, run_id).status == "ok"
+    snapshots = store.open(run_id).snapshots
+    return dict(zip(*(snapshots[name].to_pylist() for name in ("request_id", "status")), strict=True))
+
+
+MIXED = ({}, {"allowed_sources": ["doc:other"]}, {}, {})
+"""Requests of which the second shows nothing of what is erased here, and the last one is not answered."""
+
+
+def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, MIXED)
     assert any("runs" in name for name in holding(tmp_path))
+    erase(settings(tmp_path), user="bo", project="shop")
     done = erase(settings(tmp_path), source="doc:story")
-    assert done.runs.given_up == [run_id]
-    erase(settings(tmp_path), user="bo")
+    assert done.runs.dropped == {run_id: (2, 2)}
+    assert f"dropped: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
+    assert done.as_dict()["shards_dropped"] == {run_id: {"shards": 2, "requests": 2}}
+    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {}
+    assert holding(tmp_path) == []
+    assert ended(story, run_id) == {"r0": "failed", "r1": "ok", "r2": "failed", "r3": "failed"}
     assert holding(tmp_path) == []
 
 
-def test_an_unfinished_run_that_took_words_from_an_event_is_given_up(tmp_path: Path) -> None:
-    run_id = unfinished(observed(tmp_path), **LOOKING)
+def test_a_dry_run_counts_the_shards_of_an_unfinished_run_and_leaves_them(tmp_path: Path) -> None:
+    run_id = unfinished(told(tmp_path), MIXED)
+    before = holding(tmp_path)
+    done = erase(settings(tmp_path), source="doc:story", dry_run=True)
+    assert done.runs.dropped == {run_id: (2, 2)}
+    assert f"would drop: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
+    assert holding(tmp_path) == before
+    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [3]
+
+
+@pytest.mark.parametrize("damage", ["no receipt", "no part", "a damaged part"])
+def test_no_byte_stays_of_a_shard_that_a_crash_left_half_stored(tmp_path: Path, damage: str) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, MIXED)
+    folder = tmp_path / "runs" / run_id
+    receipt, part = folder / "stage/receipts/00000.json", folder / "tables/trimmed/part-00000.parquet"
+    if damage == "a damaged part":
+        part.write_bytes(part.read_bytes()[:-9])
+    else:
+        (receipt if damage == "no receipt" else part).unlink()
+    (folder / "texts/.tmp-left").write_text(CANARY)
+    erase(settings(tmp_path), project="shop")
+    assert holding(tmp_path) == []
+    assert ended(story, run_id)["r0"] == "failed"
+
+
+def test_an_unfinished_run_that_took_words_from_an_event_says_them_no_more(tmp_path: Path) -> None:
+    story = observed(tmp_path)
+    run_id = unfinished(story, **LOOKING)
     assert any("runs" in name for name in holding(tmp_path, SEEN))
-    assert erase(settings(tmp_path), source="session-event:story").runs.given_up == [run_id]
+    assert erase(settings(tmp_path), source="session-event:story").runs.dropped == {run_id: (1, 1)}
     assert holding(tmp_path, SEEN) == []
+    assert ended(story, run_id) == {"r0": "failed", "r1": "failed"}
 
 
 def test_an_erasure_that_cannot_list_the_parts_of_an_unfinished_run_is_not_done(
@@ -513,8 +564,37 @@ def test_an_erasure_that_cannot_list_the_parts_of_an_unfinished_run_is_not_done(
     parts = {tmp_path / "runs" / run_id / "tables" / name for name in ("trimmed", "citations")}
     with failing_reads.of(lambda path: path in parts, PermissionError(13, "Permission denied")):
         done = erase(settings(tmp_path), source="doc:story")
-    assert (done.runs.given_up, done.runs.unreadable) == ([], [run_id])
-    assert erase(settings(tmp_path), source="doc:story").runs.given_up == [run_id]
+    assert (done.runs.dropped, done.runs.unreadable) == ({}, [run_id])
+    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {run_id: (1, 1)}
+
+
+def test_an_erasure_that_cannot_read_a_part_of_an_unfinished_run_is_not_done(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    run_id = unfinished(told(tmp_path))
+    part = tmp_path / "runs" / run_id / "tables/decisions/part-00000.parquet"
+    with failing_reads.of(lambda path: path == part, OSError(5, "Input/output error")):
+        done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.dropped, done.runs.unreadable) == ({}, [run_id])
+    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {run_id: (1, 1)}
+
+
+def test_an_erasure_of_an_unfinished_run_that_failed_at_any_write_is_done_by_asking_again(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    run_id = unfinished(told(whole), MIXED)
+    every = 1 if os.environ.get("TEST_PROFILE") == "full" else 5
+    for at in count(0, every):
+        folder = tmp_path / f"try-{at}"
+        shutil.copytree(whole, folder)
+        with failing(at) as touched, suppress(OSError):
+            erase(settings(folder), project="shop")
+        erase(settings(folder), project="shop")
+        assert holding(folder) == []
+        assert RunStore(folder / "runs").resume(run_id).pending() == [0, 1, 2, 3]
+        shutil.rmtree(folder)
+        if touched[0] <= at:
+            break
+    assert at > 20
 
 
 def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_path: Path) -> None:
@@ -623,17 +703,10 @@ def killed_snapshot(story: Story) -> None:
 
 
 def killed_removal(story: Story, left: str = "texts") -> None:
-    """The process ends when of a run that is given up the `left` folders stand still."""
-
-    def all_but(folder: Path) -> None:
-        for name in {"stage", "tables", "texts"} - {*left.split()}:
-            shutil.rmtree(folder / name)
-        raise Killed
-
-    unfinished(story)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(runs_erasure, "remove_tree", all_but)
-        erase(settings(story.folder), project="shop")
+    """Somebody who was removing an unfinished run went away when the `left` folders stood still."""
+    run_id = unfinished(story)
+    for name in {"stage", "tables", "texts"} - {*left.split()}:
+        shutil.rmtree(story.folder / "runs" / run_id / name)
 
 
 def killed_removal_of_tables(story: Story) -> None:
@@ -656,7 +729,7 @@ def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp
     left = tmp_path / "runs" / run_id / "texts" / "part-00001.parquet"
     left.write_bytes(b"of a shard without a receipt")
     done = erase(settings(tmp_path), source="memory:bo")
-    assert (done.runs.given_up, left.exists()) == ([], False)
+    assert (done.runs.dropped, done.runs.remains, left.exists()) == ({}, [], False)
     assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
 
 

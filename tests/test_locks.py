@@ -44,6 +44,18 @@ def test_a_second_writer_is_told_and_comes_in_afterwards(place: Place):
         confirm(place)
 
 
+@pytest.mark.parametrize("hint", ["", "wait for the other writer to finish."])
+def test_who_meets_a_lease_is_told_when_one_of_a_dead_writer_ends(tmp_path: Path, prefix: ObjectPlace, hint: str):
+    lease = "its writer may have died: then its lease ends within 60 seconds; ask again then"
+    for place, said in (
+        (tmp_path / "LOCK", hint),
+        (prefix / "LOCK", f"{hint.rstrip('.')}; {lease}" if hint else lease),
+    ):
+        with held(place, 0, "busy"), pytest.raises(BusyError) as raised, held(place, 0, "busy", hint):
+            pass
+        assert raised.value.hint == said
+
+
 def test_a_lock_is_given_up_where_the_writer_fails(place: Place):
     with pytest.raises(ZeroDivisionError), held(place, 0, "busy"):
         raise ZeroDivisionError

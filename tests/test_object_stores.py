@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, erase_evi
 from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import LineInDoubtError
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from small_corpus import NOON, Story, row
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
@@ -123,6 +126,25 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     assert corpus.frame().evidence.num_rows == 0
     packs = [name for name in (prefix / "corpus").files() if name.startswith("packs/")]
     assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
+
+
+def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: ObjectPlace):
+    def but_the_last(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        yield from in_this_process(job, shards[:-1], clock)
+        raise KeyboardInterrupt
+
+    story, store = told(prefix), RunStore(prefix / "runs")
+    with pytest.raises(KeyboardInterrupt):
+        asked(story, engine=but_the_last)
+    (run_id,) = store.unfinished()
+    corpus = Corpus.open(prefix / "corpus")
+    ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), source="doc:story"), now=NOON, reason="asked for")
+    assert erase_evidence(store, ids, reason="asked for").dropped == {run_id: (2, 2)}
+    corpus.finish_erasure()
+    parts = [name for name in store.folder(run_id).files() if name.startswith(("tables/", "texts/"))]
+    assert {name.split("/")[1] for name in parts} <= set(PER_RUN)
+    with story.open(runs=store) as opened:
+        assert (opened.run(resume=run_id).unanswered, verify(store, run_id).status) == (3, "ok")
 
 
 def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch):

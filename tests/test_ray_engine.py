@@ -127,7 +127,7 @@ def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, m
 
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1", "ray://127.0.0.1:1"])
-def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_resumed(story: Story, address: str):
+def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story: Story, address: str):
     (story.folder / "asked.jsonl").write_text(json.dumps(ASKED | {"question": "amber"}))
     where = f"--corpus corpus --grants grants.yaml --runs runs --lanes lexical --engine ray --ray-address {address}"
     main = "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main())"
@@ -136,9 +136,16 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_leaves_the_run_to_be_re
     done = subprocess.run(command, cwd=story.folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == EngineError.exit_code, done.stderr
     said, _, hint = done.stderr.partition("\n\n")
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
-    assert "\nerror: Expected a Ray cluster, got " in said and said.endswith(f" - at {address}")
-    assert hint.endswith(f"; `run --resume {run_id}` does the rest\n")
+    assert said.startswith("error: Expected a Ray cluster, got ") and said.endswith(f" - at {address}")
+    assert "run --resume" not in hint
+    assert RunStore(story.folder / "runs").folders() == []
+
+
+def test_an_engine_that_is_ready_stays_connected_until_it_is_done(story: Story, cluster: None):
+    with RayEngine().ready() as engine:
+        asked(story, "runs", engine=engine, count=2)
+        asked(story, "again", engine=engine, count=2)
+    assert ray.is_initialized()  # by whoever connected before
 
 
 def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Story, monkeypatch: pytest.MonkeyPatch):

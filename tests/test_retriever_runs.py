@@ -124,22 +124,6 @@ def test_an_answer_before_any_row_says_so_whatever_rows_come_later(corpus: Corpu
     assert not any(c["message"].startswith("there is no row") for c in now)
 
 
-def test_a_run_whose_generation_is_gone_says_what_to_do(
-    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
-):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store) as retriever:
-        staged = retriever._staged(batch(2))
-    pinned = corpus.generation
-    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
-    corpus.gc(1)
-    expected = (
-        rf"Expected generation {pinned}, which .*, got none - at .*corpus\n\nHint: .* removed it; start a new run"
-    )
-    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match=expected):
-        retriever.run(resume=staged.run_id)
-
-
 def test_a_run_is_not_resumed_under_other_grants_or_by_another(corpus: Corpus, tmp_path: Path):
     store = RunStore(tmp_path / "runs")
     with opened(corpus, runs=store) as retriever:

@@ -138,7 +138,7 @@ def test_verify_of_a_run_that_somebody_holds_tells_what_differs_at_both_looks(
 
 def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):
     staged = retriever._staged(ROWS)
-    other, _ = retriever._resumed(staged.run_id)
+    other = store.resume(staged.run_id)
     with staged.lock():
         for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
             pass
@@ -148,14 +148,14 @@ def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, 
     assert verify(store, run.run_id).status == "ok"
 
 
-def test_a_run_that_is_being_written_is_not_given_up_by_an_erasure(retriever: Retriever, store: RunStore):
+def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: RunStore):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     staged = retriever._staged(ROWS)
     with staged.lock():
         shards = in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock)
         next(shards)
         done = erase_evidence(store, ids, reason="asked by its owner")
-        assert (done.being_written, done.given_up, done.texts) == ([staged.run_id], [], 0)
+        assert (done.being_written, done.dropped, done.texts) == ([staged.run_id], {}, 0)
         for _ in shards:
             pass
         staged.finish()

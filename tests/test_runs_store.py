@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, replay, verify
+from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, erase_evidence, replay, verify
+from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
@@ -116,6 +117,53 @@ def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
     staged = stage(RunStore(tmp_path), line_tables)
     with staged.lock(), pytest.raises(BusyError, match="got a lock that another process holds"), staged.lock():
         pass
+
+
+_KILLED_WHILE_STAGING = """
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = ["support"]
+from conftest import line_tables
+from scoped_retrieval.pipeline.runs import RunStore, store
+from test_runs_store import stage
+
+store.publish_folder = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+stage(RunStore(Path(sys.argv[1])), line_tables)
+"""
+
+
+def left_by_a_killed_process(folder: Path) -> Path:
+    """The folder in which a process staged a run when it was killed."""
+    command = [sys.executable, "-c", _KILLED_WHILE_STAGING, str(folder)]
+    assert subprocess.run(command, cwd=Path(__file__).parent, check=False).returncode == -signal.SIGKILL
+    (left,) = folder.glob(".new-*")
+    assert (left / "stage/requests.parquet").exists()
+    return left
+
+
+@pytest.mark.parametrize("door", ["stage", "erase"])
+def test_what_a_process_that_was_killed_left_of_a_run_goes(tmp_path: Path, line_tables: Maker, door: str):
+    left, store = left_by_a_killed_process(tmp_path), RunStore(tmp_path)
+    erase_evidence(store, [], reason="", dry_run=True)
+    assert left.exists()
+    if door == "stage":
+        stage(store, line_tables)
+    else:
+        erase_evidence(store, [], reason="")
+    assert not left.exists()
+
+
+def test_a_run_that_is_being_staged_stays(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
+    store, publish = RunStore(tmp_path), runs_store.publish_folder
+
+    def beside_others(new: Path, *where: object, **how: str) -> None:
+        erase_evidence(store, [], reason="")
+        assert new.exists()
+        publish(new, *where, **how)
+
+    monkeypatch.setattr(runs_store, "publish_folder", beside_others)
+    assert do_the_rest(stage(store, line_tables), line_tables).manifest["statuses"] == {"ok": 4}
+    assert not list(tmp_path.glob(".new-*"))
 
 
 class Fault:

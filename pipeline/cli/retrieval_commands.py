@@ -93,11 +93,16 @@ def run(
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
         bars = shows_progress(settings["progress"])
         # Ray reports the death of a worker on standard output, which is the result's.
-        with opened as retriever, redirect_stdout(sys.stderr), named_by_flags(RUN_FLAGS, settings):
+        with (
+            opened as retriever,
+            redirect_stdout(sys.stderr),
+            named_by_flags(RUN_FLAGS, settings),
+            engine_of(settings) as ready,
+        ):
             summary = retriever.run(
                 rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
                 resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
-                engine=engine_of(settings),
+                engine=ready,
             )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
@@ -115,6 +120,12 @@ def run(
     ]
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
+    if summary.unanswered:
+        from ..resuming import GONE
+
+        said = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
+        note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
+        failed = [row for row in failed if row["error"] != GONE]  # the line above says why the others did
     for one in result["lanes_off"]:
         note(f"lane_off: {one['lane']}, for {one['requests']} requests: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):

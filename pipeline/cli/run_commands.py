@@ -62,8 +62,25 @@ def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = F
     )
     emit({"runs": rows, "unfinished": unfinished}, as_json=as_json, text=text)
     for run_id in unfinished:
-        note(f"unfinished: {run_id}; `run --resume {run_id}` does the rest")
+        note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
     return EXIT["ok"]
+
+
+def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
+    """What `run --resume` will do, as far as that can be told with the corpus of the settings."""
+    from ...nodes.errors import ScopedRetrievalError
+    from ..pinned import pinned_at
+
+    command = f"`run --resume {run_id}`"
+    try:
+        plan = store.plan_of(run_id)
+        if plan is None or pinned_at(plan, settings["corpus"]):
+            return f"{command} does the rest"
+        if (settings["corpus"] / "CURRENT").exists():
+            return f"its generation is gone: {command} ends it with what was answered"
+    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # whoever resumes it is told what is wrong
+        pass
+    return f"{command} does the rest, or ends it where its generation is gone"
 
 
 def snapshots(

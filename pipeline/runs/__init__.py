@@ -3,6 +3,7 @@
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
 runs/.locks/<run_id>              who writes a run holds it; of a folder a file, of an object store leases
 runs/.locks/<run_id>.session      whose session an interactive run is; of a folder alone
+runs/.new-<run_id>-<hex>/         only while a run is staged; whose process died, the next to stage or erase removes
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest

@@ -7,8 +7,6 @@ does exactly the rest: a shard whose receipt is missing, or whose parts do not m
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -20,16 +18,19 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import make_folders, publish_folder, read_whole, remove_tree, staging_folder, stands, sync_all
+from ..durable import make_folders, publish_folder, remove_tree, stands, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, place_of
+from ..progress import counted
 from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import live_files
 from .log import log_at
 from .parts import PER_RUN, Vectors
+from .receipts import receipt_name, receipt_of
 from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
+from .staging import remove_abandoned, run_folder
 from .writing import PROVENANCE_PART, write_manifest, write_shard
 
 _SHARD = pa.field("shard", pa.int32(), False)
@@ -61,11 +62,12 @@ class RunStore:
         inputs: Mapping[str, pa.Table],
         settings: Mapping[str, Any],
         lineage: Mapping[str, Any],
+        corpus: Place | None = None,
     ) -> StagedRun:
         """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
 
-        `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (corpus, generation,
-        lanes, ...) as JSON values.
+        `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (generation,
+        lanes, ...) as JSON values. `corpus` is where the pinned generation stands; no manifest names it.
         """
         run_id = new_run_id(now)
         plan = {
@@ -73,11 +75,13 @@ class RunStore:
             "run_id": run_id,
             "created_at": now.isoformat(),
             "settings": dict(settings),
+            "corpus": str(corpus.resolve()) if corpus is not None else None,
             "shards": max(shards.to_pylist(), default=-1) + 1,
             "failures": failures.num_rows,
         }
         try:
-            with staging_folder(self.path, ".new-") as new:
+            self.remove_abandoned()
+            with run_folder(self.path, run_id, self.lock_of(run_id)) as new:
                 (new / STAGE / "receipts").mkdir(parents=True)
                 write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
                 write_parquet(new / STAGE / "failures.parquet", failures)
@@ -92,6 +96,10 @@ class RunStore:
                 raise
             raise StoreError(f"Expected to stage a run, got {error.strerror or error} - at {self.path}") from error
         return StagedRun(self, run_id)
+
+    def remove_abandoned(self) -> None:
+        """Remove what processes that were killed while they staged a run left of it."""
+        remove_abandoned(self.path, self.path / ".locks")
 
     def resume(self, run_id: str) -> StagedRun:
         """An unfinished run, to do the rest of it.
@@ -115,6 +123,15 @@ class RunStore:
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were staged and not finished, oldest first."""
         return [run_id for run_id, kind in self._unlogged() if kind == BATCH]
+
+    def plan_of(self, run_id: str) -> dict[str, Any] | None:
+        """What a run was staged with, its generation among it; None where everything was answered.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        folder = self.folder(run_id)
+        return None if stands(folder / "manifest.json") else read_json(folder / STAGE / "run.json")
 
     def uncompacted(self) -> list[str]:
         """Ids of interactive runs that `compact` has not finished with, oldest first."""
@@ -275,13 +292,13 @@ class StagedRun:
             self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
-    def told(self, shards: list[int]) -> str:
-        """How much is to be answered: `answering 300 requests in 2 shards`."""
+    def told(self, shards: list[int], doing: str = "answering") -> str:
+        """How much is to be done: `answering 300 requests in 2 shards`."""
         if not shards:
             return "every request is answered"
         mine = pc.sum(pc.is_in(self._requests["shard"], pa.array(shards, pa.int32()))).as_py() or 0
         requests = mine + (self.failures.num_rows if self.plan["shards"] in shards else 0)
-        return f"answering {_counted(requests, 'request')} in {_counted(len(shards), 'shard')}"
+        return f"{doing} {counted(requests, 'request')} in {counted(len(shards), 'shard')}"
 
     def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
         """Store a finished shard: its parts, then its receipt.
@@ -313,7 +330,7 @@ class StagedRun:
         return Run(self.folder)
 
     def _receipt_path(self, shard: int) -> Place:
-        return self.folder / STAGE / "receipts" / f"{shard:05d}.json"
+        return self.folder / receipt_name(shard)
 
     def _receipt(self, shard: int) -> bool:
         """Whether a shard is done: it has a receipt, and its parts are the ones that were written.
@@ -321,29 +338,6 @@ class StagedRun:
         Raises:
             StoreError: its receipt cannot be read now.
         """
-        if shard not in self._whole and self._has(shard):
+        if shard not in self._whole and receipt_of(self.folder, shard, self._listed) is not None:
             self._whole.add(shard)
         return shard in self._whole
-
-    def _has(self, shard: int) -> bool:
-        path = self._receipt_path(shard)
-        if isinstance(path, ObjectPlace) and f"{STAGE}/receipts/{path.name}" not in self._listed:
-            return False
-        try:
-            parts = json.loads(read_whole(path))["parts"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return False
-        if isinstance(self.folder, ObjectPlace):
-            names = [part["path"] for part in parts]
-            return self._listed.issuperset(names) and all(
-                hashlib.sha256(data).hexdigest() == part["sha256"]
-                for part, data in zip(parts, self.folder.read_all(names), strict=True)
-            )
-        return all(
-            stands(self.folder / part["path"]) and sha256_of(self.folder / part["path"]) == part["sha256"]
-            for part in parts
-        )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -58,7 +58,7 @@ def write_stored(
     filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}
     with ThreadPoolExecutor(min(pa.cpu_count(), len(filled)) or 1) as pool:
         writing = {
-            name: pool.submit(_write_part, folder, _path(name, shard), filled[name]) for name in _by_size(filled)
+            name: pool.submit(_write_part, folder, part_path(name, shard), filled[name]) for name in _by_size(filled)
         }
         if check:
             check_conservation(stored, f"shard {shard}")
@@ -66,11 +66,11 @@ def write_stored(
         digested = {name: logical_digest(name, table, known.get(name)) for name, table in filled.items()}
     written = {name: part.result() for name, part in writing.items()}
     if isinstance(folder, ObjectPlace):
-        folder.write_all({_path(name, shard): data for name, (_, data) in written.items() if data is not None})
+        folder.write_all({part_path(name, shard): data for name, (_, data) in written.items() if data is not None})
     parts = [
         {
             "table": name,
-            "path": _path(name, shard),
+            "path": part_path(name, shard),
             "rows": table.num_rows,
             "sha256": written[name][0],
             "digest": digested[name],
@@ -81,7 +81,8 @@ def write_stored(
     return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
 
 
-def _path(name: str, shard: int) -> str:
+def part_path(name: str, shard: int) -> str:
+    """The part of a table, or of the texts, that a shard writes, as a path in the folder of its run."""
     return f"{'texts' if name == 'texts' else f'tables/{name}'}/part-{shard:05d}.parquet"
 
 

@@ -1,0 +1,155 @@
+"""A run whose generation is gone: `resume` ends it with what was answered, and says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from retrieving import NOON, batch, digests, opened
+from scoped_retrieval.nodes.errors import AccessError, StoreError
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.resuming import GONE
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
+from scoped_retrieval.pipeline.sources.importing import normalise
+
+
+def first_alone(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+    """An engine that is interrupted after its first shard."""
+    yield from in_this_process(job, shards[:1], clock)
+    raise KeyboardInterrupt
+
+
+def interrupted(corpus: Corpus, store: RunStore, rows: Sequence[dict[str, Any]]) -> str:
+    """The id of a run of these rows, two to a shard, of which the first shard was answered."""
+    with opened(corpus, runs=store, shard_requests=2) as retriever, pytest.raises(KeyboardInterrupt):
+        retriever.run(rows, engine=first_alone)
+    (run_id,) = store.unfinished()
+    return run_id
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+@pytest.fixture
+def move_on(corpus: Corpus, evidence_rows: Callable[..., Any]) -> Callable[[], None]:
+    """What makes another generation the only one."""
+
+    def moved() -> None:
+        corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+        corpus.gc(1)
+
+    return moved
+
+
+def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
+    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
+):
+    with opened(corpus, runs=tmp_path / "whole", shard_requests=2) as retriever:
+        whole = digests(RunStore(tmp_path / "whole"), retriever.run(batch(4)).run_id)
+    run_id = interrupted(corpus, store, [*batch(4), {"request_id": "unread", "project": "shop", "purpose": "dance"}])
+    move_on()
+    with opened(Corpus.open(corpus.path), runs=store, lanes=("lexical",)) as retriever:  # other settings: no matter
+        summary = retriever.run(resume=run_id)
+    assert (summary.run_id, summary.unanswered, summary.statuses["failed"]) == (run_id, 2, 3)
+    rows = {row["request_id"]: row for row in store.open(run_id).table("snapshots", texts=True).to_pylist()}
+    failed = [request_id for request_id, row in rows.items() if row["error"] == GONE]
+    assert len(failed) == 2 and all(rows[request_id]["status"] == "failed" for request_id in failed)
+    assert "dance" in rows["unread"]["error"]
+    kept = digests(store, run_id)
+    assert {name: kept[name] for name in whole if name not in failed} == {
+        name: digest for name, digest in whole.items() if name not in failed
+    }
+    assert verify(store, run_id).status == "ok"
+    assert (store.unfinished(), store.logged()) == ([], {run_id})
+
+
+def test_an_end_that_was_broken_off_is_done_by_resuming_again(
+    corpus: Corpus, store: RunStore, move_on: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+):
+    run_id = interrupted(corpus, store, batch(6))
+    move_on()
+    with opened(Corpus.open(corpus.path), runs=store) as retriever:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("scoped_retrieval.pipeline.retriever.with_progress", after_one)
+            retriever.run(resume=run_id)
+        assert retriever.run(resume=run_id).unanswered == 4
+    assert verify(store, run_id).status == "ok"
+
+
+def after_one(done: Iterator[int], *_: object) -> Iterator[int]:
+    yield next(done)
+    raise KeyboardInterrupt
+
+
+def test_nobody_ends_the_run_of_another(corpus: Corpus, store: RunStore, move_on: Callable[[], None]):
+    run_id = interrupted(corpus, store, batch(4))
+    move_on()
+    with opened(Corpus.open(corpus.path), runs=store, principal="bob") as retriever, pytest.raises(AccessError):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+
+
+def test_a_generation_that_another_corpus_lacks_is_not_gone(
+    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    grants, other = tmp_path / "corpus" / "grants.yaml", Corpus.create(tmp_path / "other")
+    expected = r"^Expected the corpus that the run began with, got another - at .*other\n\nHint: .*/corpus"
+    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=expected):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+    shutil.move(tmp_path / "corpus", tmp_path / "moved")
+    with opened(Corpus.open(tmp_path / "moved"), runs=store) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 0
+
+
+def test_a_run_that_stops_because_its_generation_is_gone_says_that_resume_ends_it(
+    corpus: Corpus, store: RunStore, move_on: Callable[[], None]
+):
+    def failing(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        yield from in_this_process(job, shards[:1], clock)
+        move_on()
+        raise StoreError("Expected one of the generations, got another - at corpus")
+
+    with opened(corpus, runs=store, shard_requests=2) as retriever, pytest.raises(StoreError) as raised:
+        retriever.run(batch(4), engine=failing)
+    (run_id,) = store.unfinished()
+    assert raised.value.hint == f"`run --resume {run_id}` ends it with what was answered: its generation is gone"
+
+
+def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path, capsys):
+    rows = [{"request_id": name, "question": "default role", "purpose": "answer-question"} for name in "ab"]
+    store, corpus = RunStore(shop / ".scoped-retrieval/runs"), shop / ".scoped-retrieval/corpus"
+    asking = Retriever.open(corpus, principal="ana", runs=store, shard_requests=1)
+    with asking as retriever, pytest.raises(KeyboardInterrupt):
+        retriever.run([row | {"project": "shop"} for row in rows], engine=first_alone)
+    (run_id,) = store.unfinished()
+    listed = f"unfinished: {run_id}; `run --resume {run_id}` does the rest\n"
+    assert run("runs", capsys=capsys)[2] == listed
+    (shop / "shop/README.md").write_text("# shop\n\nAnother word.\n")
+    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert run("runs", capsys=capsys)[2] == listed
+    Corpus.open(corpus).gc()
+    gone = f"unfinished: {run_id}; its generation is gone: `run --resume {run_id}` ends it with what was answered\n"
+    assert run("runs", capsys=capsys)[2] == gone
+    corpus.rename(shop / "elsewhere")
+    unknown = f"unfinished: {run_id}; `run --resume {run_id}` does the rest, or ends it where its generation is gone\n"
+    assert run("runs", capsys=capsys)[2] == unknown
+    (shop / "elsewhere").rename(corpus)
+    code, out, err = run("run", "--resume", run_id, "--json", capsys=capsys)
+    assert (code, json.loads(out)["statuses"]) == (4, {"failed": 1, "ok": 1})
+    assert f"ended: {run_id}; its generation is gone: 1 request was answered before, 1 failed\n" in err
+    assert "ending the run without 1 request in 1 shard\n" in err
+    assert not [line for line in err.splitlines() if line.startswith(("answered", "failed:"))]
+    assert run("verify", run_id, capsys=capsys)[0] == 0
+    assert run("runs", capsys=capsys)[2] == ""
