@@ -15,7 +15,7 @@ import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.checks import verified
 from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, verify
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, log, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.runs.parts import TEXTS
@@ -168,3 +168,22 @@ def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path, line_tables: Mak
     assert verified(settings)["ok"]
     with pytest.raises(VerificationError, match="Expected the anchor in a log of runs that you may know of"):
         verified(settings, anchor=anchor)
+
+
+def test_a_line_is_checked_once_and_again_where_it_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    book, checked = log.log_at(tmp_path), []
+    parse = log._parse
+    for number in range(3):
+        book.append("run", f"run-{number}", manifest_sha256="")
+    monkeypatch.setattr(log, "_parse", lambda raw, number: checked.append(number) or parse(raw, number))
+    assert [line.sequence for line in book.lines()] == checked == [1, 2, 3]
+    checked.clear()
+    book.append("run", "run-3", manifest_sha256="")
+    checked.clear()
+    book.lines().clear()  # the caller's own
+    assert ([line.sequence for line in book.lines()], checked) == ([1, 2, 3, 4], [4])
+    (tmp_path / "LOG").write_bytes((tmp_path / "LOG").read_bytes().replace(b"run-1", b"run-9"))
+    with pytest.raises(VerificationError, match="a line that matches its hash, got a changed one - at LOG:2"):
+        book.lines()
+    (tmp_path / "LOG").unlink()
+    assert book.lines() == []

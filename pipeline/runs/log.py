@@ -82,6 +82,10 @@ def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
 class RunLog(ABC):
     """The log of one runs folder, wherever it lies."""
 
+    def __init__(self) -> None:
+        self._read: tuple[bytes, list[Line]] = b"", []
+        """What `lines` read last: a log grows at its end, so that whoever asks per run checks each line once."""
+
     @abstractmethod
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line; returns its hash.
@@ -95,15 +99,18 @@ class RunLog(ABC):
         """The whole log."""
 
     def lines(self) -> list[Line]:
-        """Every line, the chain checked.
+        """Every line, the chain checked. Bytes that are those of the last call are not checked again.
 
         Raises:
             VerificationError: a line does not match its hash, its place or the line before.
         """
         data = self._data()
-        lines: list[Line] = []
-        previous = START
-        for number, raw in enumerate(data.split(b"\n")[:-1], start=1):
+        data = data[: data.rfind(b"\n") + 1]
+        before, known = self._read
+        start = len(before) if data.startswith(before) else 0
+        lines = list(known) if start else []
+        previous = lines[-1].hash if lines else START
+        for number, raw in enumerate(data[start:].split(b"\n")[:-1], start=len(lines) + 1):
             line = _parse(raw, number)
             if line.body.get("previous") != previous or line.sequence != number:
                 raise VerificationError(
@@ -111,7 +118,8 @@ class RunLog(ABC):
                 )
             previous = line.hash
             lines.append(line)
-        return lines
+        self._read = data, lines
+        return list(lines)
 
     def head(self) -> str:
         """The hash of the last line."""
@@ -123,6 +131,7 @@ class Log(RunLog):
     """The log of a folder: one file."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.path = folder / LOG
         self._lock = folder / ".LOG.lock"
 
@@ -204,6 +213,7 @@ class ObjectLog(RunLog):
     """
 
     def __init__(self, folder: ObjectPlace) -> None:
+        super().__init__()
         self._lines = folder / LOG
         self._known = ("", b"")
         """The name and bytes of the last line that `append` read or wrote."""
