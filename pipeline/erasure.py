@@ -58,9 +58,10 @@ class Erasure:
     def text(self) -> str:
         """The same for people."""
         verb = "would erase" if self.dry_run else "erased"
-        lines = [f"{verb}: {self.rows} rows of evidence, {self.runs.texts} texts in {len(self.runs.runs)} runs"]
+        texts, runs = counted(self.runs.texts, "text"), counted(len(self.runs.runs), "run")
+        lines = [f"{verb}: {counted(self.rows, 'row')} of evidence, {texts} in {runs}"]
         if not self.dry_run:
-            lines.append(f"forgotten: {self.generations} generations that held them")
+            lines.append(f"forgotten: {counted(self.generations, 'generation')} that held any of it")
         drops = "would drop" if self.dry_run else "dropped"
         lines += [
             f"{drops}: {counted(shards, 'shard')} with {counted(requests, 'request')} of {run}, which is unfinished; "

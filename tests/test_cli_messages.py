@@ -243,6 +243,8 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
         (["xray", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
         (["run", "."], 2, "Expected a file of requests, got 'a folder' - at .\n"),
         (["run", "shop/README", "--project", "shop"], 2, "got 'no suffix' - at README"),
+        (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got 'neither' - at erase"),
+        (["erase", "--project", "shop", "--yes", "--dry-run"], 2, "Expected --yes or --dry-run, got 'both' - at erase"),
         (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got 'neither' - at QUESTION"),
         (
             ["ask", "q", "--lanes", ""],

@@ -88,9 +88,9 @@ def erase(
     from ...nodes.errors import InputError
     from ..erasure import erase as erased
 
-    if not (dry_run or yes):
+    if dry_run == yes:
         hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
-        raise InputError.expected("--yes or --dry-run", "neither", "erase", hint=hint)
+        raise InputError.expected("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
     done = erased(
         settings_of(corpus=corpus, runs=runs, grants=grants),
         source=source,
