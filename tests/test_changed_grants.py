@@ -40,8 +40,11 @@ def test_a_grant_that_was_withdrawn_is_gone_with_the_next_request(corpus: Corpus
     store = RunStore(tmp_path / "runs")
     retriever.close()
     assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
-    rested = [dict(zip(*store.open(run).provenance.to_pydict().values(), strict=True)) for run in store.folders()]
-    assert rested[0]["grants"] == retriever.grants.digest != rested[1]["grants"]
+    rested_on = {
+        one.status: dict(zip(*store.open(one.snapshot_id).provenance.to_pydict().values(), strict=True))["grants"]
+        for one in (before, after, again)
+    }
+    assert rested_on["ok"] == retriever.grants.digest != rested_on["denied"]
 
 
 def test_a_path_that_is_denied_from_now_on_is_not_shown(corpus: Corpus, retriever: Retriever):
