@@ -522,6 +522,21 @@ def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_pat
     assert holding(tmp_path) == []
 
 
+def test_a_damaged_log_keeps_no_erasure_from_unfinished_runs(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    for _ in range(2):
+        with story.open(runs=tmp_path / "runs") as retriever:
+            finished = retriever.run([QUESTION]).run_id
+    run_id = unfinished(story)
+    file = tmp_path / "runs" / "LOG"
+    file.write_bytes(file.read_bytes().replace(b'"ana"', b'"bob"', 1))
+    done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.dropped, done.runs.unreadable) == ({run_id: (1, 1)}, [])
+    assert finished in done.runs.runs
+    erase(settings(tmp_path), user="bo", project="shop")
+    assert holding(tmp_path) == []
+
+
 def test_a_dry_run_counts_the_shards_of_an_unfinished_run_and_leaves_them(tmp_path: Path) -> None:
     run_id = unfinished(told(tmp_path), MIXED)
     before = holding(tmp_path)
