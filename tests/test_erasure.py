@@ -431,11 +431,35 @@ def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
 ) -> None:
     told(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-        patch.setattr(Corpus, "finish_erasure", lambda _: (_ for _ in ()).throw(OSError(28, "no space left")))
+        patch.setattr(Corpus, "finish_erasure", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
         erase(settings(tmp_path), source="doc:story")
     assert erase(settings(tmp_path, "bo"), user="bo", dry_run=True).rows == 1
     assert erase(settings(tmp_path, "bo"), user="bo").rows == 1
     assert erase(settings(tmp_path), source="doc:story").rows == 2
+
+
+def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    finish = Corpus.finish_erasure
+
+    def meanwhile(*given: Any) -> None:
+        monkeypatch.setattr(Corpus, "finish_erasure", finish)
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr(corpus_store, "without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+            erase(settings(tmp_path, "bo"), user="bo")
+        finish(*given)
+
+    monkeypatch.setattr(Corpus, "finish_erasure", meanwhile)
+    erase(settings(tmp_path), source="doc:story")
+    assert [(each.by, each.finished) for each in tombstones.receipts(tmp_path / "corpus")] == [
+        ("ana", True),
+        ("bo", False),
+    ]
+    erase(settings(tmp_path), source="doc:other")
+    assert all(each.finished for each in tombstones.receipts(tmp_path / "corpus"))
+    assert holding(tmp_path) == []
 
 
 def test_who_appends_goes_through_no_row_that_was_erased_before(

@@ -265,7 +265,7 @@ class Corpus:
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
 
-        A receipt without payload comes first. Call `finish_erasure` when runs hold nothing of the rows any more.
+        A receipt without payload comes first. Call `finish_erasure` with these ids when runs hold nothing of the rows any more.
 
         Raises:
             BusyError: another writer holds the lock, and went on holding it.
@@ -288,10 +288,10 @@ class Corpus:
             self._move_on(without_rows(self._base, packs, ids, now, histories))
             return ids, forget_packs(self._base, packs)
 
-    def finish_erasure(self) -> None:
-        """Say in the receipts that nothing is left to do."""
+    def finish_erasure(self, evidence_ids: Collection[str]) -> None:
+        """Say in the receipts of these rows that nothing is left to do; those that came since are other erasures'."""
         with self._writing(_HALF_ERASED):
-            finish_receipts(self.path)
+            finish_receipts(self.path, evidence_ids)
 
     def reading(self, project: str, source: str) -> Reading | None:
         """What a source was read as, as far as this generation has its rows; None where nobody knows."""
