@@ -24,6 +24,7 @@ from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
+from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compacting, live, live_files, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
@@ -436,6 +437,22 @@ def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
     assert erase(settings(tmp_path, "bo"), user="bo", dry_run=True).rows == 1
     assert erase(settings(tmp_path, "bo"), user="bo").rows == 1
     assert erase(settings(tmp_path), source="doc:story").rows == 2
+
+
+def test_a_process_that_went_to_another_folder_is_told_of_an_erasure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    how = {"principal": "ana", "grants": "grants.yaml", "runs": "runs", "lanes": ["lexical"]}
+    (folder := tmp_path / "elsewhere").mkdir()
+    with Retriever.open("corpus", **how) as retriever:
+        monkeypatch.chdir(folder)
+        assert CANARY in retriever.retrieve(QUESTION).block
+        erase(settings(tmp_path), source="doc:story")
+        with pytest.raises(ErasedError):
+            retriever.retrieve(QUESTION)
+    assert list(folder.iterdir()) == []
 
 
 def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhile(
