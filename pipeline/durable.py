@@ -30,6 +30,8 @@ from ..nodes.errors import ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
 TEMPORARY = ".tmp-"
+TICK_NS = 2_000_000_000
+"""The coarsest clock of a file system in use: FAT writes even seconds. A file that is younger may change and keep its times."""
 
 
 def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, private: bool = False) -> None:

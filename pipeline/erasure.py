@@ -124,7 +124,7 @@ def erase(
     unclosed = ""
     if not runs.unreadable and not runs.being_written:
         try:
-            corpus.finish_erasure()
+            corpus.finish_erasure(ids)
         except StoreError as error:  # what was asked for is done, whatever keeps the receipt from saying so
             unclosed = error.message
     return Erasure(False, len(chosen), generations, runs, unclosed)

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,10 +41,10 @@ import yaml
 from ..nodes.errors import PolicyError, StoreError
 from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
-from .durable import make_folders, read_whole, stands, write_atomic
+from .durable import TICK_NS, make_folders, read_whole, stands, write_atomic
 from .locks import held
 from .patterns import common_patterns
-from .places import Place, place_of
+from .places import Place, fixed_place, place_of
 from .yaml_files import Item, parse
 
 __all__ = ["GrantsFile", "WatchedGrants", "grant_all", "load_grants", "write_starter_grants"]
@@ -118,14 +119,15 @@ def load_grants(path: str | Place) -> GrantsFile:
 class WatchedGrants:
     """The grants of a file that somebody may change: `file` as it was read last, `now` as it is.
 
-    Of a folder it is read again when its status changes, of an object store each time; grants that were given as such stay.
+    Of a folder it is read again when its status changes, and while it is so young that it might not; of an object store each
+    time. Grants that were given as such stay.
 
     Raises:
         PolicyError: the file is missing or not what was expected.
     """
 
     def __init__(self, grants: GrantsFile | str | Place) -> None:
-        self._path = None if isinstance(grants, GrantsFile) else place_of(grants)
+        self._path = None if isinstance(grants, GrantsFile) else fixed_place(grants)
         self._status = self._look()
         self.file = grants if isinstance(grants, GrantsFile) else load_grants(grants)
 
@@ -141,11 +143,13 @@ class WatchedGrants:
         return self.file
 
     def _look(self) -> tuple[int, ...] | None:
-        """What tells that a file is another one; None where only its content does."""
+        """What tells that a file is another one; None where only its content does, as of one that was just written."""
         if not isinstance(self._path, Path):
             return None
         with suppress(OSError):
             found = self._path.stat()
+            if max(found.st_mtime_ns, found.st_ctime_ns) > time.time_ns() - TICK_NS:
+                return None
             return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
         return None
 

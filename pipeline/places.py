@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..nodes.errors import InputError, ScopedRetrievalError, StoreError
 
-__all__ = ["ObjectPlace", "Place", "is_url", "place_of"]
+__all__ = ["ObjectPlace", "Place", "fixed_place", "is_url", "place_of"]
 
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
@@ -256,6 +256,12 @@ def place_of(given: str | Place, at: str = "place") -> Place:
     except Exception as error:
         raise _refused(error, str(given)) from error
     return ObjectPlace(fs, protocol, key)
+
+
+def fixed_place(given: str | Place) -> Place:
+    """The place that a path or URL names now, wherever this process goes: a relative path is another one in another folder."""
+    place = place_of(given)
+    return place.absolute() if isinstance(place, Path) else place
 
 
 def _expanded(key: str) -> bool:

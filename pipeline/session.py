@@ -95,7 +95,7 @@ class Session:
                 yield one
                 continue
             request_id, name = left.pop(0)
-            if self.live is not None and self.live.next_id() != name:
+            if self.begin is not None and (self.live is None or self.live.next_id() != name):
                 yield from self._again(asked)
                 continue
             yield from self._kept(of_request(request_id), name, asked)
@@ -191,7 +191,7 @@ class Session:
                 self._write(live, tables)
             else:
                 found = self._captured(found, live, name, tables)
-        except RunTakenError:  # somebody compacted the run: this one and those after it are asked in another
+        except RunTakenError:  # somebody else has the run: this one and those after it are asked in another
             live.release()
             self.live = None
             yield from self._again(asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from retrieving import LEXICAL, NOON
@@ -40,11 +41,9 @@ def test_a_grant_that_was_withdrawn_is_gone_with_the_next_request(corpus: Corpus
     store = RunStore(tmp_path / "runs")
     retriever.close()
     assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
-    rested_on = {
-        one.status: dict(zip(*store.open(one.snapshot_id).provenance.to_pydict().values(), strict=True))["grants"]
-        for one in (before, after, again)
-    }
-    assert rested_on["ok"] == retriever.grants.digest != rested_on["denied"]
+    runs = [store.open(str(one.snapshot_id)).provenance for one in (before, after, again)]
+    rested = [dict(zip(*run.to_pydict().values(), strict=True))["grants"] for run in runs]
+    assert rested[0] == rested[2] == retriever.grants.digest != rested[1]
 
 
 def test_a_path_that_is_denied_from_now_on_is_not_shown(corpus: Corpus, retriever: Retriever):
@@ -84,6 +83,23 @@ def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_p
         granting(corpus, "{ana: {projects: [shop]}}")
         assert retriever.retrieve(QUESTION).status == "ok"
     assert len(RunStore(tmp_path / "runs").folders()) == 1
+
+
+def test_grants_are_read_again_until_their_time_tells_the_next_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file, stat = tmp_path / "grants.yaml", Path.stat
+
+    def even_seconds(path: Path, **how: bool) -> SimpleNamespace:
+        found = stat(path, **how)
+        coarse = found.st_mtime_ns // 2_000_000_000 * 2_000_000_000
+        return SimpleNamespace(
+            st_ino=found.st_ino, st_size=found.st_size, st_mode=found.st_mode, st_mtime_ns=coarse, st_ctime_ns=coarse
+        )
+
+    monkeypatch.setattr(Path, "stat", even_seconds)
+    file.write_text("principals: {ana: {projects: [shop]}}")
+    watched = WatchedGrants(file)
+    file.write_text("principals: {bob: {projects: [shop]}}")
+    assert watched.now().principals == ("bob",)
 
 
 def test_grants_on_an_object_store_are_read_each_time():

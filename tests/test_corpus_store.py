@@ -213,7 +213,7 @@ def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path, monk
         lambda corpus: corpus.merge(now=day(2)),
         lambda corpus: corpus.gc(),
         lambda corpus: corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE), now=day(2)),
-        lambda corpus: corpus.finish_erasure(),
+        lambda corpus: corpus.finish_erasure(()),
     ],
     ids=["append", "merge", "gc", "erase", "finish"],
 )

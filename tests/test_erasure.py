@@ -24,6 +24,7 @@ from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
+from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compacting, live, live_files, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
@@ -431,11 +432,51 @@ def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
 ) -> None:
     told(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-        patch.setattr(Corpus, "finish_erasure", lambda _: (_ for _ in ()).throw(OSError(28, "no space left")))
+        patch.setattr(Corpus, "finish_erasure", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
         erase(settings(tmp_path), source="doc:story")
     assert erase(settings(tmp_path, "bo"), user="bo", dry_run=True).rows == 1
     assert erase(settings(tmp_path, "bo"), user="bo").rows == 1
     assert erase(settings(tmp_path), source="doc:story").rows == 2
+
+
+def test_a_process_that_went_to_another_folder_is_told_of_an_erasure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    how = {"principal": "ana", "grants": "grants.yaml", "runs": "runs", "lanes": ["lexical"]}
+    (folder := tmp_path / "elsewhere").mkdir()
+    with Retriever.open("corpus", **how) as retriever:
+        monkeypatch.chdir(folder)
+        assert CANARY in retriever.retrieve(QUESTION).block
+        erase(settings(tmp_path), source="doc:story")
+        with pytest.raises(ErasedError):
+            retriever.retrieve(QUESTION)
+    assert list(folder.iterdir()) == []
+
+
+def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tmp_path)
+    finish = Corpus.finish_erasure
+
+    def meanwhile(*given: Any) -> None:
+        monkeypatch.setattr(Corpus, "finish_erasure", finish)
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr(corpus_store, "without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+            erase(settings(tmp_path, "bo"), user="bo")
+        finish(*given)
+
+    monkeypatch.setattr(Corpus, "finish_erasure", meanwhile)
+    erase(settings(tmp_path), source="doc:story")
+    assert [(each.by, each.finished) for each in tombstones.receipts(tmp_path / "corpus")] == [
+        ("ana", True),
+        ("bo", False),
+    ]
+    erase(settings(tmp_path), source="doc:other")
+    assert all(each.finished for each in tombstones.receipts(tmp_path / "corpus"))
+    assert holding(tmp_path) == []
 
 
 def test_who_appends_goes_through_no_row_that_was_erased_before(
@@ -519,6 +560,21 @@ def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_pat
     assert erase(settings(tmp_path), source="doc:story").runs.dropped == {}
     assert holding(tmp_path) == []
     assert ended(story, run_id) == {"r0": "failed", "r1": "ok", "r2": "failed", "r3": "failed"}
+    assert holding(tmp_path) == []
+
+
+def test_a_damaged_log_keeps_no_erasure_from_unfinished_runs(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    for _ in range(2):
+        with story.open(runs=tmp_path / "runs") as retriever:
+            finished = retriever.run([QUESTION]).run_id
+    run_id = unfinished(story)
+    file = tmp_path / "runs" / "LOG"
+    file.write_bytes(file.read_bytes().replace(b'"ana"', b'"bob"', 1))
+    done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.dropped, done.runs.unreadable) == ({run_id: (1, 1)}, [])
+    assert finished in done.runs.runs
+    erase(settings(tmp_path), user="bo", project="shop")
     assert holding(tmp_path) == []
 
 

@@ -138,6 +138,22 @@ def test_a_run_takes_so_many_snapshots_and_no_more(corpus: Corpus, tmp_path: Pat
     assert runs_of(found) == ["a", "a", "b", "b", "c"]
 
 
+def test_only_so_many_runs_are_read_to_find_one(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    found = []
+    for number, row in enumerate(batch(5)):
+        monkeypatch.setattr(retriever, "package_versions", lambda n=number: {"pyarrow": str(n)})
+        found += ask(corpus, tmp_path / "runs", row)
+    read, same = [], going_on._same
+    monkeypatch.setattr(going_on, "_same", lambda *given: read.append(given[1]) or same(*given))
+    monkeypatch.setattr(going_on, "LOOKED_INTO", 2)
+    found += ask(corpus, tmp_path / "runs", batch(6)[5])
+    assert runs_of(found) == ["a", "b", "c", "d", "e", "e"]
+    monkeypatch.setattr(retriever, "package_versions", lambda: {"pyarrow": "1"})
+    read.clear()
+    found += ask(corpus, tmp_path / "runs", batch(7)[6])
+    assert (runs_of(found)[-1], len(read)) == ("f", 2)
+
+
 def lose_a_line(runs: Path, run_id: str) -> None:
     lines = (runs / "LOG").read_bytes().splitlines(keepends=True)
     (runs / "LOG").write_bytes(b"".join(lines[:-1]))

@@ -120,7 +120,7 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     selection = Selection("ana", frozenset({"shop"}), source="doc:story")
     ids, _ = corpus.erase(selection, now=NOON, reason="asked for")
     runs = erase_evidence(store, ids, reason="asked for")
-    corpus.finish_erasure()
+    corpus.finish_erasure(ids)
     assert runs.texts and not runs.unreadable
     assert [verify(store, run_id).status for run_id in store.run_ids()] == ["erased"]
     assert corpus.frame().evidence.num_rows == 0
@@ -140,7 +140,7 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
     corpus = Corpus.open(prefix / "corpus")
     ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), source="doc:story"), now=NOON, reason="asked for")
     assert erase_evidence(store, ids, reason="asked for").dropped == {run_id: (2, 2)}
-    corpus.finish_erasure()
+    corpus.finish_erasure(ids)
     parts = [name for name in store.folder(run_id).files() if name.startswith(("tables/", "texts/"))]
     assert {name.split("/")[1] for name in parts} <= set(PER_RUN)
     with story.open(runs=store) as opened:

@@ -344,8 +344,8 @@ def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
     corpus = Corpus.open(world.corpus)
     frame = corpus.frame()
     row = frame.evidence["evidence_id"].to_pylist()[frame.evidence["path"].to_pylist().index("a.md")]
-    corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(row,)), now=NOW)
-    corpus.finish_erasure()
+    ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(row,)), now=NOW)
+    corpus.finish_erasure(ids)
     assert not (world.corpus / FOLDER).exists()
     reports = [world.index(), world.index()]
     assert [report.unread for report in reports] == [{}, {"history" if with_git else "work tree": 2}]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.pipeline.locks import hold
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
@@ -56,6 +59,52 @@ def test_requests_asked_together_go_on_together(retriever: Retriever, store: Run
     names = [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them
     assert [replay(store, str(name)).request["request_id"] for name in names] == ["a", "b", "c"]
     assert list(statuses(store).values()) == ["ok", "ok"]
+
+
+def test_no_answer_names_a_snapshot_of_a_run_that_could_not_be_begun(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    retriever.retrieve(QUESTION)
+    looks = iter([None, StoreError("Expected to read, got Input/output error"), *[None] * 20])
+
+    def look() -> None:
+        if error := next(looks):
+            raise error
+
+    monkeypatch.setattr(retriever._session, "expect_unerased", look)
+    asking = retriever._session.answers([Asked({**one}, 0.0) for one in ROWS])
+    compact(store, *store.run_ids())
+    failed, *found = asking
+    assert isinstance(failed, StoreError)
+    names = [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them
+    assert [replay(store, str(name)).request["request_id"] for name in names] == ["b", "c"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: RunStore):
+    found = [str(retriever.retrieve(QUESTION).snapshot_id)]
+    told, tells = os.pipe()
+    if not (child := os.fork()):
+        with suppress(BaseException):
+            os.write(tells, str(retriever.retrieve(QUESTION).snapshot_id).encode())
+            retriever.close(compacted=False)
+        os._exit(0)
+    os.waitpid(child, 0)
+    found += [os.read(told, 100).decode(), str(retriever.retrieve(QUESTION).snapshot_id)]
+    assert len({*found}) == 3
+    assert [replay(store, name).status for name in found] == ["ok"] * 3
+    assert list(statuses(store).values()) == ["ok", "ok"]
+    assert left_run(retriever, store) is None  # the child has not let go of what this process holds
+
+
+def left_run(retriever: Retriever, store: RunStore) -> str | None:
+    """The run of a retriever, if another session may go on with it."""
+    live = retriever._session.live
+    assert live is not None
+    held = hold(store.session_of(live.run_id))
+    if held is not None:
+        held.release()
+    return live.run_id if held else None
 
 
 def test_nobody_writes_a_snapshot_while_its_run_is_compacted(

@@ -20,7 +20,7 @@ from ...nodes.tables import PLACEMENTS
 from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published, stands
 from ..locks import confirm
 from ..own_folders import keep_out
-from ..places import Place, place_of
+from ..places import Place, fixed_place
 from ..unit_vectors import Encoder
 from .checking import damaged_files, problems
 from .commits import commits_after
@@ -66,7 +66,7 @@ class Corpus:
             BusyError: another writer holds the lock, and went on holding it.
             StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
-        _expect_none(path := place_of(path))
+        _expect_none(path := fixed_place(path))
         with taken(path, "make the folder elsewhere, or let yourself write there."):
             make_folders(path)
             with locked(path):
@@ -84,7 +84,7 @@ class Corpus:
         Raises:
             StoreError: there is no corpus or generation, or it or what was erased from it cannot be read.
         """
-        path = place_of(path)
+        path = fixed_place(path)
         erased = sum(receipt.finished for receipt in receipts(path))  # another may yet take what is opened here
         try:
             base = Generation.open(path, generation)
@@ -265,7 +265,7 @@ class Corpus:
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
 
-        A receipt without payload comes first. Call `finish_erasure` when runs hold nothing of the rows any more.
+        A receipt without payload comes first. Call `finish_erasure` with these ids when runs hold nothing of the rows any more.
 
         Raises:
             BusyError: another writer holds the lock, and went on holding it.
@@ -288,10 +288,10 @@ class Corpus:
             self._move_on(without_rows(self._base, packs, ids, now, histories))
             return ids, forget_packs(self._base, packs)
 
-    def finish_erasure(self) -> None:
-        """Say in the receipts that nothing is left to do."""
+    def finish_erasure(self, evidence_ids: Collection[str]) -> None:
+        """Say in the receipts of these rows that nothing is left to do; those that came since are other erasures'."""
         with self._writing(_HALF_ERASED):
-            finish_receipts(self.path)
+            finish_receipts(self.path, evidence_ids)
 
     def reading(self, project: str, source: str) -> Reading | None:
         """What a source was read as, as far as this generation has its rows; None where nobody knows."""

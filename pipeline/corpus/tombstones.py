@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -96,11 +96,12 @@ def write_receipt(path: Place, receipt: Receipt) -> None:
     _write(path, (*receipts(path), receipt))
 
 
-def finish_receipts(path: Place) -> None:
-    """Mark every receipt as finished; the caller holds the lock of the corpus."""
-    known = receipts(path)
-    if not all(receipt.finished for receipt in known):
-        _write(path, [replace(receipt, finished=True) for receipt in known])
+def finish_receipts(path: Place, evidence_ids: Collection[str]) -> None:
+    """Mark the receipts of these rows as finished, and none that has another; the caller holds the lock of the corpus."""
+    known, done = receipts(path), {*evidence_ids}
+    after = [replace(each, finished=each.finished or done.issuperset(each.evidence_ids)) for each in known]
+    if after != [*known]:
+        _write(path, after)
 
 
 def kept_out(path: Place, new: Incoming) -> tuple[Incoming, int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -102,7 +102,9 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
 
 def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:
     """Finish compactions that were broken off: a session's files still stand beside its parts, or LOG lacks the line."""
-    unlogged = set(store.uncompacted())
+    unlogged = set[str]()
+    with suppress(VerificationError):  # a damaged LOG takes no line that it lacks, and keeps no text
+        unlogged |= {*store.uncompacted()}
     for run_id in sorted({*run_ids} - {*done.unreadable, *done.being_written}):
         folder = store.path / run_id
         with _counted(done, run_id):

@@ -27,6 +27,8 @@ from .store import RunStore
 
 GATHERED = 100
 """Snapshots from which nobody goes on with a run."""
+LOOKED_INTO = 8
+"""Runs that are read to find one: where each question meets another generation, none is the same."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Left:
 def left_open(
     store: RunStore, *, inputs: Mapping[str, pa.Table], settings: Mapping[str, Any], asked: Collection[str] = ()
 ) -> Left | None:
-    """The last run of a principal that can be gone on with; None where there is none, and on an object store.
+    """Of the last runs of a principal, the last that can be gone on with; None where there is none, and on an object store.
 
     `inputs` are the tables of `PER_RUN`, `settings` what a run of this session would begin with; none of the requests
     `asked` is in the run that is found.
@@ -51,13 +53,16 @@ def left_open(
     if not isinstance(store.log, Log):
         return None
     with suppress(OSError, ScopedRetrievalError):
-        wanted = stored_tables(inputs, [TABLES[name] for name in PER_RUN])
+        wanted, looks = stored_tables(inputs, [TABLES[name] for name in PER_RUN]), 0
         for run_id, lines in _told(store.log.recent(), settings.get("principal")):
             ids = frozenset(line.body["request_id"] for line in lines)
             if len(lines) < GATHERED and not ids & {*asked} and (held := hold(store.session_of(run_id))):
                 if _same(store, run_id, len(lines), wanted, settings):
                     return Left(run_id, len(lines), ids, lines[0].body["lineage_sha256"], held)
                 held.release()
+                looks += 1
+            if looks == LOOKED_INTO:
+                break
     return None
 
 

@@ -5,11 +5,12 @@ Each snapshot is one file with one sync of it and its name, and one line in LOG.
 What one would otherwise get wrong: the file is the promise, not its line. LOG is not synced for it, so a loss of power
 may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them. And
 another process may compact (or erase from) a run whose session goes on: both hold the run's lock while they write, and
-the session begins another run.
+the session begins another run. So does one in a process that was forked: its number is the one that its parent gives next.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -35,7 +36,7 @@ COMPACTED_WITHIN = 60.0
 
 
 class RunTakenError(StoreError):
-    """The run was compacted while its session went on: the next snapshot belongs in another run."""
+    """The run was compacted while its session went on, or is another process's: the next snapshot belongs in another run."""
 
 
 class LiveRun:
@@ -58,6 +59,7 @@ class LiveRun:
         self.earlier = left.request_ids if left else frozenset[str]()
         """The requests that sessions before this one asked in the run."""
         self._hold = left.hold if left else None
+        self._process = os.getpid()
         self._inputs = inputs
         self._lineage = lineage
         self._lineage_sha256 = left.lineage_sha256 if left else ""
@@ -72,8 +74,8 @@ class LiveRun:
         return snapshot_id(self.run_id, self.number + after + 1)
 
     def release(self) -> None:
-        """Write no more into the run: another session may go on with it."""
-        if self._hold:
+        """Write no more into the run: another session may go on with it. What a process inherits is its parent's to release."""
+        if self._hold and self._process == os.getpid():
             self._hold.release()
 
     def write(
@@ -88,11 +90,13 @@ class LiveRun:
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
-            RunTakenError: somebody compacted the run, and nothing was written.
+            RunTakenError: somebody compacted the run, or this process was forked from its own; nothing was written.
             StoreError: the disk does not take it; no snapshot is left behind.
             LineInDoubtError: a store may have taken it. Its file and number stay; the next snapshot, or `compact`,
                 gives it the line that it may lack.
         """
+        if self._process != os.getpid():
+            raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
         stored = stored_tables(tables, PER_REQUEST)
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)

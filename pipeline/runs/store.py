@@ -21,7 +21,7 @@ from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..durable import make_folders, publish_folder, remove_tree, stands, sync_all
 from ..locks import confirm
 from ..own_folders import keep_out
-from ..places import ObjectPlace, Place, place_of
+from ..places import ObjectPlace, Place, fixed_place
 from ..progress import counted
 from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
@@ -41,7 +41,7 @@ class RunStore:
     """One folder of runs."""
 
     def __init__(self, path: str | Place, *, create: bool = True) -> None:
-        self.path = place_of(path)
+        self.path = fixed_place(path)
         if create:
             try:
                 make_folders(self.path)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..corpus.readings import PathReading, Reading
+from ..durable import TICK_NS
 from ..redaction import redact_column
 from .git_commands import Commit
 from .history_states import PathState, states_of
@@ -29,8 +30,6 @@ from .same_source import known_commits
 
 __all__ = ["Known", "UnusableError"]
 
-_TICK_NS = 2_000_000_000
-"""The coarsest clock of a file system in use: FAT writes even seconds."""
 _STATUS = 5
 """The fields of `PathReading` that are a file's status stand first."""
 
@@ -77,7 +76,7 @@ class Known:
         The short way of `status` and `stands`, for the many files that nobody touched.
         """
         before, links, standing, lstat = self.before.paths, self._links, self.standing, os.lstat
-        below, latest = os.fsencode(root) + b"/", min(self._started - _TICK_NS, 1_000 * recorded)
+        below, latest = os.fsencode(root) + b"/", min(self._started - TICK_NS, 1_000 * recorded)
         for raw in files:
             try:
                 path = raw.decode("utf-8")
@@ -108,7 +107,7 @@ class Known:
             return None
         if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000 > recorded:
             return None
-        settled = max(found.st_mtime_ns, found.st_ctime_ns) < self._started - _TICK_NS
+        settled = max(found.st_mtime_ns, found.st_ctime_ns) < self._started - TICK_NS
         return PathReading(
             found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled=settled
         )
