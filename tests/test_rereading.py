@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from corpus_rows import HashEncoder
-from scoped_retrieval.nodes.errors import MovedOnError
+from failing_reads import unseen
+from scoped_retrieval.nodes.errors import MovedOnError, StoreError
 from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading, forget_readings
@@ -23,6 +24,7 @@ from scoped_retrieval.pipeline.sources import reader_digest as reader_module
 from scoped_retrieval.pipeline.sources.reader_digest import reader_digest
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.rereading import Rereadings
+from scoped_retrieval.pipeline.sources.same_source import same_folder
 from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
@@ -332,6 +334,17 @@ def test_a_merge_and_a_cleaning_leave_what_is_known(world: World) -> None:
     corpus.merge(now=NOW + timedelta(hours=1))
     corpus.gc()
     assert world.index().unread == {"work tree": 2}
+
+
+def test_a_folder_that_nobody_can_look_at_is_not_taken_for_gone(tmp_path: Path) -> None:
+    before, root = (tmp_path / name / "tree" for name in "ab")
+    for folder in (before, root):
+        folder.mkdir(parents=True)
+    with unseen(before), pytest.raises(StoreError, match="Expected to read tree"):
+        same_folder(str(before), root)
+    assert not same_folder(str(before), root)
+    before.rmdir()
+    assert same_folder(str(before), root)
 
 
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])

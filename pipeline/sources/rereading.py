@@ -75,6 +75,7 @@ class Rereadings:
 
         Raises:
             InputError: it was another folder of that name, which is there still, and nobody has named the source.
+            StoreError: nobody can say now whether that one is there still.
             UnusableError: two sources of this import have that id.
         """
         if source_id in self._known:

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..corpus.readings import Reading
+from ..durable import stands
 from .git_commands import Commit
 
 __all__ = ["holds_most", "known_commits", "same_folder"]
 
 
 def same_folder(before: str, root: Path) -> bool:
-    """Whether a folder is the one that was read before, or that one is there no more."""
-    return not Path(before).is_dir() or (root.is_dir() and root.samefile(before))
+    """Whether a folder is the one that was read before, or that one is there no more.
+
+    Raises:
+        StoreError: nobody can say now whether it is.
+    """
+    return not stands(Path(before)) or (root.is_dir() and root.samefile(before))
 
 
 def holds_most(root: Path, before: Reading) -> bool:
