@@ -66,7 +66,7 @@ _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "st
 _ACT_AS = ("principal", "project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
 _ESCAPED = re.compile(r"\[[*?\[]\]")
-_FOREIGN = re.compile(r"^[/!~]|^\.\.?/|\[|\{[^}]*,")
+_FOREIGN = re.compile(r"^[/!~^\s]|\s$|//|(^|/)\.\.?(/|$)|[\[\\|]|\{[^}]*,")
 _GLOBS = (
     "globs begin at the root of a tree, without / or ./, and know ? * ** and a / at the end for all that is below; of "
     "alternatives each is a glob, and [[] is a bracket"

@@ -34,6 +34,10 @@ IN_FLIGHT = 2
 """Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
 ANSWERS_WITHIN = 5.0
 """Seconds in which a cluster that is named by host and port takes a connection."""
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""What a client of HTTP/2 says first: its preface, and a SETTINGS frame that changes nothing."""
+_SETTINGS = b"\4"
+"""The type of that frame, which stands fourth in it."""
 _HINT = "install scoped-retrieval[ray]"
 _HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d{1,5})")
 
@@ -139,13 +143,19 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def _reached(address: str | None) -> None:
-    """A cluster named by host and port takes a connection; Ray itself would ask for a quarter of an hour.
+    """A cluster named by host and port takes a connection and greets as gRPC does, with the SETTINGS of HTTP/2 (RFC 9113,
+    section 3.4); Ray itself would ask for a quarter of an hour. Of one that speaks TLS the connection has to do.
 
     Raises:
         OSError: nobody does.
     """
     if found := _HOST_AND_PORT.fullmatch(address or ""):
-        socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN).close()
+        with socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN) as line:
+            if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+                return
+            line.sendall(_PREFACE)
+            if line.recv(9)[3:4] != _SETTINGS:
+                raise ConnectionError("what answers there is no Ray")
 
 
 @lru_cache(maxsize=1)

@@ -109,6 +109,11 @@ def test_a_generation_that_another_corpus_lacks_is_not_gone(
         retriever.run(resume=run_id)
     assert store.unfinished() == [run_id]
     shutil.move(tmp_path / "corpus", tmp_path / "moved")
+    grants = tmp_path / "moved" / "grants.yaml"
+    away = r"^Expected the corpus that the run began with, got none - at .*/corpus\n\nHint: bring it back"
+    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=away):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
     with opened(Corpus.open(tmp_path / "moved"), runs=store) as retriever:
         assert retriever.run(resume=run_id).unanswered == 0
 

@@ -172,7 +172,31 @@ def change_the_first_file(runs: Path, run_id: str) -> None:
     (runs / run_id / "live" / "000001.arrow.lz4").write_bytes(b"not a frame")
 
 
-@pytest.mark.parametrize("damage", [lose_a_line, lose_a_file, change_a_line, change_the_first_file])
+def change_the_second_file(runs: Path, run_id: str) -> None:
+    file = runs / run_id / "live" / "000002.arrow.lz4"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+
+
+def lose_the_graph(runs: Path, run_id: str) -> None:
+    (runs / run_id / "lineage.json").unlink()
+
+
+def change_the_graph(runs: Path, run_id: str) -> None:
+    (runs / run_id / "lineage.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lose_a_line,
+        lose_a_file,
+        change_a_line,
+        change_the_first_file,
+        change_the_second_file,
+        lose_the_graph,
+        change_the_graph,
+    ],
+)
 def test_a_run_that_is_not_as_the_log_has_it_is_left_alone(
     corpus: Corpus, tmp_path: Path, damage: Callable[[Path, str], None]
 ):
@@ -221,3 +245,16 @@ def test_a_long_session_is_compacted_in_shards(corpus: Corpus, tmp_path: Path, m
     assert digests(store, run_id) == before
     assert [replay(store, one.snapshot_id).block for one in found] == [one.block for one in found]
     assert verify(store, run_id).ok
+
+
+def test_a_damaged_log_leaves_the_answer_without_a_snapshot(corpus: Corpus, tmp_path: Path):
+    rows = batch(2)
+    ask(corpus, tmp_path / "runs", rows[0])
+    log = tmp_path / "runs" / "LOG"
+    log.write_bytes(log.read_bytes().replace(b"000001", b"000009", 1))
+    (found,) = ask(corpus, tmp_path / "runs", rows[1])
+    assert (found.status, found.snapshot_id, found.block != "") == ("ok", None, True)
+    (told,) = [each for each in found.conditions if each["condition"] == "snapshot_missing"]
+    assert told["message"].startswith("Expected a line that matches its hash, got a changed one - at LOG:last")
+    (refused,) = ask(corpus, tmp_path / "runs", rows[1] | {"require_snapshot": True})
+    assert (refused.status, refused.block) == ("failed", "")

@@ -213,7 +213,24 @@ def test_names_that_yaml_could_misread_come_back_as_written(tmp_path, name):
 
 @pytest.mark.parametrize("key", ["paths", "denied_paths"])
 @pytest.mark.parametrize(
-    "glob", ["d[0-6]/", "/keys/", "./keys/", "../keys/", "!keys/", "~/keys/", "{a,b}/", "pages/[id].ts"]
+    "glob",
+    [
+        "d[0-6]/",
+        "/keys/",
+        "./keys/",
+        "../keys/",
+        "!keys/",
+        "~/keys/",
+        "{a,b}/",
+        "pages/[id].ts",
+        "keys//",
+        "keys/.",
+        "a/../keys/",
+        "keys/ ",
+        "keys\\\\",
+        "(a|b)/",
+        "^keys/",
+    ],
 )
 def test_a_glob_of_another_tool_is_refused_and_denies_no_less_than_it_says(tmp_path: Path, key: str, glob: str):
     for place in (f"{{projects: [shop], {key}: ['{glob}']}}", f"{{projects: [{{project: shop, {key}: ['{glob}']}}]}}"):

@@ -311,6 +311,33 @@ def test_a_copy_of_a_folder_is_the_same_source(tmp_path: Path, git: bool):
     }
 
 
+def test_folders_of_one_name_whose_files_have_the_same_names_are_two(tmp_path: Path):
+    for above in ("a", "b"):
+        (tmp_path / above / "src").mkdir(parents=True)
+        for name in ("main.py", "README.md"):
+            (tmp_path / above / "src" / name).write_text(f"# zebra of {above} in {name}\n")
+    indexed(tmp_path, paths=tmp_path / "a" / "src")
+    with pytest.raises(InputError, match="got another folder of that name"):
+        indexed(tmp_path, paths=tmp_path / "b" / "src")
+
+
+def test_a_clone_that_went_another_way_is_the_same_source(tmp_path: Path):
+    one, other = two_folders_of_one_name(tmp_path)
+    shutil.rmtree(other)
+    committed(one)
+    for tree in (one, other):
+        if tree is other:
+            subprocess.run(["git", "clone", "-q", str(one), str(other)], check=True)
+            subprocess.run(["git", "reset", "-q", "--hard", "HEAD~1"], cwd=other, check=True)
+        (tree / "other.md").write_text(f"# only {tree.parent.name}\n")
+        for command in (["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "y"]):
+            subprocess.run(["git", *command], cwd=tree, check=True)
+    indexed(tmp_path, paths=one, git=True)
+    assert [text.split()[1:] for text in texts_of(tmp_path)] == [["only", "a"], ["zebra", "from", "a"]]
+    indexed(tmp_path, paths=other, git=True)
+    assert [text.split()[1:] for text in texts_of(tmp_path)] == [["only", "b"], ["zebra", "from", "a"]]
+
+
 def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):
     one, other = two_folders_of_one_name(tmp_path)
     with pytest.raises(InputError, match=rf"Expected folders of different names, got {one} - at {other}"):

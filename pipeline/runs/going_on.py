@@ -9,7 +9,7 @@ once in a run. So a run is left alone where the end of LOG does not tell of each
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
 from ..durable import stands
 from ..locks import Hold, hold
+from .files import sha256_of
 from .live_files import live_file, live_files, read_live, read_settings
 from .log import Line, Log
 from .parts import PER_RUN, stored_tables
@@ -57,7 +58,7 @@ def left_open(
         for run_id, lines in _told(store.log.recent(), settings.get("principal")):
             ids = frozenset(line.body["request_id"] for line in lines)
             if len(lines) < GATHERED and not ids & {*asked} and (held := hold(store.session_of(run_id))):
-                if _same(store, run_id, len(lines), wanted, settings):
+                if _same(store, run_id, lines, wanted, settings):
                     return Left(run_id, len(lines), ids, lines[0].body["lineage_sha256"], held)
                 held.release()
                 looks += 1
@@ -86,11 +87,15 @@ def _told(lines: Collection[Line], principal: str | None) -> list[tuple[str, lis
 
 
 def _same(
-    store: RunStore, run_id: str, snapshots: int, wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
+    store: RunStore, run_id: str, lines: Sequence[Line], wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
 ) -> bool:
-    """Whether a run is open, has these snapshots and no other, and rests on what this session does."""
+    """Whether a run is open, is what these lines say of it and no more, and rests on what this session does."""
     folder = store.path / run_id
-    if stands(folder / "manifest.json") or live_files(folder) != [live_file(n + 1) for n in range(snapshots)]:
+    if stands(folder / "manifest.json") or live_files(folder) != [line.body["file"] for line in lines]:
+        return False
+    if any(sha256_of(folder / "live" / line.body["file"]) != line.body["sha256"] for line in lines):
+        return False  # else what is whole would share the fate of what is damaged
+    if {sha256_of(folder / "lineage.json")} != {line.body["lineage_sha256"] for line in lines}:
         return False
     first = folder / "live" / live_file(1)
     if read_settings(first) != settings:

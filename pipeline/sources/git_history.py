@@ -27,7 +27,7 @@ from .git_commands import Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
 from .rereading import Rereadings
-from .same_source import known_commits
+from .same_source import same_beginning
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "resolve_commit_time"]
 
@@ -70,7 +70,7 @@ def read_git_history(
     if rereadings is not None:
         rules = ("history", branch, asdict(options))
         known = rereadings.source(
-            source_id, git.top() or git.path, *rules, same=lambda before: known_commits(before, line)[0] > 0
+            source_id, git.top() or git.path, *rules, same=lambda before: same_beginning(before, line)
         )
     done = known.commits_read(line) if known is not None else 0
     if line[done:]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from ..corpus.readings import Reading
+from ...nodes.errors import InputError
+from ..corpus.readings import PathReading, Reading
 from ..durable import stands
-from .git_commands import Commit
+from .git_commands import Commit, Git
 
-__all__ = ["holds_most", "known_commits", "same_folder"]
+__all__ = ["holds_most", "known_commits", "same_beginning", "same_folder"]
 
 
 def same_folder(before: str, root: Path) -> bool:
@@ -23,8 +25,27 @@ def same_folder(before: str, root: Path) -> bool:
 
 
 def holds_most(root: Path, before: Reading) -> bool:
-    """Whether at least half of the paths that were read stand below a folder: a copy of a tree is no other tree."""
-    return 2 * sum((root / path).exists() for path in before.paths) >= len(before.paths)
+    """Whether at least half of the files that were read stand below a folder as they were: a copy of a tree is no other tree.
+
+    Those with a masked secret do not count: of their content nothing is known.
+    """
+    told = {root / path: reading for path, reading in before.paths.items() if reading.digest}
+    return 2 * sum(_holds(path, reading, before) for path, reading in told.items()) >= len(told)
+
+
+def _holds(path: Path, reading: PathReading, before: Reading) -> bool:
+    with suppress(OSError):
+        return path.stat().st_size == reading.size and before.digest(path.read_bytes()) == reading.digest
+    return False
+
+
+def same_beginning(before: Reading, line: Sequence[Commit]) -> bool:
+    """Whether the history in the folder that was read before begins with the commit that this one begins with."""
+    with suppress(InputError, OSError):
+        git = Git(before.root)
+        _, head = git.branch(None)
+        return head is not None and git.commits(head)[0].sha == line[0].sha
+    return False
 
 
 def known_commits(before: Reading, line: Sequence[Commit]) -> tuple[int, str]:
