@@ -141,7 +141,7 @@ class Log(RunLog):
         Where this raises, the log is as it was: whoever is told that a line was not written may write it again.
         """
         with locked(self._lock, "the log"):
-            digest, data = _line(kind, run_id, body, *self._last())
+            digest, data = _line(kind, run_id, body, *self._tail())
             size = self.path.stat().st_size if stands(self.path) else None
             try:
                 with self.path.open("ab") as file:
@@ -168,13 +168,6 @@ class Log(RunLog):
         except FileNotFoundError:
             return []
         return [_parse(line, 0) for line in raw[1 if start else 0 :]]
-
-    def _last(self) -> tuple[str, int]:
-        """Hash and sequence of the last line. To whoever adds one, a damaged log is a disk that does not take it."""
-        try:
-            return self._tail()
-        except VerificationError as error:
-            raise StoreError(error.message, hint=error.hint) from error
 
     def _take_back(self, size: int | None) -> None:
         """The log as it was before a line, `size` bytes long or not there; what cannot be cut is left to `verify`."""
