@@ -104,8 +104,7 @@ class Session:
         """Have a run to write into: another one where a session before this one asked what is named here."""
         named = {asked.named for asked in group if isinstance(asked.named, str)} - self.used
         if self.live is not None and named & self.live.earlier:
-            self.live.release()
-            self.live = None
+            self._leave()
         if self.begin is not None and self.live is None:
             self.live = self.begin(now, named)
 
@@ -119,9 +118,13 @@ class Session:
     def under(self, line: Line) -> None:
         """Answer by another line from now on, and write another run."""
         self.line = line
+        self._leave()
+
+    def _leave(self) -> None:
+        """Write no more into this run: what comes next is asked in another."""
         if self.live is not None:
             self.live.release()
-            self.live = None
+        self.live = None
 
     def close(self) -> LiveRun | None:
         """End the session; its run, if it began one."""
@@ -192,8 +195,7 @@ class Session:
             else:
                 found = self._captured(found, live, name, tables)
         except RunTakenError:  # somebody else has the run: this one and those after it are asked in another
-            live.release()
-            self.live = None
+            self._leave()
             yield from self._again(asked)
             return
         except ErasedError as error:

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.tables import TABLES
-from ..durable import TEMPORARY, sync_path
+from ..durable import sync_path
 from ..locks import confirm
 from ..places import Place
-from .files import files_below, read_parquet
+from .files import files_below, is_unnamed, read_parquet
 from .parts import PER_RUN, TEXTS
 from .receipts import RECEIPTS_STAGED, receipt_name, receipt_of
 from .showing import texts_showing
@@ -52,7 +52,7 @@ def drop_shards(store: RunStore, run_id: str, evidence_ids: pa.Array, *, dry_run
     if not dry_run:
         confirm(store.lock_of(run_id))
         _remove(folder, [receipt_name(shard) for shard in dropped])
-        _remove(folder, [name for name in names if _is_left(name) or (_is_part(name) and name not in kept)])
+        _remove(folder, [name for name in names if is_unnamed(name, kept)])
     return dropped
 
 
@@ -79,14 +79,6 @@ def _with_receipt(names: list[str]) -> list[int]:
     """The shards that have a receipt, whether it is right or not."""
     found = (Path(name).stem for name in names if name.startswith(f"{RECEIPTS_STAGED}/"))
     return [int(stem) for stem in found if stem.isdecimal()]
-
-
-def _is_part(name: str) -> bool:
-    return name.split("/")[0] in ("tables", "texts")
-
-
-def _is_left(name: str) -> bool:
-    return Path(name).name.startswith(TEMPORARY)
 
 
 def _remove(folder: Place, names: list[str]) -> None:

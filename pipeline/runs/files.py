@@ -140,9 +140,13 @@ def files_below(folder: Place) -> Iterator[str]:
 def remove_unnamed(folder: Place, named: Collection[str]) -> None:
     """Remove what a crash left in the folder of a run: temporary files, and parts that are not among those `named`."""
     for name in files_below(folder):
-        temporary = Path(name).name.startswith(TEMPORARY)
-        if temporary or (name.startswith(("tables/", "texts/")) and name not in named):
+        if is_unnamed(name, named):
             (folder / name).unlink()
+
+
+def is_unnamed(name: str, named: Collection[str]) -> bool:
+    """Whether a file of a run is temporary, or a part that is not among those `named`."""
+    return Path(name).name.startswith(TEMPORARY) or (name.startswith(("tables/", "texts/")) and name not in named)
 
 
 def _unlisted(error: OSError) -> None:
