@@ -36,7 +36,12 @@ SPARE = 32
 PER_VISIT = 10
 """Products that NumPy chooses from in the time of one visit of a posting."""
 FLAGS = 1 << 25
-"""(mask, row) pairs held at once: 32 MiB. No result depends on any of these bounds."""
+"""(mask, row) pairs held at once: 32 MiB."""
+QUERIES_AT_ONCE = 8
+"""Queries of a block that one thread multiplies alone."""
+ALONE = 1 << 18
+"""Products of components that a BLAS makes in the thread that asks. For more it wakes others, which spin; where another
+process has their core, each product then waits milliseconds. No result depends on any of these bounds."""
 _PLACES = 31
 """Bits of a key that hold the place of a row's id; those above hold the product."""
 _LAST = (1 << _PLACES) - 1
@@ -152,12 +157,24 @@ def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> 
         rows = _vectors_of(vectors, asked.rows[block], np.float64)
         for part in _slices(len(subs), len(rows)):
             own = subs[part]
-            product = asked.vectors[asked.of[own]].astype(np.float64) @ rows.T
+            product = _by_blocks(asked.vectors[asked.of[own]].astype(np.float64), rows)
             if asked.masks is not None:
                 product *= asked.masks[asked.mask[own], block]
             keys = _keys(product.astype(np.int64), places[block])
             best[part] = _leading(np.concatenate([best[part], keys], axis=1) if low else keys, most)
     return best
+
+
+def _by_blocks(queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product of each query with each row, of whole numbers and so the same in any blocks; see `ALONE`."""
+    product = np.empty((len(queries), len(rows)))
+    few = min(len(queries), QUERIES_AT_ONCE)
+    step = max(1, ALONE // max(few * rows.shape[1], 1))
+    for high in range(0, len(queries), QUERIES_AT_ONCE):
+        for low in range(0, len(rows), step):
+            block = slice(high, high + QUERIES_AT_ONCE), slice(low, low + step)
+            np.matmul(queries[block[0]], rows[block[1]].T, out=product[block])
+    return product
 
 
 def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, places: Int) -> Keys:

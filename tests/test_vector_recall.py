@@ -16,7 +16,7 @@ WAYS = ("exact", "shortlist", "compiled")
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """One way to find the best rows, over blocks of 64 rows and few pairs at once."""
+    """One way to find the best rows, over blocks of 64 rows and few pairs at once, and products in blocks of 2 by 5."""
     if request.param == "compiled":
         pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
@@ -24,6 +24,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(vector_recall, "SHORTLIST_FROM", 10**6 if request.param == "exact" else 0)
     monkeypatch.setattr(vector_recall, "ROWS_AT_ONCE", 64)
     monkeypatch.setattr(vector_recall, "CELLS", 1000)
+    monkeypatch.setattr(vector_recall, "QUERIES_AT_ONCE", 2)
+    monkeypatch.setattr(vector_recall, "ALONE", 2 * 5 * 384)
     return request.param
 
 

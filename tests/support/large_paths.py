@@ -38,7 +38,7 @@ from scoped_retrieval.nodes import (
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "A_HANDFUL": (0, (keys,)),
-    "ALONE": (1, (compiled,)),
+    "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, evidence_packing)),
     "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
@@ -50,6 +50,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "MANY": (0, (compiled_recall,)),
     "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall)),
     "POSTINGS": (256, (compiled_recall,)),
+    "QUERIES_AT_ONCE": (2, (vector_recall,)),
     "RANKS_FIRST": (1, (greedy_fit,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SHORTLIST_FROM": (0, (vector_recall,)),
