@@ -245,3 +245,25 @@ def test_a_run_whose_graph_is_not_the_one_that_was_logged_is_not_compacted(
         compact(store, folder.name)
     assert sorted(path.name for path in folder.iterdir()) == ["lineage.json", "live"][0 if graph else 1 :]
     assert verify(store, folder.name).status == "changed"
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_an_interrupt_at_the_line_of_a_snapshot_leaves_one_of_each(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, stands: bool
+):
+    whole = Log.append
+
+    def interrupted(self: Log, *given: Any, **body: Any) -> str:
+        if stands:
+            whole(self, *given, **body)
+        raise KeyboardInterrupt
+
+    retriever.retrieve(QUESTION)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Log, "append", interrupted)
+        retriever.retrieve(QUESTION)
+    found = retriever.retrieve(QUESTION)
+    (run_id,) = store.run_ids()
+    assert (str(found.snapshot_id)[-4:], verify(store, run_id).problems) == ("0003", ())
+    retriever.close()
+    assert (verify(store, run_id).problems, store.open(run_id).snapshots.num_rows) == ((), 3)

@@ -22,7 +22,7 @@ from ...nodes.errors import StoreError
 from ...nodes.tables import TABLES
 from ..durable import make_folders, remove_tree, stands
 from ..locks import confirm, hold
-from ..places import ObjectPlace, Place
+from ..places import Place
 from .files import locked, write_json
 from .going_on import Left
 from .ids import new_run_id, snapshot_id
@@ -92,8 +92,8 @@ class LiveRun:
             VerificationError: a candidate is not decided exactly once.
             RunTakenError: somebody compacted the run, or this process was forked from its own; nothing was written.
             StoreError: the disk does not take it; no snapshot is left behind.
-            LineInDoubtError: a store may have taken it. Its file and number stay; the next snapshot, or `compact`,
-                gives it the line that it may lack.
+            LineInDoubtError: a store may have taken it. Its file and number stay, as where the thread is interrupted; the
+                next snapshot, or `compact`, gives it the line that it may lack.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
@@ -125,8 +125,7 @@ class LiveRun:
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
         except BaseException as error:
-            stopped = isinstance(path, ObjectPlace) and not isinstance(error, Exception)  # a put may go on
-            if stopped or isinstance(error, LineInDoubtError):
+            if isinstance(error, LineInDoubtError) or not isinstance(error, Exception):  # stopped, maybe after the line
                 self._in_doubt, self.number = line, self.number + 1
             else:
                 self._take_back(path)
