@@ -220,7 +220,7 @@ def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
 def _read_receipt(store: RunStore, line: Line) -> dict[str, Any]:
     name = f"{RECEIPTS}/{line.body['receipt']}.json"
     path = store.path / name
-    if not path.exists():
+    if not stands(path):
         raise VerificationError(f"Expected the receipt that LOG names, got none - at {name}")
     if sha256_of(path) != line.body["receipt"]:
         raise VerificationError(f"Expected the receipt that LOG names, got a changed one - at {name}")
