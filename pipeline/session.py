@@ -54,7 +54,7 @@ class Session:
     """Answers groups of requests.
 
     `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked out,
-    and again when its snapshot stands, as an erasure in between looks for runs that hold what it erases.
+    and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds it there.
 
     `resolve` gives a row as REQUESTS and FAILURES; `begin` gives the run that the first snapshot needs, in which none of the
     requests of the given ids was asked, None where no folder of runs was named; `max_age_days` is that of a role.

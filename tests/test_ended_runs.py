@@ -98,10 +98,10 @@ def test_a_run_of_which_every_request_is_answered_is_finished_whatever_else_chan
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with opened(corpus, runs=store, shard_requests=2) as retriever:
-        with monkeypatch.context() as patch, pytest.raises(StoreError, match="got No space left on device"):
-            patch.setattr(where, full)
-            retriever.run(batch(4))
+    full_disk = pytest.raises(StoreError, match="got No space left on device")
+    with opened(corpus, runs=store, shard_requests=2) as retriever, monkeypatch.context() as patch, full_disk:
+        patch.setattr(where, full)
+        retriever.run(batch(4))
     (run_id,) = store.unfinished()
     write_starter_grants(tmp_path / "corpus" / "grants.yaml", "ana", "elsewhere")
     with opened(corpus, runs=store, lanes=("lexical",)) as retriever:

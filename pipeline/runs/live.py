@@ -86,7 +86,8 @@ class LiveRun:
     ) -> None:
         """Make one snapshot durable.
 
-        `confirmed` is called when its file stands, before LOG names it: where that raises, no snapshot is left behind.
+        `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that raises,
+        none is left behind.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
@@ -116,10 +117,9 @@ class LiveRun:
                 make_folders(self.folder / "live", self.store.path)
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
+            confirmed()  # whoever erases from now on sees the run, and waits for its lock
             sha256 = write_live(path, stored, None if self.number else self._settings)
         self._confirm()
-        with self._or_nothing(path):
-            confirmed()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **told(stored)}
         line |= {"started_by": self._settings.get("principal")}
         try:
