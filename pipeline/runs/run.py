@@ -57,6 +57,10 @@ def started_by(folder: Place, principal: str) -> bool:
         return False
 
 
+JOINED = 128
+"""Interactive files of a run that are read before they are joined."""
+
+
 class Run:
     """A run to read. Tables come in stored form (free text as hashes) unless texts are asked for."""
 
@@ -65,7 +69,7 @@ class Run:
         self.run_id = folder.name
         self.live = not stands(folder / "manifest.json")
         self._opened: dict[str, dict[str, pa.Table]] = {}
-        """What was read of interactive files, and of the shards of snapshots that somebody asked about, by file name."""
+        """What was read of the interactive files and shards of snapshots that somebody asked about, by file name."""
         self._shards: dict[str, str] = {}
         if not self.live and self.manifest.get("format") != FORMAT:
             raise StoreError(
@@ -101,11 +105,9 @@ class Run:
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
-        if self.live:
-            found = [self._live(file).get(name) for file in (self._files[:1] if name in PER_RUN else self._files)]
-        else:
-            found = [self.part(name, path) for path in self._parts(name)]
-        return joined(name, found)
+        if not self.live:
+            return joined(name, [self.part(name, path) for path in self._parts(name)])
+        return joined(name, [self._live(self._files[0]).get(name)] if name in PER_RUN else self._joined.get(name, ()))
 
     def part(self, name: str, path: str) -> pa.Table:
         """One Parquet part of a table, in stored form."""
@@ -171,6 +173,17 @@ class Run:
     @cached_property
     def _files(self) -> list[str]:
         return live_files(self.folder)
+
+    @cached_property
+    def _joined(self) -> dict[str, list[pa.Table]]:
+        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its rows."""
+        found: dict[str, list[pa.Table]] = {}
+        for at in range(0, len(self._files), JOINED):
+            read = [read_live(self.folder / "live" / file) for file in self._files[at : at + JOINED]]
+            for name in sorted({name for tables in read for name in tables} - {*PER_RUN}):
+                table = joined(name, [tables.get(name) for tables in read])
+                found.setdefault(name, []).append(table.combine_chunks())
+        return found
 
     def _live(self, file: str) -> dict[str, pa.Table]:
         if file not in self._opened:
@@ -243,5 +256,6 @@ def _schema(name: str) -> pa.Schema:
 
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """Parts of a table as one."""
-    tables = [table.cast(_schema(name)) for table in found if table is not None]
-    return pa.concat_tables(tables) if tables else _schema(name).empty_table()
+    schema = _schema(name)
+    tables = [table if table.schema.equals(schema) else table.cast(schema) for table in found if table is not None]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
