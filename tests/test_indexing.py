@@ -311,6 +311,16 @@ def test_a_copy_of_a_folder_is_the_same_source(tmp_path: Path, git: bool):
     }
 
 
+def test_a_copy_of_a_folder_of_large_files_is_the_same_source(tmp_path: Path):
+    one, other = two_folders_of_one_name(tmp_path)
+    for number in range(3):
+        (one / f"{number}.csv").write_text("zebra,from\n" * 60_000)
+    indexed(tmp_path, paths=one)
+    shutil.rmtree(other)
+    shutil.copytree(one, other)
+    assert indexed(tmp_path, paths=other).published["new_rows"] == 0
+
+
 def test_folders_of_one_name_whose_files_have_the_same_names_are_two(tmp_path: Path):
     for above in ("a", "b"):
         (tmp_path / above / "src").mkdir(parents=True)
