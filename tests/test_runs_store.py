@@ -304,6 +304,22 @@ def test_an_interactive_run_is_joined_as_it_is_read_and_each_file_read_once(
     assert not run._opened  # apart, the tables of a file take many times their rows
 
 
+@pytest.mark.parametrize(
+    "was, now", [(b"trimmed", b"trimmee"), (b"evidence_id", b"evidence_ie"), (b"lane", b"\xffane")]
+)
+def test_an_interactive_file_with_another_name_in_it_is_damaged(
+    tmp_path: Path, line_tables: Maker, was: bytes, now: bytes
+):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    file = run.folder / "live" / live_files(run.folder)[0]
+    with pa.CompressedInputStream(pa.BufferReader(file.read_bytes()), "lz4") as stream:
+        file.write_bytes(pa.compress(stream.read().replace(was, now), "lz4", asbytes=True))
+    with pytest.raises(StoreError, match=r"^Expected a whole snapshot, got a damaged one - at run-.*/live/000001"):
+        store.open(run.run_id).stored("candidates")
+    assert erase_evidence(store, ["any"], reason="asked by its owner").unreadable == [run.run_id]
+
+
 def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = written(store, line_tables)

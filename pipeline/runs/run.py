@@ -20,7 +20,7 @@ from ..places import Place
 from .files import read_json, read_parquet
 from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, read_live, read_settings
-from .parts import PER_RUN, PERSISTED, TEXTS, with_texts
+from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 
 FORMAT = "scoped-retrieval/run/6"
 """Schema version of a run; another one is refused."""
@@ -111,7 +111,7 @@ class Run:
 
     def part(self, name: str, path: str) -> pa.Table:
         """One Parquet part of a table, in stored form."""
-        return read_parquet(self.folder / path, _schema(name))
+        return read_parquet(self.folder / path, stored_schema(name))
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, its free text in place (null where it was erased).
@@ -234,7 +234,7 @@ class Run:
         if self.live:
             return joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
         path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
-        return read_parquet(self.folder / path, _schema("snapshots"), ["snapshot_id"])["snapshot_id"]
+        return read_parquet(self.folder / path, stored_schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
     def _parts(self, name: str) -> list[str]:
         """The paths of the parts of a table, as the manifest names them.
@@ -250,12 +250,7 @@ class Run:
             ) from error
 
 
-def _schema(name: str) -> pa.Schema:
-    return TEXTS if name == "texts" else TABLES[name].stored_schema
-
-
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """Parts of a table as one."""
-    schema = _schema(name)
-    tables = [table if table.schema.equals(schema) else table.cast(schema) for table in found if table is not None]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    tables = [table for table in found if table is not None]
+    return pa.concat_tables(tables) if tables else stored_schema(name).empty_table()
