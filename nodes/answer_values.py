@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
-__all__ = ["Value", "values_in"]
+from .fact_values import MONTH, MONTHS
 
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-           "november", "december")  # fmt: skip
-_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
+__all__ = ["Value", "values_in"]
 
 _PATTERN = re.compile(
     rf"""(?ix)
       (?P<uuid>\b[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}}\b)
     | (?P<iso>\b\d{{4}}-\d{{2}}-\d{{2}})(?:[T ](?P<clock>\d{{2}}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?))?(?:Z|[+-]\d{{2}}:?\d{{2}})?(?!\w|-\d)
-    | (?P<dmy>\b(?P<d1>\d{{1,2}})\.?\ (?P<m1>{_MONTH})\.?,?\ (?P<y1>\d{{4}})\b)
-    | (?P<mdy>\b(?P<m2>{_MONTH})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})\b)
+    | (?P<dmy>\b(?P<d1>\d{{1,2}})\.?\ (?P<m1>{MONTH})\.?,?\ (?P<y1>\d{{4}})\b)
+    | (?P<mdy>\b(?P<m2>{MONTH})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})\b)
     | (?P<ulid>\b[0-7][0-9A-HJKMNP-TV-Z]{{25}}\b)
     | (?P<id>\b(?-i:[A-Z][A-Z0-9]*)(?:-[A-Z0-9]+)*-\d+\b)
     | (?P<version>\bv?\d+\.\d+\.\d+(?:[-+.][0-9a-z.]+)?\b)
@@ -65,7 +63,7 @@ def values_in(text: str) -> Iterator[Value]:
 
 
 def _date(start: int, end: int, year: str, month: str, day: str) -> Iterator[Value]:
-    number = [name[:3] for name in _MONTHS].index(month[:3].lower()) + 1
+    number = [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
     try:
         yield Value(start, end, "date", date(int(year), number, int(day)).isoformat())
     except ValueError:  # 31 June: no date, and nothing to look up

@@ -25,7 +25,7 @@ from .numbers import EXACT_BELOW, RESOLUTION
 from .ragged import spread, starts_of
 from .recall_entries import Entries
 from .recall_scope import Bool, Float, Int, Scope
-from .recall_selection import Found
+from .recall_selection import SPARE, Found
 from .scope_postings import lists_of
 
 POSTINGS = 1 << 23
@@ -42,8 +42,6 @@ WIDE = 1 << 18
 """rows of its scope: the sums of fewer stay in the processor's cache as they are."""
 LISTS = 64
 """Lists of a sub-query up to which it does: each takes a number per 64 rows."""
-SPARE = 32
-"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 
 
 class _Part(NamedTuple):

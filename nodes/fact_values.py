@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from .anchor_patterns import find_all, unmarked
 
-__all__ = ["KINDS", "NO_CURRENCY", "STATED", "Values", "canonical", "canonical_codes", "values_in"]
+__all__ = ["KINDS", "MONTH", "MONTHS", "NO_CURRENCY", "STATED", "Values", "canonical", "canonical_codes", "values_in"]
 
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-           "december")  # fmt: skip
-_MONTH = "(?:" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + r")\.?"
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+          "december")  # fmt: skip
+MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS)
+_MONTH = rf"(?:{MONTH})\.?"
 _CODES = "USD|EUR|GBP|CHF|JPY"
 _SYMBOLS = {"$": "USD", "\u20ac": "EUR", "\u00a3": "GBP"}
 _CURRENCIES = ("", *_CODES.split("|"))
@@ -123,7 +124,7 @@ def _date(value: str) -> date | None:
         return date.fromisoformat(value[:10])
     except ValueError:
         words = re.findall(r"[a-z]+|\d+", value.lower())
-    months = [number for word in words for number, name in enumerate(_MONTHS, start=1) if name[:3] == word[:3]]
+    months = [number for word in words for number, name in enumerate(MONTHS, start=1) if name[:3] == word[:3]]
     digits = [int(word) for word in words if word.isdigit()]
     try:
         return date(digits[1], months[0], digits[0]) if len(digits) == 2 and len(months) == 1 else None

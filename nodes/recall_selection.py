@@ -21,6 +21,8 @@ from .recall_scope import Bool, Float, Int, RecallTables, Scope
 from .tables import HITS
 
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record")
+SPARE = 32
+"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 _BINS = 1 << 10
 _COLUMNS = ("sub", "row", "score", "withheld", "via")
 

@@ -23,7 +23,7 @@ from .keys import distinct_numbers, distinct_rows, integers, rank_within
 from .numbers import RESOLUTION
 from .ragged import starts_of
 from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, sub_query_of
-from .recall_selection import Found
+from .recall_selection import SPARE, Found
 
 ROWS_AT_ONCE = 1 << 12
 """Rows multiplied at once: 6 MiB of float32 at 384 dimensions, or 3 MiB of int16."""
@@ -31,8 +31,6 @@ TOGETHER = 1 << 10
 """Sub-queries that share one conversion of the rows."""
 SHORTLIST_FROM = 48
 """A shortlist pays where a scope has as many rows per row that returns; below, every product is exact at once."""
-SPARE = 32
-"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 PER_VISIT = 10
 """Products that NumPy chooses from in the time of one visit of a posting."""
 FLAGS = 1 << 25

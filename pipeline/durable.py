@@ -236,7 +236,7 @@ def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
             (path / last).upload(folder / last)
         return
     sync_path(folder)
-    if not path.exists():
+    if not stands(path):
         folder.rename(path)
     sync_path(path.parent)
 
@@ -300,7 +300,7 @@ def remove_published(folder: Place) -> None:
         remove_tree(folder)
         return
     aside = folder.with_name(f"{TEMPORARY}{folder.name}")
-    if aside.exists():
+    if stands(aside):
         remove_tree(aside)
     remove_tree(folder.rename(aside))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -23,14 +24,17 @@ __all__ = ["ObjectPlace", "Place", "fixed_place", "is_url", "place_of"]
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
 """Protocols whose package an extra of this one brings."""
+_PUT = ("LastModified", "last_modified", "mtime")
+"""What stores call the time at which an object was put; the first that one knows is meant."""
 _PATTERN = frozenset("*?[")
 _T = TypeVar("_T")
 
 
 class Stat(NamedTuple):
-    """What is known of an object without reading it: its size in bytes."""
+    """What is known of an object without reading it: its size in bytes, and when it was put, 0 where its store does not say."""
 
     st_size: int
+    st_mtime_ns: int = 0
 
 
 class ObjectPlace:
@@ -99,7 +103,8 @@ class ObjectPlace:
 
     def stat(self) -> Stat:
         info = self._info or self._told(lambda: self.fs.info(self._key))
-        return Stat(int(info["size"] or 0))
+        put = next((info[name] for name in _PUT if isinstance(info.get(name), datetime)), None)
+        return Stat(int(info["size"] or 0), int(put.timestamp() * 1_000_000_000) if put else 0)
 
     def read_bytes(self) -> bytes:
         return self._told(lambda: self.fs.cat_file(self._key))

@@ -3,8 +3,9 @@
 Reads: an unfinished run, the line of whoever resumes it. Gives: `resumed`, the run and the line that answers the rest;
 `without_generation`, the engine that ends a run; `unanswered`, how many requests an end left without an answer.
 
-What one would otherwise get wrong: nothing is retrieved where a run is ended. So it may be under other policies, grants,
-settings and code than it began with, and what it says of itself stays what it said when it began.
+What one would otherwise get wrong: nothing is retrieved where a run is ended, or every request of it is answered. So it may
+be under other policies, grants, settings and code than it began with, and what it says of itself stays what it said when it
+began.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .driver import Line, failed_line, run_line
 from .pinned import pinned_at
 from .provenance import difference, with_part
 from .runs import Run, RunStore, StagedRun, started_by
+from .runs.answer_log import sha256_of_text
 from .shards import ShardJob, with_counters
 
 __all__ = ["GONE", "resumed", "unanswered", "without_generation"]
@@ -36,7 +38,7 @@ GONE = (
 def resumed(
     store: RunStore, run_id: str, principal: str, corpus: Corpus | MemoryCorpus, line: Line
 ) -> tuple[StagedRun, Line, bool]:
-    """An interrupted run, the line at the generation that it pinned, and whether that generation is gone.
+    """An interrupted run, the line at the generation that it pinned, and whether the rest of it has to do without.
 
     Raises:
         AccessError: the run is another's, or there is none.
@@ -45,6 +47,8 @@ def resumed(
     if run_id not in store.folders() or not started_by(store.folder(run_id), principal):
         raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint="`runs` lists yours")
     staged = store.resume(run_id)
+    if not staged.pending():
+        return staged, line, False
     if staged.plan["settings"]["generation"] != corpus.generation:
         pinned = _pinned(corpus, staged)
         if pinned is None:
@@ -55,7 +59,7 @@ def resumed(
             f"Expected the {part} that the run began with, got another - at {run_id}",
             hint="resume with the same policies, grants, settings and code, or start a new run",
         )
-    return staged, with_counters(line, staged.requests) if staged.pending() else line, False
+    return staged, with_counters(line, staged.requests), False
 
 
 def _pinned(corpus: Corpus | MemoryCorpus, staged: StagedRun) -> Corpus | None:
@@ -92,5 +96,4 @@ def without_generation(job: ShardJob, shards: Sequence[int], clock: Callable[[],
 
 def unanswered(run: Run) -> int:
     """How many requests of a run it was ended without."""
-    errors = run.table("snapshots", texts=True)["error"]
-    return pc.sum(pc.equal(errors, GONE)).as_py() or 0
+    return pc.sum(pc.equal(run.snapshots["error"], sha256_of_text(GONE))).as_py() or 0

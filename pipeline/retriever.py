@@ -254,18 +254,19 @@ class Retriever:
             staged, line, gone = resumed(self.runs, resume, self.principal, self.corpus, self._line)
         else:
             staged, line, gone = self._staged(requests, project), self._line, False
-        if gone:
-            engine = without_generation
+        engine, doing, told = (
+            (without_generation, "ending the run without", quiet) if gone else (engine, "answering", say)
+        )
         with staged.lock(), resumable(staged, self.corpus.path):
             shards = staged.pending()
-            say(staged.told(shards, "ending the run without" if gone else "answering"))
+            say(staged.told(shards, doing))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
-                for _ in with_progress(done, len(shards), progress, quiet if gone else say):
+                for _ in with_progress(done, len(shards), progress, told):
                     pass
             run = staged.finish()
-        seconds, lost = time.perf_counter() - started, unanswered(run) if gone else 0
+        seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
 
     def close(self, *, compacted: bool = True) -> None:

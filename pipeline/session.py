@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from ..nodes.errors import ErasedError, InputError, ScopedRetrievalError, Verifi
 from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
+from .request_fields import readable_columns
 from .retrieval import Retrieval, retrieval_of, without_snapshot
 from .runs import LiveRun, RunTakenError
 from .runs.ids import new_run_id, snapshot_id
@@ -38,10 +41,12 @@ class Asked:
     row: Mapping[str, Any]
     at: float
 
-    @property
-    def named(self) -> Any:
+    @cached_property
+    def named(self) -> str | None:
         """The id that the caller gave it; None if there is none."""
-        return self.row.get("request_id", self.row.get("requestId"))
+        with suppress(RecursionError):  # what nests too deep is refused when it is resolved
+            return readable_columns(self.row).get("request_id")
+        return None
 
 
 @dataclass
@@ -49,7 +54,7 @@ class Session:
     """Answers groups of requests.
 
     `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked out,
-    and again when its snapshot stands, as an erasure in between looks for runs that hold what it erases.
+    and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds it there.
 
     `resolve` gives a row as REQUESTS and FAILURES; `begin` gives the run that the first snapshot needs, in which none of the
     requests of the given ids was asked, None where no folder of runs was named; `max_age_days` is that of a role.
@@ -102,7 +107,7 @@ class Session:
 
     def _open(self, group: Sequence[Asked], now: datetime) -> None:
         """Have a run to write into: another one where a session before this one asked what is named here."""
-        named = {asked.named for asked in group if isinstance(asked.named, str)} - self.used
+        named = {asked.named for asked in group if asked.named is not None} - self.used
         if self.live is not None and named & self.live.earlier:
             self._leave()
         if self.begin is not None and self.live is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -14,6 +16,7 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.resuming import GONE
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
@@ -84,6 +87,39 @@ def test_an_end_that_was_broken_off_is_done_by_resuming_again(
             retriever.run(resume=run_id)
         assert retriever.run(resume=run_id).unanswered == 4
     assert verify(store, run_id).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "where", ["scoped_retrieval.pipeline.runs.store.write_manifest", "scoped_retrieval.pipeline.runs.log.Log.append"]
+)
+def test_a_run_of_which_every_request_is_answered_is_finished_whatever_else_changed(
+    corpus: Corpus, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    full_disk = pytest.raises(StoreError, match="got No space left on device")
+    with opened(corpus, runs=store, shard_requests=2) as retriever, monkeypatch.context() as patch, full_disk:
+        patch.setattr(where, full)
+        retriever.run(batch(4))
+    (run_id,) = store.unfinished()
+    write_starter_grants(tmp_path / "corpus" / "grants.yaml", "ana", "elsewhere")
+    with opened(corpus, runs=store, lanes=("lexical",)) as retriever:
+        summary = retriever.run(resume=run_id)
+    assert ("failed" in summary.statuses, summary.unanswered) == (False, 0)
+    assert (verify(store, run_id).status, store.unfinished()) == ("ok", [])
+
+
+def test_an_end_that_was_broken_off_at_its_last_step_still_tells_how_many_it_left(
+    corpus: Corpus, store: RunStore, move_on: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+):
+    run_id = interrupted(corpus, store, batch(4))
+    move_on()
+    with opened(Corpus.open(corpus.path), runs=store) as retriever:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("scoped_retrieval.pipeline.retriever.with_progress", after_one)
+            retriever.run(resume=run_id)
+        assert retriever.run(resume=run_id).unanswered == 2
 
 
 def after_one(done: Iterator[int], *_: object) -> Iterator[int]:

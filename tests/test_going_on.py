@@ -99,6 +99,22 @@ def test_an_id_that_the_run_has_is_asked_in_another(corpus: Corpus, tmp_path: Pa
     assert [one.request_id for one in later] == ["r001", "r000", "r002"]
 
 
+@pytest.mark.parametrize(
+    "how, value, name", [("request_id", 7, "7"), ("id", "mine", "mine"), ("requestId", "it", "it")]
+)
+def test_an_id_is_one_however_a_row_says_it(corpus: Corpus, tmp_path: Path, how: str, value: object, name: str):
+    row = {how: value, "question": "what does role_3 return?", "project": "shop", "purpose": "explain-code"}
+    found = ask(corpus, tmp_path / "runs", row)
+    with opened(corpus, runs=tmp_path / "runs") as session:
+        found.append(session.retrieve(row))
+        with pytest.raises(
+            InputError, match=f"^Expected a request_id of its own, got one that was asked before - at {name}"
+        ):
+            session.retrieve(row)
+    assert [one.request_id for one in found] == [name, name]
+    assert runs_of(found) == ["a", "b"]
+
+
 def test_another_generation_is_another_run(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):
     rows = batch(2)
     found = ask(corpus, tmp_path / "runs", rows[0])

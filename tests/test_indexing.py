@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -311,6 +312,16 @@ def test_a_copy_of_a_folder_is_the_same_source(tmp_path: Path, git: bool):
     }
 
 
+def test_a_copy_of_a_folder_of_large_files_is_the_same_source(tmp_path: Path):
+    one, other = two_folders_of_one_name(tmp_path)
+    for number in range(3):
+        (one / f"{number}.csv").write_text("zebra,from\n" * 60_000)
+    indexed(tmp_path, paths=one)
+    shutil.rmtree(other)
+    shutil.copytree(one, other)
+    assert indexed(tmp_path, paths=other).published["new_rows"] == 0
+
+
 def test_folders_of_one_name_whose_files_have_the_same_names_are_two(tmp_path: Path):
     for above in ("a", "b"):
         (tmp_path / above / "src").mkdir(parents=True)
@@ -345,3 +356,20 @@ def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):
     assert not (tmp_path / "corpus" / "CURRENT").exists()
     indexed(tmp_path, paths=(one, other), source="both")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]
+
+
+def test_a_reading_of_which_a_byte_was_changed_is_no_reading(tmp_path: Path):
+    one, _ = two_folders_of_one_name(tmp_path)
+    (one / "blank.md").write_text(" \n")
+    indexed(tmp_path, paths=one)
+    (file,) = (tmp_path / "corpus" / "readings").glob("*.arrow")
+    data, chosen = file.read_bytes(), random.Random(11)
+    for _ in range(20):
+        flipped = bytearray(data)
+        flipped[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+        file.write_bytes(flipped)
+        assert Corpus.open(tmp_path / "corpus").reading("shop", "workspace:src") is None
+    file.write_bytes(data.replace(b'"skipped"', b'"skippex"'))
+    report = indexed(tmp_path, paths=one)
+    assert (report.unread, report.published["new_rows"], report.published["closed_placements"]) == ({}, 0, 0)
+    assert report.sources.skipped == {"empty": 1}

@@ -169,6 +169,14 @@ def test_rows_of_other_projects_change_nothing_a_caller_sees(
         assert seen.tables["ranked"].equals(expected.tables["ranked"])
 
 
+def test_a_request_that_nests_too_deep_is_refused_with_a_word(corpus: Corpus):
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"anchors": deep}
+    with pytest.raises(InputError, match=r"^Expected a request, got too deep nesting - at requests\[0\]$"):
+        opened(corpus).retrieve(batch(1)[0] | deep)
+
+
 class Looked(set[str]):
     """Says how often it was looked into; a copy of it grows with the session."""
 

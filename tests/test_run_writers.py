@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
-from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.nodes.errors import ErasedError, StoreError, VerificationError
 from scoped_retrieval.pipeline.locks import hold
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
@@ -235,6 +236,74 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
     assert not [text for text in run.texts["text"].to_pylist() if "a fee of ten" in text or "sessions is guest" in text]
 
 
+def killed_as_its_file_stands(retriever: Retriever, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask, and be killed when the file of the snapshot stands."""
+    written = live.write_live
+
+    def killed(*given: Any) -> str:
+        written(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+        patched.setattr(live, "write_live", killed)
+        retriever.retrieve(QUESTION, budget={"max_items": 1})
+
+
+def test_an_erasure_waits_for_who_writes_a_run_and_finds_what_it_left_when_it_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    fees, runs = row("doc", "docs/fees.md", "visitors pay a fee of ten\n"), tmp_path / "runs"
+    retriever = Story(tmp_path, row("doc", "docs/roles.md", SAYS), fees).open(runs=runs)
+    evidence = retriever.corpus.frame().evidence
+    ids = evidence.filter(pc.equal(evidence["path"], "docs/roles.md"))["evidence_id"].to_pylist()
+    retriever.retrieve("which fee do visitors pay", budget={"max_items": 1})
+    waited: list[object] = []
+
+    def killed_meanwhile(*given: Any, **how: Any) -> Any:
+        if not waited:
+            waited.append(given)
+            killed_as_its_file_stands(retriever, monkeypatch)
+        return locked(*given, **how)
+
+    monkeypatch.setattr(erasure, "locked", killed_meanwhile)
+    done = erase_evidence(RunStore(runs), ids, reason="asked by its owner")
+    texts = [text for run in RunStore(runs).list() for text in run.texts["text"].to_pylist()]
+    assert (len(done.runs), len(waited)) == (1, 1)
+    assert not [text for text in texts if "sessions is guest" in text]
+
+
+def test_a_first_snapshot_that_came_while_others_were_read_keeps_an_erasure_open(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
+    killed_as_its_file_stands(retriever, monkeypatch)
+    (run_id,) = store.run_ids()
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "run_ids", tuple)  # it stood there without a file
+        assert erase_evidence(store, ids, reason="asked by its owner").being_written == [run_id]
+    assert erase_evidence(store, ids, reason="asked by its owner").runs == [run_id]
+    assert verify(store, run_id).status == "erased"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_of_what_was_erased_no_word_is_written(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, first: bool
+):
+    if not first:
+        retriever.retrieve(QUESTION)
+    before, looks = statuses(store), iter([False, True])
+
+    def look() -> None:
+        if next(looks):
+            raise ErasedError("Expected the corpus as it was opened, got one from which evidence was erased since")
+
+    monkeypatch.setattr(retriever._session, "expect_unerased", look)
+    monkeypatch.setattr(live, "write_live", lambda *_: pytest.fail("written"))
+    with pytest.raises(ErasedError):
+        retriever.retrieve(QUESTION)
+    assert (statuses(store), len(store.folders())) == (before, 0 if first else 1)
+
+
 @pytest.mark.parametrize("graph", [b"{", None])
 def test_a_run_whose_graph_is_not_the_one_that_was_logged_is_not_compacted(
     retriever: Retriever, store: RunStore, graph: bytes | None
@@ -245,3 +314,25 @@ def test_a_run_whose_graph_is_not_the_one_that_was_logged_is_not_compacted(
         compact(store, folder.name)
     assert sorted(path.name for path in folder.iterdir()) == ["lineage.json", "live"][0 if graph else 1 :]
     assert verify(store, folder.name).status == "changed"
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_an_interrupt_at_the_line_of_a_snapshot_leaves_one_of_each(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, stands: bool
+):
+    whole = Log.append
+
+    def interrupted(self: Log, *given: Any, **body: Any) -> str:
+        if stands:
+            whole(self, *given, **body)
+        raise KeyboardInterrupt
+
+    retriever.retrieve(QUESTION)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Log, "append", interrupted)
+        retriever.retrieve(QUESTION)
+    found = retriever.retrieve(QUESTION)
+    (run_id,) = store.run_ids()
+    assert (str(found.snapshot_id)[-4:], verify(store, run_id).problems) == ("0003", ())
+    retriever.close()
+    assert (verify(store, run_id).problems, store.open(run_id).snapshots.num_rows) == ((), 3)

@@ -19,7 +19,9 @@ from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, era
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
+from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from written_runs import live
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 Tables = dict[str, pa.Table]
@@ -282,6 +284,40 @@ def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: 
     assert found.citations["evidence_id"].to_pylist() == ["shown-r0003"]
     assert found.decisions.num_rows == 3
     assert found.provenance == {"code": "c0de", "generation": "g1"}
+
+
+def test_an_interactive_run_is_joined_as_it_is_read_and_each_file_read_once(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    session = live(RunStore(tmp_path), line_tables, 5)
+    module, read = sys.modules["scoped_retrieval.pipeline.runs.run"], list[str]()
+    whole = module.read_live
+    monkeypatch.setattr(module, "read_live", lambda path: read.append(path.name) or whole(path))
+    monkeypatch.setattr(module, "JOINED", 2, raising=False)
+    run = Run(session.folder)
+    tables = {name: run.stored(name) for name in ("snapshots", "candidates", "texts", "failures")}
+    assert [
+        table["request_id"].num_chunks for name, table in tables.items() if name in ("snapshots", "candidates")
+    ] == [3, 3]
+    assert tables["snapshots"]["request_id"].to_pylist() == [f"r{n:04d}" for n in range(1, 6)]
+    assert (tables["failures"].num_rows, read) == (0, live_files(run.folder))
+    assert not run._opened  # apart, the tables of a file take many times their rows
+
+
+@pytest.mark.parametrize(
+    "was, now", [(b"trimmed", b"trimmee"), (b"evidence_id", b"evidence_ie"), (b"lane", b"\xffane")]
+)
+def test_an_interactive_file_with_another_name_in_it_is_damaged(
+    tmp_path: Path, line_tables: Maker, was: bytes, now: bytes
+):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables)
+    file = run.folder / "live" / live_files(run.folder)[0]
+    with pa.CompressedInputStream(pa.BufferReader(file.read_bytes()), "lz4") as stream:
+        file.write_bytes(pa.compress(stream.read().replace(was, now), "lz4", asbytes=True))
+    with pytest.raises(StoreError, match=r"^Expected a whole snapshot, got a damaged one - at run-.*/live/000001"):
+        store.open(run.run_id).stored("candidates")
+    assert erase_evidence(store, ["any"], reason="asked by its owner").unreadable == [run.run_id]
 
 
 def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):

@@ -29,6 +29,8 @@ from .packs import Files, Segment
 
 SCHEMA_VERSION = 1
 LOCK = "LOCK"
+PUT_WITHIN_NS = 60_000_000_000
+"""The times of two puts may be so far from their order on a store of objects, many machines of which take them."""
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 
@@ -173,13 +175,16 @@ def remove_ghosts(path: Place, *, all_: bool = False) -> None:
     A manifest of new content goes: the next generation would take its number, and it would pass for its elder. One of a
     generation that the content returned to gets its earlier number back. One of the current generation, which was
     merged, becomes current, so that who has the packs of the one before open reads the new ones. All of them are younger
-    than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older than it;
-    `all_` reads every one.
+    than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older than it, which
+    a store of objects does not say; `all_` reads every one.
     """
     now, newest = current(path)
-    if not all_ and _written(path / "generations") < _written(path / "CURRENT"):
+    since = 0 if all_ else _written(path / "CURRENT")
+    if isinstance(path, ObjectPlace):
+        since -= PUT_WITHIN_NS
+    elif _written(path / "generations") < since:
         return
-    for at, document in list(_documents(path, None if all_ else path / "CURRENT")):
+    for at, document in list(_documents(path, since)):
         if document["sequence"] <= newest:
             continue
         if at.stem == now:
@@ -201,11 +206,10 @@ def _point(path: Place, generation: str, sequence: int) -> None:
     write_atomic(path / "CURRENT", f"{generation} {sequence}\n".encode())
 
 
-def _documents(path: Place, younger_than: Place | None = None) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The manifests that are not damaged, ghosts included."""
-    since = None if younger_than is None else _written(younger_than)
+def _documents(path: Place, since: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The manifests that are not damaged, ghosts included, but for those of which it is known that they are older."""
     for at in entries(path / "generations"):
-        if at.suffix == ".json" and (since is None or _written(at) >= since):
+        if at.suffix == ".json" and (since <= 0 or not 0 < _written(at) < since):
             document = _document(at)
             if document is not None:
                 yield at, document
@@ -227,5 +231,5 @@ def _number(document: Mapping[str, Any], newest: int) -> int:
 
 
 def _written(file: Place) -> int:
-    """When a file was written, nanoseconds; 0 on a store of objects, whose times are too coarse to tell what came after."""
-    return 0 if isinstance(file, ObjectPlace) else file.stat().st_mtime_ns
+    """When a file was written, nanoseconds; 0 where a store of objects does not say."""
+    return file.stat().st_mtime_ns

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..durable import arrow_source, make_folders, remove_tree, sync_path, write_atomic
+from ..durable import make_folders, remove_tree, sync_path, write_atomic
 from ..places import Place
 
 FOLDER = "readings"
@@ -115,8 +115,10 @@ def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None
     if name is None:
         return None
     try:
-        with arrow_source(corpus / FOLDER / name) as source:
-            table = pa.ipc.open_file(source).read_all()
+        data = (corpus / FOLDER / name).read_bytes()
+        if _name_of(wanted, data) != name:  # damaged: Arrow would believe it
+            return None
+        table = pa.ipc.open_file(data).read_all()
         return Reading.of(table) if table.schema.equals(_SCHEMA) else None
     except (pa.ArrowInvalid, OSError, KeyError, ValueError):
         return None
@@ -169,11 +171,15 @@ def _written(folder: Place, source: Source, reading: Reading) -> str:
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     data = memoryview(sink.getvalue())
-    # Named by its content: STATE never names a file that says something else than when it was written.
-    name = f"{hashlib.sha256(chr(0).join(source).encode() + data).hexdigest()[:32]}.arrow"
+    name = _name_of(source, data)
     write_atomic(folder / name, data, sync=False)
     sync_path(folder / name)  # the folder follows with STATE
     return name
+
+
+def _name_of(source: Source, data: bytes | memoryview) -> str:
+    """A file is named by its content: STATE never names one that says something else than when it was written."""
+    return f"{hashlib.sha256(chr(0).join(source).encode() + data).hexdigest()[:32]}.arrow"
 
 
 def _state(corpus: Place, generation: str) -> dict[Source, str]:

@@ -62,7 +62,7 @@ def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -
         raise VerificationError("Expected the graph of the run, got none - at lineage.json")
     if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
         raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
-    present = live_files(folder)
+    present = {*live_files(folder)}
     for file, sha256 in logged.items():
         if file not in present:
             raise VerificationError(f"Expected the file that LOG names, got none - at live/{file}")
@@ -73,10 +73,11 @@ def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -
 def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[str, str]) -> None:
     """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
     lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
+    last = max(logged, default="")
     for number, file in enumerate(live_files(folder), start=1):
         if file in logged:
             continue
-        if file != live_file(number) or (logged and file < max(logged)):
+        if file != live_file(number) or file < last:
             raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
         said, sha256 = told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
         lineage = lineage or sha256_of(folder / "lineage.json")

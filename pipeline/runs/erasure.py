@@ -31,7 +31,7 @@ from .files import files_below, locked, parquet_bytes, read_json, read_parquet, 
 from .live_files import live_files
 from .log import Line
 from .parts import TEXTS
-from .run import BATCH, Run
+from .run import BATCH, INTERACTIVE, Run
 from .showing import texts_showing
 from .store import RunStore, run_kind
 
@@ -77,6 +77,8 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     whole = store.run_ids()
     for run_id in whole:
         with _counted(done, run_id):
+            if not dry_run:
+                _sweep(store, run_id)
             run = store.open(run_id)
             if hashes := texts_showing(run, ids):
                 if not dry_run and run.live:
@@ -85,8 +87,6 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
                 done.texts += len(hashes)
                 if not dry_run:
                     erase_texts(store, run_id, hashes, reason=reason)
-            if not dry_run:
-                _sweep(store, run)
     if not dry_run:
         _finish_compactions(store, whole, done)
     logged = cache(lambda: {line.run_id for line in store.log.lines()})  # read if it must be: it may be damaged
@@ -95,7 +95,9 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
             kind = run_kind(store.path / run_id)
             if kind == BATCH:
                 _drop(store, run_id, ids, done, dry_run=dry_run)
-            elif kind is None:
+            elif kind == INTERACTIVE:
+                done.being_written.append(run_id)  # its first snapshot came since the others were read
+            else:
                 _remove_remains(store, run_id, logged, done, dry_run=dry_run)
     return done
 
@@ -220,16 +222,20 @@ def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
 def _read_receipt(store: RunStore, line: Line) -> dict[str, Any]:
     name = f"{RECEIPTS}/{line.body['receipt']}.json"
     path = store.path / name
-    if not path.exists():
+    if not stands(path):
         raise VerificationError(f"Expected the receipt that LOG names, got none - at {name}")
     if sha256_of(path) != line.body["receipt"]:
         raise VerificationError(f"Expected the receipt that LOG names, got a changed one - at {name}")
     return read_json(path)
 
 
-def _sweep(store: RunStore, run: Run) -> None:
-    """Remove what a crash left of a part under a temporary name: it may hold the text."""
-    with locked(store.lock_of(run.run_id), "a run"):
-        for name in files_below(run.folder):
+def _sweep(store: RunStore, run_id: str) -> None:
+    """Remove what a crash left of a part under a temporary name: it may hold the text.
+
+    Whoever was writing the run, and had been told that nothing was erased, is done with it afterwards, or dead.
+    """
+    folder = store.folder(run_id)
+    with locked(store.lock_of(run_id), "a run"):
+        for name in files_below(folder):
             if Path(name).name.startswith(TEMPORARY):
-                (run.folder / name).unlink()
+                (folder / name).unlink()

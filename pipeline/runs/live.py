@@ -22,7 +22,7 @@ from ...nodes.errors import StoreError
 from ...nodes.tables import TABLES
 from ..durable import make_folders, remove_tree, stands
 from ..locks import confirm, hold
-from ..places import ObjectPlace, Place
+from ..places import Place
 from .files import locked, write_json
 from .going_on import Left
 from .ids import new_run_id, snapshot_id
@@ -86,14 +86,15 @@ class LiveRun:
     ) -> None:
         """Make one snapshot durable.
 
-        `confirmed` is called when its file stands, before LOG names it: where that raises, no snapshot is left behind.
+        `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that raises,
+        none is left behind.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
             RunTakenError: somebody compacted the run, or this process was forked from its own; nothing was written.
             StoreError: the disk does not take it; no snapshot is left behind.
-            LineInDoubtError: a store may have taken it. Its file and number stay; the next snapshot, or `compact`,
-                gives it the line that it may lack.
+            LineInDoubtError: a store may have taken it. Its file and number stay, as where the thread is interrupted; the
+                next snapshot, or `compact`, gives it the line that it may lack.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
@@ -116,17 +117,15 @@ class LiveRun:
                 make_folders(self.folder / "live", self.store.path)
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
+            confirmed()  # whoever erases from now on sees the run, and waits for its lock
             sha256 = write_live(path, stored, None if self.number else self._settings)
         self._confirm()
-        with self._or_nothing(path):
-            confirmed()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **told(stored)}
         line |= {"started_by": self._settings.get("principal")}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
         except BaseException as error:
-            stopped = isinstance(path, ObjectPlace) and not isinstance(error, Exception)  # a put may go on
-            if stopped or isinstance(error, LineInDoubtError):
+            if isinstance(error, LineInDoubtError) or not isinstance(error, Exception):  # stopped, maybe after the line
                 self._in_doubt, self.number = line, self.number + 1
             else:
                 self._take_back(path)

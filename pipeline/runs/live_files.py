@@ -17,6 +17,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..durable import entries, read_whole
 from ..places import Place
 from .files import named, write_bytes
+from .parts import stored_schema
 
 SUFFIX = ".arrow.lz4"
 _SETTINGS = "settings"
@@ -73,10 +74,10 @@ def read_live(path: Place) -> dict[str, pa.Table]:
     try:
         table = pa.ipc.open_stream(_read(path)).read_all()
         table.validate(full=True)
-        return {name: _unpacked(table[name]) for name in table.column_names}
+        return {name: _unpacked(name, table[name]) for name in table.column_names}
     except ScopedRetrievalError:
         raise
-    except (pa.ArrowException, OSError, ValueError, AttributeError):
+    except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError):
         raise _damaged(path) from None
 
 
@@ -89,6 +90,7 @@ def _damaged(path: Place) -> StoreError:
     return StoreError(f"Expected a whole snapshot, got a damaged one - at {named(path)}")
 
 
-def _unpacked(column: pa.ChunkedArray) -> pa.Table:
-    struct = column.combine_chunks().flatten()
-    return pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
+def _unpacked(name: str, column: pa.ChunkedArray) -> pa.Table:
+    struct, schema = column.combine_chunks().flatten(), stored_schema(name)
+    table = pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
+    return table if table.schema.equals(schema) else table.cast(schema)

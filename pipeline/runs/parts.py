@@ -43,6 +43,11 @@ Vectors = Mapping[str, NDArray[np.int16]]
 """The query vectors that the line took for the tables at hand, by text."""
 
 
+def stored_schema(name: str) -> pa.Schema:
+    """The schema of a table in stored form, or of the texts."""
+    return TEXTS if name == "texts" else TABLES[name].stored_schema
+
+
 def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The values of a column, or of its lists, in order."""
     array = flat(column)

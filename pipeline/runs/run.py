@@ -20,7 +20,7 @@ from ..places import Place
 from .files import read_json, read_parquet
 from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, read_live, read_settings
-from .parts import PER_RUN, PERSISTED, TEXTS, with_texts
+from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 
 FORMAT = "scoped-retrieval/run/6"
 """Schema version of a run; another one is refused."""
@@ -57,6 +57,10 @@ def started_by(folder: Place, principal: str) -> bool:
         return False
 
 
+JOINED = 128
+"""Interactive files of a run that are read before they are joined."""
+
+
 class Run:
     """A run to read. Tables come in stored form (free text as hashes) unless texts are asked for."""
 
@@ -65,7 +69,7 @@ class Run:
         self.run_id = folder.name
         self.live = not stands(folder / "manifest.json")
         self._opened: dict[str, dict[str, pa.Table]] = {}
-        """What was read of interactive files, and of the shards of snapshots that somebody asked about, by file name."""
+        """What was read of the interactive files and shards of snapshots that somebody asked about, by file name."""
         self._shards: dict[str, str] = {}
         if not self.live and self.manifest.get("format") != FORMAT:
             raise StoreError(
@@ -101,15 +105,13 @@ class Run:
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
-        if self.live:
-            found = [self._live(file).get(name) for file in (self._files[:1] if name in PER_RUN else self._files)]
-        else:
-            found = [self.part(name, path) for path in self._parts(name)]
-        return joined(name, found)
+        if not self.live:
+            return joined(name, [self.part(name, path) for path in self._parts(name)])
+        return joined(name, [self._live(self._files[0]).get(name)] if name in PER_RUN else self._joined.get(name, ()))
 
     def part(self, name: str, path: str) -> pa.Table:
         """One Parquet part of a table, in stored form."""
-        return read_parquet(self.folder / path, _schema(name))
+        return read_parquet(self.folder / path, stored_schema(name))
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, its free text in place (null where it was erased).
@@ -172,6 +174,17 @@ class Run:
     def _files(self) -> list[str]:
         return live_files(self.folder)
 
+    @cached_property
+    def _joined(self) -> dict[str, list[pa.Table]]:
+        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its rows."""
+        found: dict[str, list[pa.Table]] = {}
+        for at in range(0, len(self._files), JOINED):
+            read = [read_live(self.folder / "live" / file) for file in self._files[at : at + JOINED]]
+            for name in sorted({name for tables in read for name in tables} - {*PER_RUN}):
+                table = joined(name, [tables.get(name) for tables in read])
+                found.setdefault(name, []).append(table.combine_chunks())
+        return found
+
     def _live(self, file: str) -> dict[str, pa.Table]:
         if file not in self._opened:
             self._opened[file] = read_live(self.folder / "live" / file)
@@ -221,7 +234,7 @@ class Run:
         if self.live:
             return joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
         path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
-        return read_parquet(self.folder / path, _schema("snapshots"), ["snapshot_id"])["snapshot_id"]
+        return read_parquet(self.folder / path, stored_schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
     def _parts(self, name: str) -> list[str]:
         """The paths of the parts of a table, as the manifest names them.
@@ -237,11 +250,7 @@ class Run:
             ) from error
 
 
-def _schema(name: str) -> pa.Schema:
-    return TEXTS if name == "texts" else TABLES[name].stored_schema
-
-
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """Parts of a table as one."""
-    tables = [table.cast(_schema(name)) for table in found if table is not None]
-    return pa.concat_tables(tables) if tables else _schema(name).empty_table()
+    tables = [table for table in found if table is not None]
+    return pa.concat_tables(tables) if tables else stored_schema(name).empty_table()

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.keys import flat
 from ...nodes.snapshot_digest import snapshot_digests
-from ..durable import TEMPORARY
+from ..durable import TEMPORARY, stands
 from ..places import Place
 from .answer_log import check_answers
 from .erasure import Erased, erased_from
@@ -144,14 +144,14 @@ def _unreadable(store: RunStore, run_id: str, lines: list[Line], found: _Found) 
         found.add("missing", run_id, "LOG names it")
         return None
     folder = store.folder(run_id)
-    known = logged or (folder / "manifest.json").exists() or any(folder.glob("tables/*/*.parquet"))
-    if not known or (not logged and (folder / "stage").exists()):
+    known = logged or stands(folder / "manifest.json") or any(folder.glob("tables/*/*.parquet"))
+    if not known or (not logged and stands(folder / "stage")):
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
     if lines and all(line.kind == "live" for line in lines):  # nothing compacted it: it never had a manifest
         for file in sorted({line.body["file"] for line in lines}):
             found.add("missing", f"live/{file}", "LOG names it")
         return None
-    kind: Kind = "changed" if (folder / "manifest.json").exists() else "missing"
+    kind: Kind = "changed" if stands(folder / "manifest.json") else "missing"
     found.add(kind, "manifest.json", "the manifest cannot be read" if kind == "changed" else "every run has one")
     return None
 
@@ -183,7 +183,7 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
     for path, sha256 in expected.items():
         found.parts += 1
         file = run.folder / path
-        if not file.exists():
+        if not stands(file):
             found.add("missing", path, "the manifest names it")
         elif (got := _sha256(file, path, found)) not in (sha256, None):
             unfinished = "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
@@ -234,22 +234,20 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
     """Every interactive file against its line in LOG."""
     if manifest_named(lines) is not None:
         return found.add("missing", "manifest.json", "LOG names it")
-    logged = files_named(lines)
-    present = live_files(run.folder)
-    for file, sha256 in logged.items():
+    logged = {f"live/{file}": sha256 for file, sha256 in files_named(lines).items()}
+    present = {f"live/{file}" for file in live_files(run.folder)}
+    for path, sha256 in logged.items():
         found.parts += 1
-        if file not in present:
-            found.add("missing", f"live/{file}", "LOG names it")
-        elif _sha256(run.folder / "live" / file, f"live/{file}", found) not in (sha256, None):
-            found.add("changed", f"live/{file}", "its SHA-256 is not the one in LOG")
-    known = {f"live/{file}" for file in logged} | {"lineage.json"}
+        if path not in present:
+            found.add("missing", path, "LOG names it")
+        elif _sha256(run.folder / path, path, found) not in (sha256, None):
+            found.add("changed", path, "its SHA-256 is not the one in LOG")
     for path in files_below(run.folder):
-        if path not in known:
-            adopts = path in {f"live/{file}" for file in present}
-            said = "; `compact` adopts it" if adopts else _left_by_compact(path, ("tables/", "texts/"))
+        if path not in logged and path != "lineage.json":
+            said = "; `compact` adopts it" if path in present else _left_by_compact(path, ("tables/", "texts/"))
             found.add("extra", path, f"LOG does not name it{said}")
     lineage = run.folder / "lineage.json"
-    if not lineage.exists():
+    if not stands(lineage):
         found.add("missing", "lineage.json", "every run has one")
     elif logged and {sha256_of(lineage)} != {line.body["lineage_sha256"] for line in lines if line.kind == "live"}:
         found.add("changed", "lineage.json", "its SHA-256 is not the one in LOG")

@@ -24,18 +24,21 @@ def same_folder(before: str, root: Path) -> bool:
     return not stands(Path(before)) or (root.is_dir() and root.samefile(before))
 
 
-def holds_most(root: Path, before: Reading) -> bool:
+def holds_most(root: Path, limit: int, before: Reading) -> bool:
     """Whether at least half of the files that were read stand below a folder as they were: a copy of a tree is no other tree.
 
-    Those with a masked secret do not count: of their content nothing is known.
+    Those with a masked secret do not count: of their content nothing is known. `limit` is how many bytes readers look at: of
+    a longer file, one more.
     """
     told = {root / path: reading for path, reading in before.paths.items() if reading.digest}
-    return 2 * sum(_holds(path, reading, before) for path, reading in told.items()) >= len(told)
+    return 2 * sum(_holds(path, reading, limit, before) for path, reading in told.items()) >= len(told)
 
 
-def _holds(path: Path, reading: PathReading, before: Reading) -> bool:
+def _holds(path: Path, reading: PathReading, limit: int, before: Reading) -> bool:
     with suppress(OSError):
-        return path.stat().st_size == reading.size and before.digest(path.read_bytes()) == reading.digest
+        if path.stat().st_size == reading.size:
+            with path.open("rb") as file:
+                return before.digest(file.read(limit + 1)) == reading.digest
     return False
 
 

@@ -82,7 +82,7 @@ def read_work_tree(
     known = None
     if rereadings is not None and folder == root:
         rules = ("work tree", str(root.resolve()), asdict(options))
-        known = rereadings.source(source_id, root, *rules, same=partial(holds_most, root))
+        known = rereadings.source(source_id, root, *rules, same=partial(holds_most, root, options.max_file_bytes))
     elif rereadings is not None:
         rereadings.share([source_id])
     below = os.fsencode(folder) + b"/"
