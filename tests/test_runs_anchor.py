@@ -42,6 +42,27 @@ def test_an_anchor_does_not_vouch_for_a_manifest_that_a_later_line_names(tmp_pat
     assert report.problems[0].detail == f"Expected one line for manifest.json of {run.run_id}, got two - at LOG:2"
 
 
+@pytest.mark.parametrize(
+    ("number", "change"), [(1, {"manifest_sha256": "f" * 64}), (2, {"sequence": 7}), (3, {"sequence": 7})]
+)
+def test_a_line_that_was_written_anew_with_a_hash_that_fits_it_breaks_the_chain(
+    tmp_path: Path, number: int, change: dict[str, object]
+):
+    log = RunStore(tmp_path).log
+    for run in ("run-x", "run-y", "run-z"):
+        log.append("run", run, manifest_sha256="0" * 64)
+    lines = (tmp_path / "LOG").read_bytes().splitlines()
+    body = json.loads(lines[number - 1].partition(b" ")[2]) | change
+    text = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    lines[number - 1] = hashlib.sha256(text).hexdigest().encode() + b" " + text
+    (tmp_path / "LOG").write_bytes(b"\n".join(lines) + b"\n")
+    broken = number + 1 if "manifest_sha256" in change else number
+    with pytest.raises(
+        VerificationError, match=rf"^Expected line {broken} to continue the chain, got another - at LOG:"
+    ):
+        RunStore(tmp_path).log.lines()
+
+
 def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run, other = live(store, line_tables), live(store, line_tables)
