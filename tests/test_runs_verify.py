@@ -327,6 +327,18 @@ def test_a_file_that_no_loss_of_power_explains_is_not_adopted(tmp_path: Path, li
         compact(store, run.run_id)
 
 
+def test_a_line_that_is_gone_from_between_others_is_no_loss_of_power(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = live(store, line_tables, 3)
+    lines = store.log.lines()
+    (tmp_path / "LOG").unlink()
+    for line in (lines[0], lines[2]):
+        store.log.append("live", run.run_id, **{name: line.body[name] for name in ("file", "sha256", "lineage_sha256")})
+    with pytest.raises(VerificationError, match=r"got one out of order - at live/000002\.arrow\.lz4"):
+        compact(store, run.run_id)
+    assert len(store.log.lines()) == 2
+
+
 def test_a_snapshot_is_on_disk_with_its_name_before_it_is_given_out(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
