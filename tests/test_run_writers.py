@@ -191,7 +191,7 @@ def test_verify_of_a_run_that_somebody_holds_tells_what_differs_at_both_looks(
     (run.folder / "live" / "passing").write_text("")
     with locked(store.lock_of(run.run_id), "a run"):
         assert [one.part for one in verify(store, run.run_id).problems] == ["live/passing"]
-        looks = iter([["live/passing", "lineage.json"], ["lineage.json"]])
+        looks = iter([["live/passing", "lineage.json"], ["live/another", "lineage.json"]])
         monkeypatch.setattr(module, "files_below", lambda _: next(looks))
         assert verify(store, run.run_id).ok
 

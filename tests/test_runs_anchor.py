@@ -98,6 +98,25 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
     )
 
 
+def test_a_manifest_that_names_other_files_of_its_session_than_the_log_is_not_its_own(
+    tmp_path: Path, line_tables: Maker
+):
+    store = RunStore(tmp_path)
+    run = compact(store, live(store, line_tables).run_id)
+    lines = store.log.lines()
+    sha256 = forge(run.folder / "manifest.json", lambda manifest: manifest["compacted_from"][1].update(sha256="0" * 64))
+    (tmp_path / "LOG").unlink()
+    for line in lines[:-1]:
+        body = {name: line.body[name] for name in ("file", "sha256", "lineage_sha256", "snapshot_digest")}
+        store.log.append("live", run.run_id, **body)
+    store.log.append("run", run.run_id, manifest_sha256=sha256)
+    (problem,) = verify(store, run.run_id).problems
+    assert (problem.part, problem.detail) == (
+        "manifest.json",
+        "live/000002.arrow.lz4 is not the file that LOG names",
+    )
+
+
 def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_files(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = live(store, line_tables)
@@ -151,6 +170,7 @@ def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new
         (kept, None),
         ([*kept, smuggled], "none is missing"),
         ([*kept[1:], smuggled], "no table refers to it"),
+        ([gone, *kept[1:]], "a receipt says that it was erased"),
     ):
         pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part)
         parts = {"texts/part-00000.parquet": sha256_of(part)}
