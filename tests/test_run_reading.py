@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.nodes.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
 from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
@@ -101,6 +102,17 @@ def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, col
     with pytest.raises(VerificationError, match=r"Expected the (snapshot digest to follow|text that was hashed)"):
         snapshot_rows(run, first)
     assert snapshot_rows(run, second)["requests"][0]["question"] == QUESTION
+
+
+def test_a_block_that_is_not_the_one_that_was_hashed_is_not_shown_whatever_its_record_adds_up_to(session: Run):
+    first, *_ = ids(session)
+    forge(session, "snapshots", "visible_sha256", "0" * 64)
+    run = RunStore(session.folder.parent).open(first)
+    stored = {t.name: run.table(t.name, snapshot_id=first).combine_chunks() for t in COVERED}
+    (digest,) = snapshot_digests(stored, run.provenance, pa.array([run.request_of(first)]))
+    forge(session, "snapshots", "snapshot_digest", digest)
+    with pytest.raises(VerificationError, match=r"^Expected the block that was hashed, got another - at retr-snap-"):
+        replay(RunStore(session.folder.parent), first)
 
 
 def test_a_question_that_was_changed_is_not_listed(session: Run):

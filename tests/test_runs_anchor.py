@@ -98,6 +98,21 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
     )
 
 
+def test_a_manifest_that_tells_of_more_rows_than_there_are_is_found(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    sha256 = forge(
+        run.folder / "manifest.json", lambda manifest: manifest["tables"]["decisions"]["parts"][0].update(rows=7)
+    )
+    (tmp_path / "LOG").unlink()
+    store.log.append("run", run.run_id, manifest_sha256=sha256)
+    (problem,) = verify(store, run.run_id).problems
+    assert (problem.part, problem.detail) == (
+        "tables/decisions/part-00000.parquet",
+        "it has 6 rows, the manifest says 7",
+    )
+
+
 def test_a_manifest_that_names_other_files_of_its_session_than_the_log_is_not_its_own(
     tmp_path: Path, line_tables: Maker
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, era
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
+from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -86,6 +88,37 @@ def test_an_unfinished_run_is_listed_apart(tmp_path: Path, line_tables: Maker):
     assert [r.run_id for r in store.list()] == [run.run_id]
     with pytest.raises(StoreError, match="Expected an unfinished run, got a finished one"):
         store.resume(run.run_id)
+
+
+def test_an_unfinished_run_is_not_verified(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    staged.write(0, line_tables(2, run_id=staged.run_id))
+    with pytest.raises(StoreError, match=r"^Expected a finished run, got none - at run-"):
+        verify(store, staged.run_id)
+
+
+def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    for shard in staged.pending():
+        staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        staged.finish()
+    one, another = store.resume(staged.run_id), store.resume(staged.run_id)
+    with one.lock():
+        one.finish()
+    with pytest.raises(StoreError, match="got one that somebody just ended"), another.lock():
+        pass
+    assert [line.kind for line in store.log.lines()] == ["run"]
+
+
+def test_a_run_that_somebody_removed_is_not_written_on(tmp_path: Path, line_tables: Maker):
+    staged = stage(RunStore(tmp_path), line_tables)
+    shutil.rmtree(staged.folder / "stage")
+    with pytest.raises(StoreError, match="got one that somebody just ended"), staged.lock():
+        pass
 
 
 def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
