@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +10,9 @@ import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.nodes.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
+from scoped_retrieval.pipeline.runs.files import read_parquet
 from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
 from scoped_retrieval.pipeline.service import snapshot_rows
 from small_corpus import Story, row
 
@@ -81,6 +83,22 @@ def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
     assert replay(store, last).status == "ok"
     assert store.open(run.run_id).table("decisions", snapshot_id=last).equals(whole)
     assert whole.num_rows == 1
+
+
+def test_the_file_that_an_id_speaks_of_is_read_first(session: Run, monkeypatch: pytest.MonkeyPatch):
+    read, (*_, last) = [], ids(session)
+    module = sys.modules[Run.__module__]
+    monkeypatch.setattr(module, "read_live", lambda path: read.append(path.name) or read_live(path))
+    assert RunStore(session.folder.parent).open(session.run_id).holds(last)
+    assert read == ["000003.arrow.lz4"]
+
+
+def test_a_part_of_other_columns_is_refused(batch: Run):
+    (path,) = [path for path in shard_parts(batch, "00000") if path.parent.name == "blocks"]
+    with pytest.raises(
+        StoreError, match=r"^Expected columns sha256, text, vector, got others - at run-.*/tables/blocks/"
+    ):
+        read_parquet(path, TEXTS)
 
 
 def forge(run: Run, table: str, column: str, value: str) -> None:
