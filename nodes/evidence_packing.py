@@ -6,8 +6,8 @@ reason. Nothing enters: each rule looks only at the request's own candidates.
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
 neighbors of one document version merged, the cap on unverified items, the cap per source. What one would otherwise get
 wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
-competing claims look alike; they travel together, at the place of the best of them. A role orders what is kept (what it puts first
-or last, and one item of each source before a second of any); it adds and drops nothing here.
+competing claims look alike; they travel together, at the place of the best of them. A role orders what is kept (what it
+puts first or last, and one item of each source before a second of any); it adds and drops nothing here.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
 def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
     """A number per request and text without case, punctuation and spacing; words and digits still tell texts apart.
 
-    Rows not `among` those that are compared have -1. Texts are compared only where their ASCII letters and digits add up alike, which few do by chance.
+    Rows not `among` those that are compared have -1. Texts are compared only where their ASCII letters and digits add
+    up alike, which few do by chance.
     """
     number = np.full(len(row), -1, dtype=np.int64)
     owner, row = owner[among], row[among]

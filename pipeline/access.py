@@ -1,9 +1,9 @@
 """Who may look at what was written: the snapshots of others, the facts of a corpus.
 
 Reads: settings, grants in force, the requests of a run. Gives: `open_run`, `audience_of`, `expect_reader`,
-`known_runs`, `audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever asked sees their
-part; an auditor of every project that a request reached sees all of it; anybody else gets the answer that an unknown id
-gets.
+`known_runs`, `audited_projects`, `readable_snapshots`, `audits_corpus`, `corpus_facts`, `grants_in_force`. Whoever
+asked sees their part; an auditor of every project that a request reached sees all of it; anybody else gets the answer
+that an unknown id gets.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def verified(
 ) -> dict[str, Any]:
     """The verification of one run, or of every run of the folder that the principal may know of, as plain values.
 
-    `head` is the hash of the last line of the log about a run that the principal may know of: it vouches for all lines before it, and says nothing
-    of what others did since.
+    `head` is the hash of the last line of the log about a run that the principal may know of: it vouches for all lines
+    before it, and says nothing of what others did since.
 
     `witness` recomputes the lexical scores of the runs that are as they were written, with rank-bm25, on the corpus and
     under the BM25 settings that they were made with.

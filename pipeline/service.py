@@ -1,8 +1,8 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
-Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `read_each`, `snapshot_rows`, `events_of`, and by
-their names here `access` (who may look) and `checks` (`verified`). Every door (command line, and later others) goes
-through these, so that the same request gives the same bytes everywhere.
+Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `read_each`,
+`snapshot_rows`, `events_of`, and by their names here `access` (who may look) and `checks` (`verified`). Every door
+(command line, and later others) goes through these, so that the same request gives the same bytes everywhere.
 """
 
 from __future__ import annotations

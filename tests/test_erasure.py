@@ -25,7 +25,7 @@ from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, t
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.erasure import Erasure, erase
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.runs import RunStore, compacting, live, live_files, log, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, live, live_files, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs import writing as runs_writing
@@ -674,6 +674,39 @@ def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
     assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
 
 
+def test_no_byte_stays_of_a_session_whose_files_a_loss_of_power_brought_back(tmp_path: Path) -> None:
+    snapshot = asked(told(tmp_path), batch=False)
+    store = RunStore(tmp_path / "runs")
+    run = store.open(snapshot)
+    shutil.copytree(run.folder / "live", tmp_path / "aside")
+    compact(store, run.run_id)
+    shutil.move(tmp_path / "aside", run.folder / "live")
+    erase(settings(tmp_path), project="shop")
+    assert holding(tmp_path) == []
+    assert verify(store, snapshot).status == "erased"
+
+
+def test_a_part_that_an_erasure_named_and_left_is_told_to_be_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = asked(told(tmp_path), batch=True)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(runs_erasure, "write_bytes", _after_the_receipt(runs_erasure.write_bytes))
+        erase(settings(tmp_path), project="shop")
+    (problem,) = verify(RunStore(tmp_path / "runs"), snapshot).problems
+    assert (problem.kind, problem.part) == ("changed", "texts/part-00000.parquet")
+    assert problem.detail == "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
+
+
+def _after_the_receipt(right: Any) -> Any:
+    def stopped(path: Path, data: Any, *, sync: bool) -> str:
+        if path.suffix == ".parquet":
+            raise KeyboardInterrupt
+        return right(path, data, sync=sync)
+
+    return stopped
+
+
 @contextmanager
 def failing(at: int) -> Iterator[list[int]]:
     """The write or removal number `at` of an erasure fails; gives how many were tried."""
@@ -758,6 +791,12 @@ def killed_snapshot(story: Story) -> None:
             story.open(runs=story.folder / "runs").retrieve(QUESTION)
 
 
+def killed_part(story: Story) -> None:
+    """The process ends before a part of a finished run, written anew, has its name."""
+    part = RunStore(story.folder / "runs").open(asked(story, batch=True)).folder / "texts" / "part-00000.parquet"
+    shutil.copy(part, part.with_name(".tmp-1.parquet"))
+
+
 def killed_removal(story: Story, left: str = "texts") -> None:
     """Somebody who was removing an unfinished run went away when the `left` folders stood still."""
     run_id = unfinished(story)
@@ -769,7 +808,9 @@ def killed_removal_of_tables(story: Story) -> None:
     killed_removal(story, "stage texts")
 
 
-@pytest.mark.parametrize("killed", [killed_shard, killed_snapshot, killed_removal, killed_removal_of_tables])
+@pytest.mark.parametrize(
+    "killed", [killed_shard, killed_snapshot, killed_part, killed_removal, killed_removal_of_tables]
+)
 def test_no_byte_stays_of_what_a_writer_left_that_was_killed(tmp_path: Path, killed: Callable[[Story], None]) -> None:
     story = told(tmp_path)
     killed(story)

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline import retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, going_on, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, going_on, log, replay, verify
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 
@@ -227,14 +227,37 @@ def test_a_run_that_is_not_as_the_log_has_it_is_left_alone(
 def test_of_a_log_longer_than_its_end_no_run_is_gone_on_with_whose_beginning_is_out_of_sight(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from scoped_retrieval.pipeline.runs import log
-
     rows = batch(4)
     found = ask(corpus, tmp_path / "runs", *rows[:3])
     lines = (tmp_path / "runs" / "LOG").read_bytes().splitlines(keepends=True)
     monkeypatch.setattr(log, "WINDOW", len(lines[-1]) + len(lines[-2]) + 1)
     found += ask(corpus, tmp_path / "runs", rows[3])
     assert runs_of(found) == ["a", "a", "a", "b"]
+
+
+def test_of_a_log_longer_than_its_end_a_run_is_gone_on_with_that_is_told_of_in_sight(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rows = batch(3)
+    found = ask(corpus, tmp_path / "runs", rows[0])
+    monkeypatch.setattr(going_on, "GATHERED", 1)
+    found += ask(corpus, tmp_path / "runs", rows[1])
+    monkeypatch.setattr(going_on, "GATHERED", 2)
+    *_, last = (tmp_path / "runs" / "LOG").read_bytes().splitlines(keepends=True)
+    monkeypatch.setattr(log, "WINDOW", len(last) + 10)  # the line before is cut
+    found += ask(corpus, tmp_path / "runs", rows[2])
+    assert runs_of(found) == ["a", "b", "b"]
+
+
+def test_a_run_that_was_looked_into_in_vain_is_let_go(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    rows = batch(2)
+    ask(corpus, tmp_path / "runs", rows[0])
+    held, hold = [], going_on.hold
+    monkeypatch.setattr(going_on, "hold", lambda place: held.append(hold(place)) or held[-1])
+    monkeypatch.setattr(retriever, "package_versions", lambda: {"pyarrow": "1.0"})
+    with opened(corpus, runs=tmp_path / "runs") as session:
+        session.retrieve(rows[1])
+        assert [one.is_locked for one in held] == [False]
 
 
 def test_a_run_that_is_compacted_while_its_session_goes_on_is_left(corpus: Corpus, tmp_path: Path):

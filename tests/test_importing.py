@@ -171,6 +171,8 @@ def test_states_of_other_documents_are_mapped() -> None:
 
 def test_a_private_row_of_any_class_belongs_to_the_principal() -> None:
     assert of_class("project-doc", lifecycle="private")["owner_user"] == "ana"
+    assert of_class("project-doc", lifecycle="private", owner_user="")["owner_user"] == "ana"
+    assert of_class("project-doc", lifecycle="private", owner_user="bob")["owner_user"] == "bob"
 
 
 def test_an_unknown_zone_is_an_error_that_lists_the_zones() -> None:
@@ -286,6 +288,9 @@ def test_the_same_text_at_the_same_place_is_counted() -> None:
     same = {"source_id": "a:b", "path": "p", "text": "x", "version": "v1"}
     table = imported(same, {**same, "version": "v2"}, same, {**same, "path": None}, same)
     assert [row["occurrence"] for row in table] == [0, 0, 1, 0, 2]
+    for name in ("owner_project", "owner_user", "source_id", "path", "section", "version", "text"):
+        table = imported(same, {**same, name: "another"}, same)
+        assert [row["occurrence"] for row in table] == [0, 0, 1], name
 
 
 def test_the_report_says_what_was_assumed() -> None:

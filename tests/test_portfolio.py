@@ -127,6 +127,7 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     assert not [word for word in words if hashlib.sha256(word.encode()).hexdigest() in stored]
     (logged,) = logged_answers(store, [found.snapshot_id])
     assert {"mismatch": "$52,500", "unknown_key": None}.items() <= {f["finding"]: f["canonical"] for f in logged["facts"]}.items()  # fmt: skip
+    assert not [name for fact in logged["facts"] for name in fact if "sha256" in name]
     assert logged_answers(store, ["retr-snap-other"]) == []
     (run_id,) = store.run_ids()
     assert verify(store, run_id).ok

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.nodes.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
+from scoped_retrieval.pipeline.runs.files import read_parquet
 from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
 from scoped_retrieval.pipeline.service import snapshot_rows
 from small_corpus import Story, row
 
@@ -82,6 +85,22 @@ def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
     assert whole.num_rows == 1
 
 
+def test_the_file_that_an_id_speaks_of_is_read_first(session: Run, monkeypatch: pytest.MonkeyPatch):
+    read, (*_, last) = [], ids(session)
+    module = sys.modules[Run.__module__]
+    monkeypatch.setattr(module, "read_live", lambda path: read.append(path.name) or read_live(path))
+    assert RunStore(session.folder.parent).open(session.run_id).holds(last)
+    assert read == ["000003.arrow.lz4"]
+
+
+def test_a_part_of_other_columns_is_refused(batch: Run):
+    (path,) = [path for path in shard_parts(batch, "00000") if path.parent.name == "blocks"]
+    with pytest.raises(
+        StoreError, match=r"^Expected columns sha256, text, vector, got others - at run-.*/tables/blocks/"
+    ):
+        read_parquet(path, TEXTS)
+
+
 def forge(run: Run, table: str, column: str, value: str) -> None:
     """Write the first interactive file anew with another value in every row of a column."""
     path = run.folder / "live/000001.arrow.lz4"
@@ -101,6 +120,17 @@ def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, col
     with pytest.raises(VerificationError, match=r"Expected the (snapshot digest to follow|text that was hashed)"):
         snapshot_rows(run, first)
     assert snapshot_rows(run, second)["requests"][0]["question"] == QUESTION
+
+
+def test_a_block_that_is_not_the_one_that_was_hashed_is_not_shown_whatever_its_record_adds_up_to(session: Run):
+    first, *_ = ids(session)
+    forge(session, "snapshots", "visible_sha256", "0" * 64)
+    run = RunStore(session.folder.parent).open(first)
+    stored = {t.name: run.table(t.name, snapshot_id=first).combine_chunks() for t in COVERED}
+    (digest,) = snapshot_digests(stored, run.provenance, pa.array([run.request_of(first)]))
+    forge(session, "snapshots", "snapshot_digest", digest)
+    with pytest.raises(VerificationError, match=r"^Expected the block that was hashed, got another - at retr-snap-"):
+        replay(RunStore(session.folder.parent), first)
 
 
 def test_a_question_that_was_changed_is_not_listed(session: Run):

@@ -98,6 +98,17 @@ def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: R
     assert left_run(retriever, store) is None  # the child has not let go of what this process holds
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_a_forked_process_that_asks_nothing_lets_go_of_nothing(retriever: Retriever, store: RunStore):
+    retriever.retrieve(QUESTION)
+    if not (child := os.fork()):
+        with suppress(BaseException):
+            retriever.close(compacted=False)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert left_run(retriever, store) is None
+
+
 def left_run(retriever: Retriever, store: RunStore) -> str | None:
     """The run of a retriever, if another session may go on with it."""
     live = retriever._session.live
@@ -181,7 +192,7 @@ def test_verify_of_a_run_that_somebody_holds_tells_what_differs_at_both_looks(
     (run.folder / "live" / "passing").write_text("")
     with locked(store.lock_of(run.run_id), "a run"):
         assert [one.part for one in verify(store, run.run_id).problems] == ["live/passing"]
-        looks = iter([["live/passing", "lineage.json"], ["lineage.json"]])
+        looks = iter([["live/passing", "lineage.json"], ["live/another", "lineage.json"]])
         monkeypatch.setattr(module, "files_below", lambda _: next(looks))
         assert verify(store, run.run_id).ok
 

@@ -42,6 +42,27 @@ def test_an_anchor_does_not_vouch_for_a_manifest_that_a_later_line_names(tmp_pat
     assert report.problems[0].detail == f"Expected one line for manifest.json of {run.run_id}, got two - at LOG:2"
 
 
+@pytest.mark.parametrize(
+    ("number", "change"), [(1, {"manifest_sha256": "f" * 64}), (2, {"sequence": 7}), (3, {"sequence": 7})]
+)
+def test_a_line_that_was_written_anew_with_a_hash_that_fits_it_breaks_the_chain(
+    tmp_path: Path, number: int, change: dict[str, object]
+):
+    log = RunStore(tmp_path).log
+    for run in ("run-x", "run-y", "run-z"):
+        log.append("run", run, manifest_sha256="0" * 64)
+    lines = (tmp_path / "LOG").read_bytes().splitlines()
+    body = json.loads(lines[number - 1].partition(b" ")[2]) | change
+    text = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    lines[number - 1] = hashlib.sha256(text).hexdigest().encode() + b" " + text
+    (tmp_path / "LOG").write_bytes(b"\n".join(lines) + b"\n")
+    broken = number + 1 if "manifest_sha256" in change else number
+    with pytest.raises(
+        VerificationError, match=rf"^Expected line {broken} to continue the chain, got another - at LOG:"
+    ):
+        RunStore(tmp_path).log.lines()
+
+
 def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run, other = live(store, line_tables), live(store, line_tables)
@@ -74,6 +95,40 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
     assert (problem.part, problem.detail) == (
         f"snapshots/{snapshot_id(run.run_id, 2)}",
         "its digest is not the one in LOG",
+    )
+
+
+def test_a_manifest_that_tells_of_more_rows_than_there_are_is_found(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = batch(store, line_tables)
+    sha256 = forge(
+        run.folder / "manifest.json", lambda manifest: manifest["tables"]["decisions"]["parts"][0].update(rows=7)
+    )
+    (tmp_path / "LOG").unlink()
+    store.log.append("run", run.run_id, manifest_sha256=sha256)
+    (problem,) = verify(store, run.run_id).problems
+    assert (problem.part, problem.detail) == (
+        "tables/decisions/part-00000.parquet",
+        "it has 6 rows, the manifest says 7",
+    )
+
+
+def test_a_manifest_that_names_other_files_of_its_session_than_the_log_is_not_its_own(
+    tmp_path: Path, line_tables: Maker
+):
+    store = RunStore(tmp_path)
+    run = compact(store, live(store, line_tables).run_id)
+    lines = store.log.lines()
+    sha256 = forge(run.folder / "manifest.json", lambda manifest: manifest["compacted_from"][1].update(sha256="0" * 64))
+    (tmp_path / "LOG").unlink()
+    for line in lines[:-1]:
+        body = {name: line.body[name] for name in ("file", "sha256", "lineage_sha256", "snapshot_digest")}
+        store.log.append("live", run.run_id, **body)
+    store.log.append("run", run.run_id, manifest_sha256=sha256)
+    (problem,) = verify(store, run.run_id).problems
+    assert (problem.part, problem.detail) == (
+        "manifest.json",
+        "live/000002.arrow.lz4 is not the file that LOG names",
     )
 
 
@@ -130,6 +185,7 @@ def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new
         (kept, None),
         ([*kept, smuggled], "none is missing"),
         ([*kept[1:], smuggled], "no table refers to it"),
+        ([gone, *kept[1:]], "a receipt says that it was erased"),
     ):
         pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part)
         parts = {"texts/part-00000.parquet": sha256_of(part)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
@@ -20,7 +22,8 @@ from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
 from scoped_retrieval.pipeline.runs.live_files import live_files
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.log import Log
+from scoped_retrieval.pipeline.runs.parts import PER_RUN, check_conservation
 from written_runs import live
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -90,6 +93,37 @@ def test_an_unfinished_run_is_listed_apart(tmp_path: Path, line_tables: Maker):
         store.resume(run.run_id)
 
 
+def test_an_unfinished_run_is_not_verified(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    staged.write(0, line_tables(2, run_id=staged.run_id))
+    with pytest.raises(StoreError, match=r"^Expected a finished run, got none - at run-"):
+        verify(store, staged.run_id)
+
+
+def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    for shard in staged.pending():
+        staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        staged.finish()
+    one, another = store.resume(staged.run_id), store.resume(staged.run_id)
+    with one.lock():
+        one.finish()
+    with pytest.raises(StoreError, match="got one that somebody just ended"), another.lock():
+        pass
+    assert [line.kind for line in store.log.lines()] == ["run"]
+
+
+def test_a_run_that_somebody_removed_is_not_written_on(tmp_path: Path, line_tables: Maker):
+    staged = stage(RunStore(tmp_path), line_tables)
+    shutil.rmtree(staged.folder / "stage")
+    with pytest.raises(StoreError, match="got one that somebody just ended"), staged.lock():
+        pass
+
+
 def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     staged = stage(store, line_tables)
@@ -113,6 +147,51 @@ def test_an_undecided_candidate_stops_the_write(tmp_path: Path, line_tables: Mak
     with pytest.raises(VerificationError, match="Expected one decision for each of 6 candidates, got 5"):
         staged.write(0, tables | {"decisions": tables["decisions"].slice(1)})
     assert staged.pending() == [0, 1]
+
+
+def changed_by(table: pa.Table, **by: int) -> pa.Table:
+    """A table whose numbers are so much greater."""
+    for name, more in by.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pc.add(table[name], pa.scalar(more, table[name].type)))
+    return table
+
+
+def test_a_record_that_does_not_add_up_is_not_stored(tmp_path: Path, line_tables: Maker):
+    tables = line_tables(2)
+    check_conservation(tables, "run")
+    both = {name: tables[name] for name in ("candidates", "decisions")}
+    twice = {
+        name: pa.concat_tables([t, t.filter(pc.equal(t["evidence_id"], "shown-r0001"))]) for name, t in both.items()
+    }
+    snapshots = tables["snapshots"]
+    for wrong, message in (
+        (twice, r"^Expected one decision for each of 7 candidates, got 7 - at run/decisions$"),
+        ({"decisions": tables["decisions"].slice(1)}, r"^Expected one decision for each of 6 candidates, got 5"),
+        ({"snapshots": changed_by(snapshots, selected=1)}, r"^Expected recalled = selected \+ hidden \+ rejected"),
+        ({"snapshots": changed_by(snapshots, rejected=1, recalled=1)}, r"^Expected 6 recalled rows, got another sum"),
+    ):
+        with pytest.raises(VerificationError, match=message):
+            check_conservation(tables | wrong, "run")
+
+
+def test_requests_that_failed_at_the_door_are_the_last_shard(tmp_path: Path, line_tables: Maker, filled: Callable):
+    tables, failures = line_tables(4), filled("failures", [{"request_id": "r9"}])
+    inputs = {name: tables[name] for name in PER_RUN}
+    staged = RunStore(tmp_path).stage(
+        tables["requests"], failures, pa.array([0, 0, 1, 1]), now=NOON, inputs=inputs, settings={}, lineage={}
+    )
+    shards = [staged.shard(shard) for shard in staged.pending()]
+    assert [(mine.num_rows, failed.num_rows) for mine, failed in shards] == [(2, 0), (2, 0), (0, 1)]
+
+
+def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    staged = stage(store, line_tables)
+    for name in ("texts/part-00007.parquet", "tables/decisions/.tmp-1"):
+        (staged.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (staged.folder / name).write_bytes(b"half")
+    assert verify(store, do_the_rest(staged, line_tables).run_id).ok
 
 
 def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):

@@ -6,16 +6,14 @@ import json
 import os
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
-from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, compacting, erase_texts, replay, verify
+from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_json, write_parquet
-from scoped_retrieval.pipeline.runs.live_files import live_files
-from scoped_retrieval.pipeline.runs.log import START, WINDOW, Log
+from scoped_retrieval.pipeline.runs.log import START, WINDOW
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
 from written_runs import LINEAGE, NOON, Maker, batch, live
 
@@ -148,73 +146,6 @@ def test_an_empty_log_starts_with_zeros(tmp_path: Path):
     assert RunStore(tmp_path).log.head() == START
 
 
-def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables, 3)
-    before = {name: run.stored(name) for name in run.tables()}
-    compacted = compact(store, run.run_id)
-    assert not (run.folder / "live").exists()
-    assert {name: compacted.stored(name) for name in before} == before
-    assert verify(store, run.run_id).ok
-    assert compact(store, run.run_id).stored("snapshots").equals(before["snapshots"])
-
-
-def test_a_changed_interactive_file_is_not_compacted(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    file = run.folder / "live/000001.arrow.lz4"
-    other = live(store, line_tables).folder / "live/000001.arrow.lz4"
-    file.write_bytes(other.read_bytes())
-    with pytest.raises(VerificationError, match="Expected the file that LOG names, got a changed one"):
-        compact(store, run.run_id)
-    assert not (run.folder / "manifest.json").exists()
-
-
-def test_a_first_snapshot_without_its_line_is_extra_and_its_graph_unchanged(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(LiveRun, "_confirm", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            live(store, line_tables)
-    (run_id,) = store.folders()
-    assert [(p.kind, p.part) for p in verify(store, run_id).problems] == [("extra", "live/000001.arrow.lz4")]
-    compact(store, run_id)
-    assert verify(store, run_id).ok
-
-
-def test_a_compaction_that_was_cut_off_is_done_by_the_next(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", lambda *_: (_ for _ in ()).throw(OSError("gone")))
-        with pytest.raises(OSError, match="gone"):
-            compact(store, run.run_id)
-    told = verify(store, run.run_id).problems
-    assert told and all(problem.detail.endswith("`compact` ends it") for problem in told)
-    assert compact(store, run.run_id).snapshots.num_rows == 2
-    assert verify(store, run.run_id).ok
-
-
-def test_of_a_compaction_that_was_cut_off_at_its_parts_each_is_told_as_left(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    with monkeypatch.context() as patched:
-        patched.setattr(compacting, "write_manifest", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
-        with pytest.raises(OSError, match="gone"):
-            compact(store, run.run_id)
-    told = verify(store, run.run_id).problems
-    assert {problem.part.partition("/")[0] for problem in told} == {"tables", "texts"}
-    assert all(problem.detail.endswith("`compact` ends it") for problem in told)
-    compact(store, run.run_id)
-    assert verify(store, run.run_id).ok
-
-
 def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
@@ -246,12 +177,6 @@ def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path, lin
     run = batch(store, line_tables)
     (run.folder / "texts/part-00000.parquet").unlink()
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", "texts/part-00000.parquet")]
-
-
-def without_last_lines(store: RunStore, count: int) -> None:
-    """The log as a loss of power may leave it: lines that were not synced are gone."""
-    log = store.path / "LOG"
-    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-count]))
 
 
 def test_a_log_takes_another_line_after_one_of_any_length(tmp_path: Path):
@@ -294,41 +219,6 @@ def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, li
         verify(store, "run-000000000000000000")
 
 
-def test_a_snapshot_whose_line_was_lost_is_named_and_then_adopted(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables, 3)
-    before = run.snapshots
-    without_last_lines(store, 2)
-    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
-        ("extra", "live/000002.arrow.lz4"),
-        ("extra", "live/000003.arrow.lz4"),
-    ]
-    assert compact(store, run.run_id).snapshots.equals(before)
-    assert verify(store, run.run_id).ok
-    assert [line.body.get("adopted", False) for line in store.log.lines()] == [False, True, True, False]
-
-
-def test_a_session_whose_every_line_was_lost_is_adopted(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    (tmp_path / "LOG").unlink()
-    assert not verify(store, run.run_id).ok
-    assert compact(store, run.run_id).snapshots.num_rows == 2
-    assert verify(store, run.run_id).ok
-
-
-def test_a_file_that_no_loss_of_power_explains_is_not_adopted(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables, 2)
-    shutil.copy(run.folder / "live/000002.arrow.lz4", run.folder / "live/000001a.arrow.lz4")
-    with pytest.raises(VerificationError, match="Expected the files of a session, got one out of order"):
-        compact(store, run.run_id)
-    (run.folder / "live/000001a.arrow.lz4").unlink()
-    (run.folder / "live/000001.arrow.lz4").unlink()
-    with pytest.raises(VerificationError, match="Expected the file that LOG names, got none - at live/000001"):
-        compact(store, run.run_id)
-
-
 def test_a_snapshot_is_on_disk_with_its_name_before_it_is_given_out(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
@@ -347,51 +237,3 @@ def test_a_snapshot_is_on_disk_with_its_name_before_it_is_given_out(
     assert {*others, tmp_path.stat().st_ino} <= set(synced), (
         "the graph, and the folders that list the run and its files"
     )
-
-
-def test_a_compaction_cut_off_before_its_line_is_not_an_unfinished_run(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-
-    def cut(self: Log, kind: str, run_id: str, **_: object) -> str:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Log, "append", cut)
-        with pytest.raises(KeyboardInterrupt):
-            compact(store, run.run_id)
-    assert (store.unfinished(), store.uncompacted()) == ([], [run.run_id])
-    with pytest.raises(StoreError, match="Expected an unfinished batch run, got an interactive one"):
-        store.resume(run.run_id)
-    compact(store, run.run_id)
-    assert (store.uncompacted(), verify(store, run.run_id).ok) == ([], True)
-
-
-def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    settings = {"bm25": "lucene k1=2.0 b=0.3", "principal": "ana"}
-    inputs = {n: line_tables(1)[n] for n in PER_RUN}
-    session = LiveRun(store, now=NOON, inputs=inputs, lineage=LINEAGE, settings=settings)
-    session.write(line_tables(1, run_id=session.run_id))
-    assert store.open(session.run_id).manifest["settings"] == settings
-    assert compact(store, session.run_id).manifest["settings"] == settings
-
-
-class Listed(list[str]):
-    """Is not gone through for each of the files that LOG names: that takes a minute at a hundred thousand."""
-
-    def __contains__(self, name: object) -> bool:
-        raise AssertionError(f"gone through for {name}")
-
-
-def test_checking_a_long_session_goes_through_its_files_once(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    for module in (compacting, sys.modules["scoped_retrieval.pipeline.runs.verify"]):
-        monkeypatch.setattr(module, "live_files", lambda folder: Listed(live_files(folder)))
-    assert verify(store, run.run_id).ok
-    assert compact(store, run.run_id).snapshots.num_rows == 2

@@ -47,11 +47,9 @@ def preview(
 ) -> int:
     """Count what a contract could see: by source, class, zone, lifecycle and month."""
     from ..contracts.preview import preview as counted
-    from ..contracts.scope import desk_of
-    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = counted(desk_of(settings, trees_around(Path.cwd())).scope(_fields(settings, request, given)))
+    found = counted(_desk(settings).scope(_fields(settings, request, given)))
     head = f"contract {found['contract_id']}: {found['rows']} rows in {found['documents']} documents\n"
     counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
     refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
@@ -71,11 +69,9 @@ def explain(
 ) -> int:
     """Say in plain language what each gate of a contract lets through, and which rule decides."""
     from ..contracts.explain import explain as explained
-    from ..contracts.scope import desk_of
-    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = explained(desk_of(settings, trees_around(Path.cwd())).scope(_fields(settings, request, given)))
+    found = explained(_desk(settings).scope(_fields(settings, request, given)))
     lines = [f"{found['who']}\n{found['rows']} rows pass every gate\n"]
     if found["refusal"]:
         lines.append(f"denied: {found['refusal']}\n")
@@ -100,11 +96,9 @@ def lint(
 ) -> int:
     """Name what cannot be meant: a contract that allows nothing, denies what is needed, or has idle rules."""
     from ..contracts.lint import lint as findings_of
-    from ..contracts.scope import desk_of
-    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = findings_of(desk_of(settings, trees_around(Path.cwd())), _fields(settings, request, given))
+    found = findings_of(_desk(settings), _fields(settings, request, given))
     text = "".join(f"{one.level}: {one.rule}: {one.at}: {one.message}\n" for one in found) or "nothing to mention\n"
     emit([one.as_dict() for one in found], as_json=as_json, text=text)
     return EXIT["denied"] if any(one.level == "error" for one in found) else EXIT["ok"]
@@ -122,12 +116,10 @@ def diff(
 ) -> int:
     """Compare two contracts: fields that differ, and how many rows only one of them could see."""
     from ..contracts.difference import difference
-    from ..contracts.scope import desk_of
-    from ..handoff import trees_around
     from ..service import audits
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    desk = desk_of(settings, trees_around(Path.cwd()))
+    desk = _desk(settings)
     one, other = (desk.scope(_fields(settings, subject, None)) for subject in (a, b))
     reached = {bound["project"] for scope in (one, other) for bound in scope.bounds}
     found = difference(one, other, ids=audits(settings, reached))
@@ -157,14 +149,10 @@ def delegate(
     """Make a preset for a sub-agent that sees no row its parent does not; `ask` and `run` take it as --preset."""
     from ..contracts.delegation import delegated
     from ..contracts.presets import plain_fields, preset_of
-    from ..contracts.scope import desk_of
-    from ..handoff import trees_around
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     asked = _fields(settings, str(child) if child else None, given)
-    fields, above, below = delegated(
-        desk_of(settings, trees_around(Path.cwd())), _fields(settings, parent, None), asked
-    )
+    fields, above, below = delegated(_desk(settings), _fields(settings, parent, None), asked)
     preset = plain_fields(fields)
     if out:
         _write(out, to_json(preset) + "\n")
@@ -217,6 +205,14 @@ def _told(row: dict[str, Any]) -> str:
     lines += [f"  rule: {rule}" for rule in row["rules"]]
     lines += [f"  to admit it: {remedy}" for remedy in row["would_admit"]]
     return "\n".join(lines) + "\n"
+
+
+def _desk(settings: Any) -> Any:
+    """Where contracts are looked at, for whoever asks from the folder that the command stands in."""
+    from ..contracts.scope import desk_of
+    from ..handoff import trees_around
+
+    return desk_of(settings, trees_around(Path.cwd()))
 
 
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:

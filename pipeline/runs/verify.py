@@ -1,9 +1,9 @@
 """Verify: does a run still say what it said when it was written?
 
-The log is checked as a chain that names each manifest and file once, then the manifest against the log, then every file against the manifest, then what the
-files say against each other: logical digests, texts against their hashes, snapshot digests recomputed from the
-tables, one decision per candidate. The first thing that differs is named first. A text that was erased with a receipt
-is erased, not changed; a run that LOG names and that is gone is missing.
+The log is checked as a chain that names each manifest and file once, then the manifest against the log, then every file
+against the manifest, then what the files say against each other: logical digests, texts against their hashes, snapshot
+digests recomputed from the tables, one decision per candidate. The first thing that differs is named first. A text that
+was erased with a receipt is erased, not changed; a run that LOG names and that is gone is missing.
 """
 
 from __future__ import annotations

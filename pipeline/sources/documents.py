@@ -55,8 +55,9 @@ def read_decisions(
 ) -> Iterator[pa.Table]:
     """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<name>`.
 
-    A file without a header is an error if it was named, and left out of a folder. Status decides the state: accepted verified, proposed candidate, superseded deprecated, rejected revoked. The header's
-    date is when it happened and was recorded. Authority is 2, preferred.
+    A file without a header is an error if it was named, and left out of a folder. Status decides the state: accepted
+    verified, proposed candidate, superseded deprecated, rejected revoked. The header's date is when it happened and was
+    recorded. Authority is 2, preferred.
 
     Raises:
         InputError: naming file, line and field.

@@ -1,8 +1,8 @@
 """The history of one branch of a git repository: every version of every text file, with the times it lived between.
 
-Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`; `commit_times` and `resolve_commit_time` for
-`as_of: commit:SHA`. The line is the first-parent history of the branch; a merge is the change it made to its first
-parent, a rename a removal and an addition.
+Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`; `commit_times` and
+`resolve_commit_time` for `as_of: commit:SHA`. The line is the first-parent history of the branch; a merge is the change
+it made to its first parent, a rename a removal and an addition.
 
 What one would otherwise get wrong: a chunk that survives an edit where it stood is the same row, still open. One that
 moves ends (`superseded_at`) and begins again in the same commit, with its new lines and that commit as `version`. A row
@@ -51,7 +51,8 @@ def read_git_history(
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory follows the length of the list of changes and one path's text, not the text of the history.
 
-    `say` is given lines about how far it is. With `rereadings`, commits that were read before are not read again: only paths that later commits changed have rows.
+    `say` is given lines about how far it is. With `rereadings`, commits that were read before are not read again: only
+    paths that later commits changed have rows.
 
     Raises:
         InputError: there is no repository or no such branch, or `now` is naive.

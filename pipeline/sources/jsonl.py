@@ -174,7 +174,8 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
 def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport | None = None) -> list[Path]:
     """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
 
-    Files of other kinds, and what is no regular file, are counted in the report, but for those whose path in the folder is hidden.
+    Files of other kinds, and what is no regular file, are counted in the report, but for those whose path in the folder
+    is hidden.
 
     Raises:
         InputError: there is nothing at `path`.

@@ -57,9 +57,9 @@ def read_work_tree(
     read before have no rows.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
-    `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of binary
-    formats, binary, non-UTF-8, blank and empty files, pipes, sockets and devices, files over the size limit or not readable, paths that are not UTF-8.
-    A folder that was read whole is named in `report.complete_sources`.
+    `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of
+    binary formats, binary, non-UTF-8, blank and empty files, pipes, sockets and devices, files over the size limit or
+    not readable, paths that are not UTF-8. A folder that was read whole is named in `report.complete_sources`.
 
     Raises:
         InputError: there is nothing at `root`, or `now` is naive.

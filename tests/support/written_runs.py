@@ -36,3 +36,9 @@ def live(store: RunStore, line_tables: Maker, snapshots: int = 2) -> Run:
     for number in range(1, snapshots + 1):
         session.write(line_tables(1, run_id=session.run_id, first=number))
     return store.open(session.run_id)
+
+
+def without_last_lines(store: RunStore, count: int) -> None:
+    """The log as a loss of power may leave it: lines that were not synced are gone."""
+    log = store.path / "LOG"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-count]))
