@@ -1,7 +1,8 @@
 """The generation that a run pinned when it began: where it stands, if it still does.
 
-What one would otherwise get wrong: a generation that one corpus lacks may stand in another. So a plan names the corpus
-beside the generation, and it is gone where neither that corpus has it nor the one at hand.
+What one would otherwise get wrong: a generation that one corpus lacks may stand in another, and in the folder that had it
+may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and how far
+on: only that corpus, no less far on, can have lost the generation.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes.errors import StoreError
-from .corpus.manifest import manifest_of
+from .corpus.manifest import Manifest, manifest_of
 from .durable import stands
 from .places import Place, place_of
 
@@ -23,16 +24,28 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
     Raises:
         StoreError: nobody can say now, as the corpus that it began over is not there.
     """
-    generation, began = plan["settings"]["generation"], plan.get("corpus")
+    generation, pin = plan["settings"]["generation"], plan["pin"]
     if stands(manifest_of(corpus, generation)):
         return corpus
-    if began is None:
+    if pin is None:
         return None
-    if stands(manifest_of(elsewhere := place_of(began), generation)):
-        return elsewhere
-    if not stands(elsewhere / "CURRENT"):
-        raise StoreError(
-            f"Expected the corpus that the run began with, got none - at {elsewhere}",
-            hint=f"bring it back; if it moved to {corpus}, which has lost that generation, start a new run",
-        )
-    return None
+    if stands(manifest_of(began := place_of(pin["path"]), generation)):
+        return began
+    if _lost_by(corpus, pin) or _lost_by(began, pin):
+        return None
+    raise StoreError(
+        f"Expected the corpus that the run began with, got {'another' if _corpus_at(began) else 'none'} - at {began}",
+        hint="bring it back, or start a new run",
+    )
+
+
+def _lost_by(corpus: Place, pin: Mapping[str, Any]) -> bool:
+    """Whether the corpus that a run began over stands here, no less far on than then."""
+    if not _corpus_at(corpus):
+        return False
+    manifest = Manifest.read(corpus)
+    return manifest.corpus_id == pin["corpus_id"] and manifest.sequence >= pin["sequence"]
+
+
+def _corpus_at(place: Place) -> bool:
+    return stands(place / "CURRENT")

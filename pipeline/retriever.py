@@ -303,7 +303,7 @@ class Retriever:
         shards = shards_of(requests, self._shard_requests)
         return self.runs.stage(
             requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage(),
-            corpus=self.corpus.path,
+            pin=self.corpus.pin,
         )  # fmt: skip
 
     def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:

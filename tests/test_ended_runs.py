@@ -154,6 +154,50 @@ def test_a_generation_that_another_corpus_lacks_is_not_gone(
         assert retriever.run(resume=run_id).unanswered == 0
 
 
+def test_another_corpus_in_the_folder_ends_no_run(
+    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    shutil.move(tmp_path / "corpus", tmp_path / "away")
+    other = Corpus.create(tmp_path / "corpus")
+    for count in (20, 21, 22):
+        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        other.publish(rows, now=NOON)
+    grants = tmp_path / "away" / "grants.yaml"
+    expected = r"^Expected the corpus that the run began with, got another - at .*/corpus\n\nHint: bring it back"
+    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=expected):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+    shutil.rmtree(tmp_path / "corpus")
+    shutil.move(tmp_path / "away", tmp_path / "corpus")
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 0
+
+
+def test_an_older_copy_of_the_corpus_ends_no_run(
+    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
+):
+    shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
+    rows = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0]
+    corpus.publish(rows, now=NOON)
+    run_id = interrupted(corpus, store, batch(4))
+    shutil.move(tmp_path / "corpus", tmp_path / "away")
+    shutil.move(tmp_path / "copy", tmp_path / "corpus")
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match="another"):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+
+
+def test_a_corpus_that_moved_and_lost_the_generation_ends_the_run(
+    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    move_on()
+    shutil.move(tmp_path / "corpus", tmp_path / "moved")
+    with opened(Corpus.open(tmp_path / "moved"), runs=store) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 2
+
+
 def test_a_run_that_stops_because_its_generation_is_gone_says_that_resume_ends_it(
     corpus: Corpus, store: RunStore, move_on: Callable[[], None]
 ):

@@ -15,6 +15,7 @@ from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, Ver
 from scoped_retrieval.pipeline import places, ray_engine
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, manifest, writing
+from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.durable import copy_tree
 from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
 from scoped_retrieval.pipeline.ray_engine import RayEngine
@@ -66,7 +67,10 @@ def digests(run: Any) -> dict[str, list[str]]:
     return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
 
 
-def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(prefix: ObjectPlace, tmp_path: Path):
+def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(
+    prefix: ObjectPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(corpus_store, "token_hex", lambda size: "0" * 2 * size)  # what tells two corpora apart
     here, there = told(tmp_path), told(prefix)
     assert files_of(there.folder / "corpus") == files_of(here.folder / "corpus")
     corpora = [Corpus.open(story.folder / "corpus") for story in (here, there)]

@@ -14,7 +14,7 @@ from ..places import Place
 from .amendments import Amendments
 from .commits import COMMITS, FILE, commits_of
 from .frame import CorpusFrame, corpus_frame, stored_evidence
-from .manifest import Manifest
+from .manifest import ANALYZERS, Manifest
 from .packs import Pack, Segment
 
 
@@ -44,6 +44,10 @@ class Generation:
         pack = self.manifest.commits.get(project)
         return COMMITS.empty_table() if pack is None else commits_of(self.packs[pack].table(FILE), project)
 
+    def projects(self) -> list[str]:
+        """The projects that own rows, sorted."""
+        return sorted({segment.owner_project for segment in self.manifest.segments})
+
     def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[Segment]:
         """The segments of these projects that belong to the whole project or to one of these users (None = any)."""
         these = None if projects is None else set(projects)
@@ -62,3 +66,22 @@ class Generation:
         """The frame of these segments, in their order; it keeps its `lists` of whole scopes there."""
         manifest = self.manifest
         return corpus_frame(manifest.generation, segments, self.packs, self.amendments, manifest.encoder_profile, lists)
+
+    def facts(self) -> dict[str, Any]:
+        """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""
+        manifest, sources = self.manifest, self.evidence().select(["owner_project", "source_id"])
+        return {
+            "created": manifest.created,
+            "rows": manifest.rows,
+            "placements": manifest.placements,
+            "encoded_rows": sum(segment.size for segment in manifest.segments if segment.encoded),
+            "segments": len(manifest.segments),
+            "packs": len(manifest.packs),
+            "owners": len({segment.owner for segment in manifest.segments}),
+            "projects": self.projects(),
+            "sources": sources.group_by(["owner_project", "source_id"]).aggregate([]).num_rows,
+            "bytes": sum(file["bytes"] for files in manifest.packs.values() for file in files.values()),
+            "encoder_profile": manifest.encoder_profile,
+            "analyzers": list(ANALYZERS),
+            "redactors": list(manifest.redactors),
+        }

@@ -53,6 +53,8 @@ class Manifest:
     """Project -> the pack that holds its commit table."""
     redactors: Sequence[str] = ()
     """Every detector of secrets, with its version, that rows of this corpus went through at import; envelope."""
+    corpus_id: str = ""
+    """Drawn when the corpus was made, and that of every later generation: tells it from another in its place; envelope."""
 
     @property
     def generation(self) -> str:
@@ -84,6 +86,7 @@ class Manifest:
             "changes": self.changes,
             "commits": self.commits,
             "redactors": self.redactors,
+            "corpus_id": self.corpus_id,
             "packs": self.packs,
             "segments": self.segments,
         }
@@ -126,6 +129,7 @@ class Manifest:
             changes=document["changes"],
             commits=document.get("commits", {}),
             redactors=document.get("redactors", ()),
+            corpus_id=document.get("corpus_id", ""),
         )
 
 

@@ -29,7 +29,7 @@ from .vectors import vectors_of
 class MemoryCorpus:
     """One generation of rows in memory; it is never written to."""
 
-    path = None
+    path = pin = None
 
     def __init__(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> None:
         """`rows` are IMPORT_ROWS with `redactions`; see `sources/importing.py`."""

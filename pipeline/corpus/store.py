@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import ANALYZERS, LOCK, Manifest, current, generations, manifest_of, needs, remove_ghosts
+from .manifest import LOCK, Manifest, current, generations, manifest_of, needs, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
@@ -74,7 +75,7 @@ class Corpus:
                 for folder in ("packs", "generations"):
                     make_folders(path / folder)
                 keep_out(path)
-                Manifest(0, "", None, MultisetHash.of(), 0).write(path)
+                Manifest(0, "", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).write(path)
         return cls.open(path)
 
     @classmethod
@@ -112,6 +113,12 @@ class Corpus:
         """The encoder of this corpus; None before the first vector."""
         return self._base.manifest.encoder_profile
 
+    @property
+    def pin(self) -> dict[str, Any]:
+        """What a run keeps, to find its generation again: the folder, which corpus that is, and how far on it was."""
+        manifest = self._base.manifest
+        return {"path": str(self.path.resolve()), "corpus_id": manifest.corpus_id, "sequence": manifest.sequence}
+
     def expect_unerased(self) -> None:
         """What was read of the generation that is open may still be shown.
 
@@ -128,7 +135,7 @@ class Corpus:
 
     def projects(self) -> list[str]:
         """The projects that own rows, sorted."""
-        return sorted({segment.owner_project for segment in self._base.manifest.segments})
+        return self._base.projects()
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
@@ -311,25 +318,8 @@ class Corpus:
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
-        manifest, sources = self._base.manifest, self._base.evidence().select(["owner_project", "source_id"])
-        return {
-            "path": str(self.path),
-            "generation": self.generation,
-            "generations": generations(self.path),
-            "created": manifest.created,
-            "rows": manifest.rows,
-            "placements": manifest.placements,
-            "encoded_rows": sum(segment.size for segment in manifest.segments if segment.encoded),
-            "segments": len(manifest.segments),
-            "packs": len(manifest.packs),
-            "owners": len({segment.owner for segment in manifest.segments}),
-            "projects": self.projects(),
-            "sources": sources.group_by(["owner_project", "source_id"]).aggregate([]).num_rows,
-            "bytes": sum(file["bytes"] for files in manifest.packs.values() for file in files.values()),
-            "encoder_profile": manifest.encoder_profile,
-            "analyzers": list(ANALYZERS),
-            "redactors": list(manifest.redactors),
-        }
+        known = {"path": str(self.path), "generation": self.generation, "generations": generations(self.path)}
+        return known | self._base.facts()
 
     def damaged(self) -> list[str]:
         """Files of the generation that are not as they were written. Reads them all."""

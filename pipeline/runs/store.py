@@ -62,12 +62,12 @@ class RunStore:
         inputs: Mapping[str, pa.Table],
         settings: Mapping[str, Any],
         lineage: Mapping[str, Any],
-        corpus: Place | None = None,
+        pin: Mapping[str, Any] | None = None,
     ) -> StagedRun:
         """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
 
         `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (generation,
-        lanes, ...) as JSON values. `corpus` is where the pinned generation stands; no manifest names it.
+        lanes, ...) as JSON values. `pin` leads to the pinned generation, see `Corpus.pin`; no manifest has it.
         """
         run_id = new_run_id(now)
         plan = {
@@ -75,7 +75,7 @@ class RunStore:
             "run_id": run_id,
             "created_at": now.isoformat(),
             "settings": dict(settings),
-            "corpus": str(corpus.resolve()) if corpus is not None else None,
+            "pin": pin,
             "shards": max(shards.to_pylist(), default=-1) + 1,
             "failures": failures.num_rows,
         }
