@@ -18,12 +18,15 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from ..nodes.errors import ScopedRetrievalError, StoreError
+from ..nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .runs.log import RunLog
 
 __all__ = ["Check", "examine"]
 
@@ -203,10 +206,27 @@ def _runs(subject: _Subject) -> Iterator[Check]:
         return
     store = RunStore(folder)
     known = known_runs(subject.settings, store)
-    mine = sum(known(run.run_id) for run in store.list())
+    mine = {run.run_id for run in store.list() if known(run.run_id)}
     yield Check(
-        "runs", "ok", f"{mine} runs that you may read at {folder}", "`scoped-retrieval verify` checks each part."
+        "runs", "ok", f"{len(mine)} runs that you may read at {folder}", "`scoped-retrieval verify` checks each part."
     )
+    if mine:
+        yield from _log(store.log, mine)
+
+
+def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
+    """Whether the chain of LOG holds, and names these runs; asked for who may know of some."""
+    try:
+        unnamed = runs - {line.run_id for line in log.lines()}
+    except VerificationError as error:
+        yield Check("log", "fail", error.message, error.hint)
+        return
+    if unnamed:
+        hint = (
+            "put LOG back from a copy of the runs folder if it lost them; where a crash came before the line, `compact` or "
+            "`run --resume` writes it. `verify` says which."
+        )
+        yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
 
 
 def _records(subject: _Subject) -> Iterator[Check]:

@@ -70,7 +70,10 @@ class Erasure:
         ]
         removes = "would remove" if self.dry_run else "removed"
         lines += [f"{removes} what a crash left, as nobody knows what it shows: {run}" for run in self.runs.remains]
-        lines += [f"cannot be read, so nobody knows what it holds: {run}" for run in self.runs.unreadable]
+        lines += [
+            f"cannot be read, so nobody knows what it holds; put it back from a copy and ask for the same again: {run}"
+            for run in self.runs.unreadable
+        ]
         lines += [
             f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written
         ]

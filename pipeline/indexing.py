@@ -9,10 +9,11 @@ uncommitted files, in place of its work tree: the same text never stands under t
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,8 @@ RECORDS: dict[str, Callable[..., Iterator[pa.Table]]] = {
 """Readers of records by the flag that names their files."""
 PLACED = {"sot": (".csv", ".yaml", ".yml"), "logs": (".csv",)}
 """Those whose paths are relative to the indexed trees, which then leave these kinds of files to them."""
+_KINDS = ("paths", "evidence", *RECORDS)
+"""The fields of a request that name files and folders."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,8 @@ def index_into(
         raise InputError.expected(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
-    named = [path for kind in ("paths", "evidence", *RECORDS) for path in getattr(request, kind)]
+    request = _once(request)
+    named = [path for kind in _KINDS for path in getattr(request, kind)]
     if request.source is None:
         _expect_names(request.paths)
     for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
@@ -276,6 +280,18 @@ class _Import:
         if not settings["encoder"].startswith(OLLAMA):
             self.say("loading the encoder")
         return load_encoder(settings["encoder"], settings["ollama_url"])
+
+
+def _once(request: IndexRequest) -> IndexRequest:
+    """The same without what is named twice, however it is spelled."""
+
+    def first(paths: Paths) -> Paths:
+        found: dict[str, Path] = {}
+        for path in paths:
+            found.setdefault(os.path.realpath(path), path)
+        return tuple(found.values())
+
+    return replace(request, **{kind: first(getattr(request, kind)) for kind in _KINDS})
 
 
 def _expect_names(paths: Paths) -> None:

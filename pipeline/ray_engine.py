@@ -36,10 +36,14 @@ ANSWERS_WITHIN = 5.0
 """Seconds in which a cluster that is named by host and port takes a connection."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """What a client of HTTP/2 says first: its preface, and a SETTINGS frame that changes nothing."""
-_SETTINGS = b"\4"
-"""The type of that frame, which stands fourth in it."""
+_PING, _PONG = (b"\0\0\x08\6" + answer + b"\0\0\0\0scoped-r" for answer in (b"\0", b"\1"))
+"""A PING frame, and what everybody who speaks HTTP/2 answers (RFC 9113, section 6.7)."""
+_LONGEST = 1 << 14
+"""Bytes of the longest frame that may come unasked; what greets in other words seems to say a longer one."""
+BEFORE_ITS_ANSWER = 8
+"""Frames read in search of it: settings and flow control come before."""
 _HINT = "install scoped-retrieval[ray]"
-_HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d{1,5})")
+_HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d+)")
 
 
 def ray_available() -> tuple[bool, str]:
@@ -143,19 +147,26 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def _reached(address: str | None) -> None:
-    """A cluster named by host and port takes a connection and greets as gRPC does, with the SETTINGS of HTTP/2 (RFC 9113,
-    section 3.4); Ray itself would ask for a quarter of an hour. Of one that speaks TLS the connection has to do.
+    """A cluster named by host and port takes a connection, speaks HTTP/2 as gRPC does, and answers: Ray itself would ask for
+    a quarter of an hour. Of one that speaks TLS the connection has to do.
 
     Raises:
-        OSError: nobody does.
+        OSError: nobody does, or there is no such port.
     """
     if found := _HOST_AND_PORT.fullmatch(address or ""):
-        with socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN) as line:
+        if int(found[2]) >= 1 << 16:
+            raise ConnectionError("there is no such port")
+        with socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN) as line, line.makefile("rb") as said:
             if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
                 return
-            line.sendall(_PREFACE)
-            if line.recv(9)[3:4] != _SETTINGS:
-                raise ConnectionError("what answers there is no Ray")
+            line.sendall(_PREFACE + _PING)
+            for _ in range(BEFORE_ITS_ANSWER):
+                frame = said.read(9)
+                size = int.from_bytes(frame[:3], "big")
+                frame += said.read(size) if size <= _LONGEST else b""
+                if frame == _PONG:
+                    return
+            raise ConnectionError("what answers there is no Ray")
 
 
 @lru_cache(maxsize=1)

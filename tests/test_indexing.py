@@ -247,6 +247,22 @@ def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path
     ]
 
 
+def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/a.md").write_text("# a\n\nText.\n")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": "amber"}))
+    (tmp_path / "again").symlink_to(tmp_path / "shop")
+    monkeypatch.chdir(tmp_path)
+    flags = {"corpus": "corpus", "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    twice = IndexRequest(
+        paths=(Path("shop"), tmp_path / "shop", Path("again")),
+        evidence=(Path("rows.jsonl"), Path("./rows.jsonl")),
+        semantic=False,
+    )
+    assert index_into(settings, twice).rows == {"work tree": 1, "evidence": 1}
+
+
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
     for above in ("a", "b"):
         (folder / above / "src").mkdir(parents=True)

@@ -217,6 +217,7 @@ def answering(said: bytes) -> Iterator[str]:
             with server.accept()[0] as caller:
                 caller.recv(64)
                 caller.sendall(said)
+                caller.shutdown(socket.SHUT_WR)
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
@@ -224,12 +225,27 @@ def answering(said: bytes) -> Iterator[str]:
         thread.join(10)
 
 
-@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""], ids=["http", "nothing"])
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+PONG = b"\0\0\x08\6\1\0\0\0\0scoped-r"
+WORDS = {
+    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "nothing": b"",
+    "settings": SETTINGS,
+    "chatter": 99 * SETTINGS + PONG,
+}
+
+
+@pytest.mark.parametrize("said", WORDS.values(), ids=WORDS)
 def test_what_takes_connections_and_is_no_ray_is_told_as_that(said: bytes):
     with answering(said) as address, pytest.raises(OSError):
         ray_engine._reached(address)
 
 
-def test_what_greets_as_grpc_does_is_for_ray_to_ask():
-    with answering(b"\0\0\0\4\0\0\0\0\0") as address:
+def test_what_answers_as_grpc_does_is_for_ray_to_ask():
+    with answering(SETTINGS + PONG) as address:
         ray_engine._reached(address)
+
+
+def test_a_port_that_there_cannot_be_is_not_left_to_ray():
+    with pytest.raises(OSError, match="no such port"):
+        ray_engine._reached("127.0.0.1:99999999")
