@@ -260,7 +260,8 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         evidence=(Path("rows.jsonl"), Path("./rows.jsonl")),
         semantic=False,
     )
-    assert index_into(settings, twice).rows == {"work tree": 1, "evidence": 1}
+    report = index_into(settings, twice)
+    assert report.rows == report.places == {"work tree": 1, "evidence": 1}
 
 
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
