@@ -6,7 +6,6 @@ import json
 import os
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -14,7 +13,6 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, compact, compacting, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_json, write_parquet
-from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import START, WINDOW, Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
 from written_runs import LINEAGE, NOON, Maker, batch, live
@@ -377,21 +375,3 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
     session.write(line_tables(1, run_id=session.run_id))
     assert store.open(session.run_id).manifest["settings"] == settings
     assert compact(store, session.run_id).manifest["settings"] == settings
-
-
-class Listed(list[str]):
-    """Is not gone through for each of the files that LOG names: that takes a minute at a hundred thousand."""
-
-    def __contains__(self, name: object) -> bool:
-        raise AssertionError(f"gone through for {name}")
-
-
-def test_checking_a_long_session_goes_through_its_files_once(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    for module in (compacting, sys.modules["scoped_retrieval.pipeline.runs.verify"]):
-        monkeypatch.setattr(module, "live_files", lambda folder: Listed(live_files(folder)))
-    assert verify(store, run.run_id).ok
-    assert compact(store, run.run_id).snapshots.num_rows == 2
