@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from corpus_rows import SOURCE, content, day, history, import_rows
 from scoped_retrieval.pipeline.corpus import Corpus, manifest, publishing
+from scoped_retrieval.pipeline.places import place_of
+from small_corpus import Story, row
 
 
 class _Crash(BaseException):
@@ -195,6 +197,22 @@ def test_a_writer_looks_at_no_manifest_where_none_came_since_the_pointer(
         patched.setattr(manifest, "entries", lambda _: pytest.fail("however many generations there are"))
         corpus.append(import_rows({"text": "two"}), now=day(2))
     assert len(manifest.generations(tmp_path)) == 3
+
+
+def test_what_a_writer_reads_does_not_grow_with_the_generations(s3: str, monkeypatch: pytest.MonkeyPatch):
+    story, read, whole = (
+        Story(place_of(f"{s3}/growing"), row("doc", "docs/0.md", "Handler 0.")),
+        list[str](),
+        manifest.read_whole,
+    )
+    monkeypatch.setattr(manifest, "read_whole", lambda place: read.append(str(place)) or whole(place))
+    monkeypatch.setattr(manifest, "PUT_WITHIN_NS", -10_000_000_000)  # as if they were put far apart
+    counts = []
+    for number in range(1, 5):
+        read.clear()
+        story.tell(row("doc", f"docs/{number}.md", f"Handler {number}."))
+        counts.append(len([name for name in read if "/generations/" in name]))
+    assert counts[0] and counts == counts[:1] * 4
 
 
 def test_a_merge_that_died_before_its_pointer_leaves_a_corpus_that_can_be_cleaned(

@@ -36,7 +36,7 @@ def test_an_interactive_run_is_joined_as_it_is_read_and_each_file_read_once(
     module, read = sys.modules["scoped_retrieval.pipeline.runs.run"], list[str]()
     whole = module.read_live
     monkeypatch.setattr(module, "read_live", lambda path: read.append(path.name) or whole(path))
-    monkeypatch.setattr(module, "JOINED", 2, raising=False)
+    monkeypatch.setattr(module, "JOINED", 2)
     run = Run(session.folder)
     tables = {name: run.stored(name) for name in ("snapshots", "candidates", "texts", "failures")}
     assert [
