@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from corpus_rows import SOURCE, content, day, history, import_rows
+from scoped_retrieval.pipeline import places
 from scoped_retrieval.pipeline.corpus import Corpus, manifest, publishing
 from scoped_retrieval.pipeline.places import place_of
 from small_corpus import Story, row
@@ -197,6 +198,22 @@ def test_a_writer_looks_at_no_manifest_where_none_came_since_the_pointer(
         patched.setattr(manifest, "entries", lambda _: pytest.fail("however many generations there are"))
         corpus.append(import_rows({"text": "two"}), now=day(2))
     assert len(manifest.generations(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_on_a_store_too_what_a_writer_left_that_died_before_the_pointer_is_no_generation(
+    s3: str, monkeypatch: pytest.MonkeyPatch, dated: bool
+):
+    monkeypatch.setattr(places, "_PUT", places._PUT if dated else ())
+    story = Story(place_of(f"{s3}/{dated}"), row("doc", "docs/0.md", "Handler 0."))
+    folder = story.folder / "corpus/generations"
+    before = {path.name for path in folder.iterdir()}
+    with monkeypatch.context() as patched, pytest.raises(_Crash):
+        patched.setattr(manifest, "_point", lambda *_: (_ for _ in ()).throw(_Crash))
+        story.tell(row("doc", "docs/ghost.md", "A ghost."))
+    (ghost,) = {path.name for path in folder.iterdir()} - before
+    story.tell(row("doc", "docs/other.md", "Another handler."))
+    assert ghost not in {path.name for path in folder.iterdir()}
 
 
 def test_what_a_writer_reads_does_not_grow_with_the_generations(s3: str, monkeypatch: pytest.MonkeyPatch):

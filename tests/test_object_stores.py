@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
-from scoped_retrieval.pipeline import places, ray_engine
+from scoped_retrieval.pipeline import ray_engine
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, manifest, writing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, writing
 from scoped_retrieval.pipeline.durable import copy_tree
 from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
 from scoped_retrieval.pipeline.ray_engine import RayEngine
@@ -145,22 +145,6 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
     assert {name.split("/")[1] for name in parts} <= set(PER_RUN)
     with story.open(runs=store) as opened:
         assert (opened.run(resume=run_id).unanswered, verify(store, run_id).status) == (3, "ok")
-
-
-@pytest.mark.parametrize("dated", [True, False])
-def test_what_a_writer_left_that_died_before_the_pointer_is_no_generation(
-    prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch, dated: bool
-):
-    story = told(prefix)
-    before = [path.name for path in (prefix / "corpus/generations").iterdir()]
-    if not dated:
-        monkeypatch.setattr(places, "_PUT", ())
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(manifest, "_point", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        story.tell(row("doc", "docs/ghost.md", "A ghost."))
-    (ghost,) = {path.name for path in (prefix / "corpus/generations").iterdir()} - {*before}
-    story.tell(row("doc", "docs/other.md", "Another handler."))
-    assert ghost not in {path.name for path in (prefix / "corpus/generations").iterdir()}
 
 
 def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch):
