@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, compacting, verify
-from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from written_runs import LINEAGE, NOON, Maker, live, without_last_lines
@@ -190,21 +188,3 @@ def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: P
     compact(store, run.run_id)
     assert not part.exists()
     assert verify(store, run.run_id).ok
-
-
-class Listed(list[str]):
-    """Is not gone through for each of the files that LOG names: that takes a minute at a hundred thousand."""
-
-    def __contains__(self, name: object) -> bool:
-        raise AssertionError(f"gone through for {name}")
-
-
-def test_checking_a_long_session_goes_through_its_files_once(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables)
-    for module in (compacting, sys.modules["scoped_retrieval.pipeline.runs.verify"]):
-        monkeypatch.setattr(module, "live_files", lambda folder: Listed(live_files(folder)))
-    assert verify(store, run.run_id).ok
-    assert compact(store, run.run_id).snapshots.num_rows == 2

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 from corpus_rows import SOURCE, content, day, history, import_rows
+from scoped_retrieval.pipeline import places
 from scoped_retrieval.pipeline.corpus import Corpus, manifest, publishing
+from scoped_retrieval.pipeline.places import place_of
+from small_corpus import Story, row
 
 
 class _Crash(BaseException):
@@ -195,6 +198,38 @@ def test_a_writer_looks_at_no_manifest_where_none_came_since_the_pointer(
         patched.setattr(manifest, "entries", lambda _: pytest.fail("however many generations there are"))
         corpus.append(import_rows({"text": "two"}), now=day(2))
     assert len(manifest.generations(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_on_a_store_too_what_a_writer_left_that_died_before_the_pointer_is_no_generation(
+    s3: str, monkeypatch: pytest.MonkeyPatch, dated: bool
+):
+    monkeypatch.setattr(places, "_PUT", places._PUT if dated else ())
+    story = Story(place_of(f"{s3}/{dated}"), row("doc", "docs/0.md", "Handler 0."))
+    folder = story.folder / "corpus/generations"
+    before = {path.name for path in folder.iterdir()}
+    with monkeypatch.context() as patched, pytest.raises(_Crash):
+        patched.setattr(manifest, "_point", lambda *_: (_ for _ in ()).throw(_Crash))
+        story.tell(row("doc", "docs/ghost.md", "A ghost."))
+    (ghost,) = {path.name for path in folder.iterdir()} - before
+    story.tell(row("doc", "docs/other.md", "Another handler."))
+    assert ghost not in {path.name for path in folder.iterdir()}
+
+
+def test_what_a_writer_reads_does_not_grow_with_the_generations(s3: str, monkeypatch: pytest.MonkeyPatch):
+    story, read, whole = (
+        Story(place_of(f"{s3}/growing"), row("doc", "docs/0.md", "Handler 0.")),
+        list[str](),
+        manifest.read_whole,
+    )
+    monkeypatch.setattr(manifest, "read_whole", lambda place: read.append(str(place)) or whole(place))
+    monkeypatch.setattr(manifest, "PUT_WITHIN_NS", -10_000_000_000)  # as if they were put far apart
+    counts = []
+    for number in range(1, 5):
+        read.clear()
+        story.tell(row("doc", f"docs/{number}.md", f"Handler {number}."))
+        counts.append(len([name for name in read if "/generations/" in name]))
+    assert counts[0] and counts == counts[:1] * 4
 
 
 def test_a_merge_that_died_before_its_pointer_leaves_a_corpus_that_can_be_cleaned(

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
-from scoped_retrieval.pipeline import places, ray_engine
+from scoped_retrieval.pipeline import ray_engine
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, manifest, writing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.durable import copy_tree
 from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
@@ -149,34 +149,6 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
     assert {name.split("/")[1] for name in parts} <= set(PER_RUN)
     with story.open(runs=store) as opened:
         assert (opened.run(resume=run_id).unanswered, verify(store, run_id).status) == (3, "ok")
-
-
-def test_what_a_writer_reads_does_not_grow_with_the_generations(s3: str, monkeypatch: pytest.MonkeyPatch):
-    story, read, whole = Story(place_of(f"{s3}/growing"), ROWS[0]), list[str](), manifest.read_whole
-    monkeypatch.setattr(manifest, "read_whole", lambda place: read.append(str(place)) or whole(place))
-    monkeypatch.setattr(manifest, "PUT_WITHIN_NS", -10_000_000_000, raising=False)  # as if they were put far apart
-    counts = []
-    for each in ROWS[1:5]:
-        read.clear()
-        story.tell(each)
-        counts.append(len([name for name in read if "/generations/" in name]))
-    assert counts[0] and counts == counts[:1] * 4
-
-
-@pytest.mark.parametrize("dated", [True, False])
-def test_what_a_writer_left_that_died_before_the_pointer_is_no_generation(
-    prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch, dated: bool
-):
-    story = told(prefix)
-    before = [path.name for path in (prefix / "corpus/generations").iterdir()]
-    if not dated:
-        monkeypatch.setattr(places, "_PUT", (), raising=False)
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(manifest, "_point", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        story.tell(row("doc", "docs/ghost.md", "A ghost."))
-    (ghost,) = {path.name for path in (prefix / "corpus/generations").iterdir()} - {*before}
-    story.tell(row("doc", "docs/other.md", "Another handler."))
-    assert ghost not in {path.name for path in (prefix / "corpus/generations").iterdir()}
 
 
 def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch):

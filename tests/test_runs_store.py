@@ -365,24 +365,6 @@ def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: 
     assert found.provenance == {"code": "c0de", "generation": "g1"}
 
 
-def test_an_interactive_run_is_joined_as_it_is_read_and_each_file_read_once(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    session = live(RunStore(tmp_path), line_tables, 5)
-    module, read = sys.modules["scoped_retrieval.pipeline.runs.run"], list[str]()
-    whole = module.read_live
-    monkeypatch.setattr(module, "read_live", lambda path: read.append(path.name) or whole(path))
-    monkeypatch.setattr(module, "JOINED", 2, raising=False)
-    run = Run(session.folder)
-    tables = {name: run.stored(name) for name in ("snapshots", "candidates", "texts", "failures")}
-    assert [
-        table["request_id"].num_chunks for name, table in tables.items() if name in ("snapshots", "candidates")
-    ] == [3, 3]
-    assert tables["snapshots"]["request_id"].to_pylist() == [f"r{n:04d}" for n in range(1, 6)]
-    assert (tables["failures"].num_rows, read) == (0, live_files(run.folder))
-    assert not run._opened  # apart, the tables of a file take many times their rows
-
-
 @pytest.mark.parametrize(
     "was, now", [(b"trimmed", b"trimmee"), (b"evidence_id", b"evidence_ie"), (b"lane", b"\xffane")]
 )

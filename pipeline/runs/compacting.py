@@ -73,11 +73,12 @@ def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -
 def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[str, str]) -> None:
     """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
     lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
-    last = max(logged, default="")
-    for number, file in enumerate(live_files(folder), start=1):
+    files = live_files(folder)
+    known = max((number for number, file in enumerate(files, start=1) if file in logged), default=0)
+    for number, file in enumerate(files, start=1):
         if file in logged:
             continue
-        if file != live_file(number) or file < last:
+        if file != live_file(number) or number < known:
             raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
         said, sha256 = told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
         lineage = lineage or sha256_of(folder / "lineage.json")

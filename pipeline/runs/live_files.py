@@ -29,8 +29,9 @@ def live_file(number: int) -> str:
 
 
 def live_files(folder: Place) -> list[str]:
-    """Names of a run's interactive files, in order."""
-    return [entry.name for entry in entries(folder / "live") if entry.name.endswith(SUFFIX)]
+    """Names of a run's interactive files, in order: from the millionth on, a number is longer than those before."""
+    names = (entry.name for entry in entries(folder / "live") if entry.name.endswith(SUFFIX))
+    return sorted(names, key=lambda name: (len(name), name))
 
 
 def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[str, Any] | None = None) -> str:
