@@ -674,6 +674,17 @@ def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
     assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
 
 
+def test_an_erasure_that_is_asked_again_reaches_another_folder_of_runs(tmp_path: Path) -> None:
+    asked(told(tmp_path), batch=True)
+    shutil.copytree(tmp_path / "runs", tmp_path / "others")
+    assert len(erase(settings(tmp_path), project="shop").runs.runs) == 1
+    assert {Path(name).parts[0] for name in holding(tmp_path)} == {"others"}
+    shutil.rmtree(tmp_path / "runs")
+    shutil.move(tmp_path / "others", tmp_path / "runs")
+    assert len(erase(settings(tmp_path), project="shop").runs.runs) == 1
+    assert holding(tmp_path) == []
+
+
 def test_no_byte_stays_of_a_session_whose_files_a_loss_of_power_brought_back(tmp_path: Path) -> None:
     snapshot = asked(told(tmp_path), batch=False)
     store = RunStore(tmp_path / "runs")
