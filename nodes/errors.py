@@ -71,6 +71,11 @@ class InputError(ScopedRetrievalError, ValueError):
         return cls(f"Expected {expected}, got {_quoted(got)} - at {at}", hint=hint)
 
     @classmethod
+    def described(cls, expected: str, got: str, at: str, *, hint: str = "") -> InputError:
+        """What came in words of ours, which stand without quotes: `none`, `3 characters`."""
+        return cls(f"Expected {expected}, got {got} - at {at}", hint=hint)
+
+    @classmethod
     def of_kind(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
         """A value of another kind; the message says which kind, as people call it, and not the value."""
         return cls(f"Expected {expected}, got {kind_of(got)} - at {at}", hint=hint)

@@ -60,7 +60,7 @@ def variable_values(text: str | None, at: str) -> dict[str, str]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError.expected("a JSON object of names", "text that is none", at) from error
+        raise InputError.described("a JSON object of names", "text that is none", at) from error
     if not isinstance(given, dict):
         raise InputError.of_kind("a JSON object of names", given, at)
     values = {name: _segment(value, f"{at}.{name}") for name, value in given.items() if value not in (None, False)}
@@ -82,7 +82,7 @@ def _segment(value: object, at: str) -> str:
         or value in (".", "..")
     ):
         if isinstance(value, str):
-            raise InputError.expected("the name of one folder, without /", "text that is none", at)
+            raise InputError.described("the name of one folder, without /", "text that is none", at)
         raise InputError.of_kind("the name of one folder, without /", value, at)
     return value
 

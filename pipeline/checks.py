@@ -41,7 +41,7 @@ def verified(
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
-        raise InputError.expected("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
+        raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
     store = RunStore(settings["runs"], create=False)
     named = [run_of(run_id) if run_id.startswith("retr-snap-") else run_id] if run_id else None
     lines = _lines(store)

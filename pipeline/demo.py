@@ -221,9 +221,9 @@ def _fresh(folder: Path) -> Path:
     """The folder, emptied of an earlier demo; anything else in it is left alone and refused."""
     folder = folder.expanduser().resolve()
     if folder.exists() and not folder.is_dir():
-        raise InputError.expected("a folder", "a file", f"{folder}")
+        raise InputError.described("a folder", "a file", f"{folder}")
     if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):
-        raise InputError.expected("an empty folder or an earlier demo", "other files", f"{folder}")
+        raise InputError.described("an empty folder or an earlier demo", "other files", f"{folder}")
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)

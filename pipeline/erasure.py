@@ -103,7 +103,7 @@ def erase(
         StoreError: the corpus is damaged, or cannot be read or written.
     """
     if not (source or user or project or evidence):
-        raise InputError.expected("a source, user, project or evidence id", "none", "erase")
+        raise InputError.described("a source, user, project or evidence id", "none", "erase")
     table = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
     audited = frozenset(table.filter(table["audit"])["project"].to_pylist())
     selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))

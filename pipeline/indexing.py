@@ -119,9 +119,9 @@ def index_into(
     now = datetime.now(UTC) if now is None else now
     project = settings["project"]
     if not project:
-        raise InputError.expected("a project", "none", "--project", hint="name the project that the rows belong to.")
+        raise InputError.described("a project", "none", "--project", hint="name the project that the rows belong to.")
     if request.empty:
-        raise InputError.expected(
+        raise InputError.described(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
     request = _once(request)
@@ -130,7 +130,7 @@ def index_into(
         _expect_names(request.paths)
     for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
         if not is_unicode(name):
-            raise InputError.expected("names and paths in UTF-8", "another encoding", ascii(name))
+            raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
     if grant and stands(settings.grants_path):
         load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
     expect_writable(settings["corpus"])

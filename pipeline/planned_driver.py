@@ -83,7 +83,7 @@ class PlannedDriver(hamilton_driver.Driver):
             if node.user_defined:
                 if optional:
                     return
-                raise InputError.expected(f"a value of {name}", "none", "inputs")
+                raise InputError.described(f"a value of {name}", "none", "inputs")
             done.add(name)
             for need, (_, kind) in node.input_types.items():
                 yield from before(need, kind is DependencyType.OPTIONAL)

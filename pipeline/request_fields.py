@@ -132,7 +132,7 @@ def instant(value: Any, at: str) -> datetime:
     if not isinstance(value, datetime):
         raise InputError.of_kind(expected, value, at)
     if value.tzinfo is None or value.utcoffset() is None:
-        raise InputError.expected(expected, f"{value.isoformat()} without an offset", at)
+        raise InputError.described(expected, f"{value.isoformat()} without an offset", at)
     try:
         return value.astimezone(UTC)
     except OverflowError:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..nodes.errors import InputError, kind_of
+from .quoting import shown_key
 from .request_fields import LISTS, NUMBERS, TEXTS, column_of
 from .strict_json import RepeatedKeyError, strict_json
 
@@ -73,11 +74,11 @@ def read_requests(path: str | Path) -> list[Row]:
     path = Path(path)
     suffix = path.suffix.lower()
     if path.is_dir():
-        raise InputError.expected("a file of requests", "a folder", str(path))
+        raise InputError.described("a file of requests", "a folder", str(path))
     if suffix not in SUFFIXES:
-        raise InputError.one_of(SUFFIXES, suffix or "no suffix", path.name)
+        raise InputError.described(f"one of {', '.join(SUFFIXES)}", repr(suffix) if suffix else "no suffix", path.name)
     if not path.is_file():
-        raise InputError.expected("a file of requests", "no such file", str(path))
+        raise InputError.described("a file of requests", "no such file", str(path))
     if suffix == ".parquet":
         rows = _parquet(path)
     elif suffix == ".json":
@@ -88,7 +89,7 @@ def read_requests(path: str | Path) -> list[Row]:
         if data.startswith(_OTHER_BOMS) or (rows and all(isinstance(row, Undecoded) for row in rows)):
             raise _other_encoding(f"{path.name}:{rows[0].number if isinstance(rows[0], Undecoded) else 1}")
     if not rows:
-        raise InputError.expected("at least one request", "none", path.name)
+        raise InputError.described("at least one request", "none", path.name)
     return rows
 
 
@@ -133,7 +134,7 @@ def _object(line: str, file: str, number: int) -> Row:
     try:
         value = strict_json(line)
     except RepeatedKeyError as error:
-        return Unreadable(f"Expected every field once, got {error.args[0]!r} again - at {at}", number, "line")
+        return Unreadable(f"Expected every field once, got {_again(error)} - at {at}", number, "line")
     except (ValueError, RecursionError) as error:
         column = error.colno if isinstance(error, json.JSONDecodeError) else 1
         reason = f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}"
@@ -143,11 +144,16 @@ def _object(line: str, file: str, number: int) -> Row:
     return FileRow(value, file, number, "line")
 
 
+def _again(error: RepeatedKeyError) -> str:
+    """A field that a row names twice, as a message may say it: a file may be another than was meant."""
+    return f"{shown_key(error.args[0])!r} again"
+
+
 def _json(text: str, file: str) -> list[Row]:
     try:
         value = strict_json(text)
     except RepeatedKeyError as error:
-        raise InputError.expected("every field once", f"{error.args[0]!r} again", file) from None
+        raise InputError.described("every field once", _again(error), file) from None
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise InputError(f"Expected JSON, got text that is no JSON - at {file}:{line}") from None

@@ -104,7 +104,7 @@ def resolve_requests(
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
     """
     if not principal:
-        raise InputError.expected("a principal", "none", "credential", hint="nobody may ask without a name")
+        raise InputError.described("a principal", "none", "credential", hint="nobody may ask without a name")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
     policies = {} if modes is None else policies_by_mode(modes)
@@ -324,7 +324,7 @@ def _resolve(
             hint = (
                 "name one in the request or by `--project`; `corpus info` lists yours" if required == "project" else ""
             )
-            raise InputError.expected(f"a {required}", "none", row.place_of(required), hint=hint)
+            raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
     for column in TEXTS:
         if request.get(column):
             request[column] = masked.get(request[column], request[column])
@@ -332,7 +332,7 @@ def _resolve(
         if request.get(column):
             request[column] = [masked.get(item, item) for item in request[column]]
     if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
-        raise InputError.expected("a question or an anchor", "neither", row.place_of("question"))
+        raise InputError.described("a question or an anchor", "neither", row.place_of("question"))
     named = "request_id" in request
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
@@ -340,7 +340,7 @@ def _resolve(
     request["tokenizer"] = resolved_name(request["tokenizer"], tokenizers, row.place_of("tokenizer"))
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
-        raise InputError.expected("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
+        raise InputError.described("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
     return request, named
 
 

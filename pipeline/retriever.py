@@ -170,13 +170,13 @@ class Retriever:
             StoreError: there is no corpus, or it has another schema version.
         """
         if not principal:
-            raise InputError.expected("a principal", "none", "principal", hint="nobody may ask without a name")
+            raise InputError.described("a principal", "none", "principal", hint="nobody may ask without a name")
         if shard_requests < 1:
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
         opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
         if grants is None and opened.path is None:
-            raise InputError.expected("grants", "none", "grants", hint="a corpus in memory has no grants file")
+            raise InputError.described("grants", "none", "grants", hint="a corpus in memory has no grants file")
         return cls(
             opened,
             principal=principal,
@@ -246,7 +246,7 @@ class Retriever:
             ModelError: the file of a tokenizer is not the one that the run began with.
         """
         if self.runs is None:
-            raise InputError.expected("a folder of runs", "none", "runs")
+            raise InputError.described("a folder of runs", "none", "runs")
         started = time.perf_counter()
         self.corpus.expect_unerased()
         self._look_at_grants()
@@ -297,7 +297,7 @@ class Retriever:
             preset=self.preset, **self._known(),
         )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
-            raise InputError.expected("at least one request", "none", "requests")
+            raise InputError.described("at least one request", "none", "requests")
         assert self.runs is not None
         settings = self._recorded() | {"shard_requests": self._shard_requests}
         shards = shards_of(requests, self._shard_requests)

@@ -254,7 +254,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
                 if item not in setting.choices:
                     raise InputError.one_of(setting.choices, item, at)
             if not items:
-                raise InputError.expected(f"{', '.join(setting.choices)} or several", "none", at)
+                raise InputError.described(f"{', '.join(setting.choices)} or several", "none", at)
             return tuple(c for c in setting.choices if c in items)
         case "flag":
             return _flag(given, at)

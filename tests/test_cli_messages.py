@@ -138,7 +138,7 @@ def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
 def test_a_resumed_run_takes_no_file(shop, capsys):
     Path("r.jsonl").write_text("")
     code, _, err = run("run", "r.jsonl", "--resume", "run-1", capsys=capsys)
-    assert (code, "Expected a file of requests or --resume, got 'both' - at REQUESTS" in err) == (2, True)
+    assert (code, "Expected a file of requests or --resume, got both - at REQUESTS" in err) == (2, True)
 
 
 def test_a_work_tree_that_is_not_there_is_an_error(shop, capsys):
@@ -231,7 +231,7 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
         (["ask", "q", "--max-items", "99999999999"], 2, "at --max-items"),
         (["ask", "q", "--symbol", ""], 2, "at --symbol"),
         (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at --as-of"),
-        (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got 'a file' - at flag --corpus"),
+        (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got a file - at flag --corpus"),
         (["run", "r.jsonl", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
         (["runs", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
         (
@@ -241,20 +241,20 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
         ),
         (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
         (["xray", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
-        (["run", "."], 2, "Expected a file of requests, got 'a folder' - at .\n"),
-        (["run", "shop/README", "--project", "shop"], 2, "got 'no suffix' - at README"),
-        (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got 'neither' - at erase"),
-        (["erase", "--project", "shop", "--yes", "--dry-run"], 2, "Expected --yes or --dry-run, got 'both' - at erase"),
-        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got 'neither' - at QUESTION"),
+        (["run", "."], 2, "Expected a file of requests, got a folder - at .\n"),
+        (["run", "shop/README", "--project", "shop"], 2, "got no suffix - at README"),
+        (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got neither - at erase"),
+        (["erase", "--project", "shop", "--yes", "--dry-run"], 2, "Expected --yes or --dry-run, got both - at erase"),
+        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at QUESTION"),
         (
             ["ask", "q", "--lanes", ""],
             2,
-            "Expected lexical, semantic, symbol, recent, exact, expansion or several, got 'none' - at --lanes",
+            "Expected lexical, semantic, symbol, recent, exact, expansion or several, got none - at --lanes",
         ),
-        (["verify", "--anchor", "abc"], 2, "Expected 64 hex digits, got '3 characters' - at --anchor"),
-        (["run"], 2, "Expected a file of requests, got 'none' - at REQUESTS"),
+        (["verify", "--anchor", "abc"], 2, "Expected 64 hex digits, got 3 characters - at --anchor"),
+        (["run"], 2, "Expected a file of requests, got none - at REQUESTS"),
         (["index", "shop", "--project", "\udcff"], 2, "Expected names and paths in UTF-8"),
-        (["demo", "--folder", "shop/README.md"], 2, "Expected a folder, got 'a file'"),
+        (["demo", "--folder", "shop/README.md"], 2, "Expected a folder, got a file"),
         (["run", "nowhere.jsonl"], 2, "nowhere.jsonl"),
         (["replay", "retr-snap-0"], 7, "runs"),
         (["index", "nowhere", "--project", "shop"], 2, "nowhere"),

@@ -100,6 +100,9 @@ def test_a_damaged_piece_is_made_again(tmp_path: Path):
     corpus, again = interrupted(tmp_path, Stopping(2)), HashEncoder()
     first, _ = sorted(tmp_path.glob(f"{FOLDER}/*/*.arrow"))
     first.write_bytes(b"ARROW1")
+    with pytest.raises(KeyboardInterrupt):
+        corpus.publish(import_rows(*map(dict, ROWS)), now=day(1), encoder=Stopping(0))
+    assert not first.exists()
     corpus.publish(import_rows(*map(dict, ROWS)), now=day(1), encoder=again)
     assert len(again.asked) == 15
 

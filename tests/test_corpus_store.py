@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
-from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, Selection, next_generation, publishing, writing
+from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, Selection, next_generation, publishing, store, writing
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 
 
@@ -241,6 +241,24 @@ def test_info_says_what_is_stored(tmp_path: Path) -> None:
     }  # fmt: skip
     assert info["bytes"] == sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
     assert json.dumps(info)
+
+
+def test_a_corpus_that_somebody_else_made_meanwhile_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, made = store.locked, []
+
+    def late(path: Path) -> Any:
+        if not made:
+            made.append(None)
+            made.append(Corpus.create(path))
+            made[1].publish(import_rows({"text": "theirs"}), now=day(1))
+        return lock(path)
+
+    monkeypatch.setattr(store, "locked", late)
+    with pytest.raises(StoreError, match=r"^Expected no corpus, got one - at "):
+        Corpus.create(tmp_path)
+    assert Corpus.open(tmp_path).frame().evidence["text"].to_pylist() == ["theirs"]
 
 
 def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:

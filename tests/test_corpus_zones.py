@@ -44,6 +44,19 @@ def test_a_parent_is_named_by_evidence_id_or_inside_its_project_by_entity():
     assert zones(incoming(elsewhere, day(1)).evidence)["page"] == "public"
 
 
+def test_a_stored_row_that_the_import_brings_again_counts_as_it_comes():
+    stored = incoming(import_rows(part("book", "private")), day(1)).evidence
+    for now, effective in (("book", "private"), ("tome", "public")):
+        again = import_rows(part("page", "public", "book"), part("book", "private", entity=now))
+        assert zones(incoming(again, day(2), stored).evidence)["page"] == effective
+
+
+def test_a_row_of_that_id_is_the_parent_before_one_of_that_entity():
+    book = incoming(import_rows(part("book", "private")), day(1)).evidence["evidence_id"][0].as_py()
+    rows = import_rows(part("page", "public", book), part("book", "private"), part(book, "public"))
+    assert zones(incoming(rows, day(1)).evidence)["page"] == "private"
+
+
 def test_parents_in_a_ring_end_and_share_the_highest_zone():
     ring = [part("a", "public", "b"), part("b", "private", "c"), part("c", "internal", "a")]
     assert set(zones(incoming(import_rows(*ring), day(1)).evidence).values()) == {"private"}

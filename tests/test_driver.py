@@ -169,11 +169,11 @@ def test_a_lane_that_is_off_says_why(line: Line):
 
 
 def test_a_request_refused_at_the_door_has_a_snapshot(line: Line):
-    failures = FAILURES.build({"request_id": ["row-1"], "error": ["Expected a purpose, got 'none'"]})
+    failures = FAILURES.build({"request_id": ["row-1"], "error": ["Expected a purpose, got none"]})
     tables = run_line(REQUESTS.empty(), failures, captures(["row-1"]), line)
     (snapshot,) = tables["snapshots"].to_pylist()
     assert (snapshot["status"], snapshot["action"], snapshot["recalled"]) == ("failed", "block", 0)
-    assert snapshot["error"] == "Expected a purpose, got 'none'"
+    assert snapshot["error"] == "Expected a purpose, got none"
 
 
 def test_distinct_query_texts_are_encoded_once():

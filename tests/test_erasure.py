@@ -3,110 +3,43 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import filelock
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
-from failing_reads import FailingReads, unseen
+from erasing_world import (
+    CANARY,
+    GONE,
+    GRANTS,
+    KEPT,
+    LOOKING,
+    MORE,
+    QUESTION,
+    SEEN,
+    asked,
+    holding,
+    observed,
+    settings,
+    told,
+)
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline import erasure as corpus_erasure
 from scoped_retrieval.pipeline import session
-from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones, writing
+from scoped_retrieval.pipeline.corpus import Corpus, tombstones, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
-from scoped_retrieval.pipeline.erasure import Erasure, erase
+from scoped_retrieval.pipeline.erasure import erase
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, live, live_files, log, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
-from scoped_retrieval.pipeline.runs import store as runs_store
-from scoped_retrieval.pipeline.runs import writing as runs_writing
-from scoped_retrieval.pipeline.runs.live_files import read_live
-from scoped_retrieval.pipeline.settings import Settings, load_settings
 from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
-
-CANARY = "zebrafink quartermaster"
-GONE = f"The login token of the {CANARY} is kept in a drawer."
-MORE = f"The {CANARY} resets the login on Mondays."
-KEPT = "The login token expires after ten minutes."
-SEEN = "zebrafink_login"
-QUESTION = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"}
-LOOKING = {"session_id": "s-1", "purpose": "explain-code", "max_items": 1}
-GRANTS = {"principals": {"ana": {"projects": ["shop"], "audit": True}, "bo": {"projects": ["shop"]}}}
-
-
-def told(folder: Path, **how: Any) -> Story:
-    """Three publications of three sources in `shop`, one of them bo's own."""
-    story = Story(
-        folder, row("doc", "docs/old.md", GONE), row("doc", "docs/keep.md", KEPT, source_id="doc:other"), **how
-    )
-    story.tell(row("doc", "docs/new.md", MORE))
-    story.tell(
-        row("memory", "m/1", f"bo recalls the {CANARY}", source_id="memory:bo", owner_user="bo", lifecycle="verified")
-    )
-    (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
-    return story
-
-
-def settings(folder: Path, principal: str = "ana") -> Settings:
-    flags = {
-        "corpus": folder / "corpus",
-        "runs": folder / "runs",
-        "grants": folder / "grants.yaml",
-        "principal": principal,
-    }
-    return load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
-
-
-def asked(story: Story, *, batch: bool, **fields: Any) -> str:
-    """The id of a snapshot that shows the rows of every source."""
-    question = QUESTION | fields
-    with story.open(runs=story.folder / "runs") as retriever:
-        if not batch:
-            found = retriever.retrieve(question)
-            assert (fields or CANARY in found.block) and KEPT in found.block
-            retriever.close(compacted=False)
-            return found.snapshot_id or ""
-        summary = retriever.run([question])
-    return RunStore(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"][0].as_py()
-
-
-def observed(folder: Path) -> Story:
-    """A document, and an event of the session `s-1` that names something."""
-    event = row(
-        "session-event", "s-1.jsonl", f"It broke in `{SEEN}` at src/{SEEN}.py", session_id="s-1", owner_user="ana"
-    )
-    story = Story(folder, row("doc", "docs/keep.md", KEPT, source_id="doc:other"), event)
-    (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
-    return story
-
-
-def holding(folder: Path, text: str = CANARY) -> list[str]:
-    """Files below a folder with these bytes, in any encoding that a file here is written in."""
-    return [
-        str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file() and text in readable(path)
-    ]
-
-
-def readable(path: Path) -> str:
-    """The bytes of a file, those of compressed columns unpacked."""
-    data = path.read_bytes().decode("utf-8", "replace")
-    if path.suffix == ".parquet":
-        return data + str(pq.read_table(path).to_pylist())
-    if path.parent.name == "live":
-        return data + "".join(str(table.to_pylist()) for table in read_live(path).values())
-    return data
 
 
 @pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
@@ -517,323 +450,3 @@ def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
     )
     assert len(receipt["evidence_ids"]) == len(receipt["keys"]) == 2
     assert "drawer" not in json.dumps(receipt)
-
-
-def unfinished(story: Story, rows: Sequence[dict[str, Any]] = ({}, {}), **fields: Any) -> str:
-    """The id of a run of these requests, one to a shard, that was interrupted before the last one was answered."""
-
-    def but_the_last(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
-        yield from in_this_process(job, shards[:-1], clock)
-        raise KeyboardInterrupt
-
-    row = {"question": "login token", "project": "shop", "purpose": "answer-question"} | fields
-    with story.open(runs=story.folder / "runs", shard_requests=1) as retriever, pytest.raises(KeyboardInterrupt):
-        asked = [row | {"request_id": f"r{number}"} | each for number, each in enumerate(rows)]
-        retriever.run(asked, engine=but_the_last)
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
-    return run_id
-
-
-def ended(story: Story, run_id: str) -> dict[str, str]:
-    """The status of each request of a run that is resumed, by its id; what it says is in order."""
-    store = RunStore(story.folder / "runs")
-    with story.open(runs=store) as retriever:
-        retriever.run(resume=run_id)
-    assert verify(store, run_id).status == "ok"
-    snapshots = store.open(run_id).snapshots
-    return dict(zip(*(snapshots[name].to_pylist() for name in ("request_id", "status")), strict=True))
-
-
-MIXED = ({}, {"allowed_sources": ["doc:other"]}, {}, {})
-"""Requests of which the second shows nothing of what is erased here, and the last one is not answered."""
-
-
-def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    run_id = unfinished(story, MIXED)
-    assert any("runs" in name for name in holding(tmp_path))
-    erase(settings(tmp_path), user="bo", project="shop")
-    done = erase(settings(tmp_path), source="doc:story")
-    assert done.runs.dropped == {run_id: (2, 2)}
-    assert f"dropped: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
-    assert done.as_dict()["shards_dropped"] == {run_id: {"shards": 2, "requests": 2}}
-    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {}
-    assert holding(tmp_path) == []
-    assert ended(story, run_id) == {"r0": "failed", "r1": "ok", "r2": "failed", "r3": "failed"}
-    assert holding(tmp_path) == []
-
-
-def test_a_damaged_log_keeps_no_erasure_from_unfinished_runs(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    for _ in range(2):
-        with story.open(runs=tmp_path / "runs") as retriever:
-            finished = retriever.run([QUESTION]).run_id
-    run_id = unfinished(story)
-    file = tmp_path / "runs" / "LOG"
-    file.write_bytes(file.read_bytes().replace(b'"ana"', b'"bob"', 1))
-    done = erase(settings(tmp_path), source="doc:story")
-    assert (done.runs.dropped, done.runs.unreadable) == ({run_id: (1, 1)}, [])
-    assert finished in done.runs.runs
-    erase(settings(tmp_path), user="bo", project="shop")
-    assert holding(tmp_path) == []
-
-
-def test_a_dry_run_counts_the_shards_of_an_unfinished_run_and_leaves_them(tmp_path: Path) -> None:
-    run_id = unfinished(told(tmp_path), MIXED)
-    before = holding(tmp_path)
-    done = erase(settings(tmp_path), source="doc:story", dry_run=True)
-    assert done.runs.dropped == {run_id: (2, 2)}
-    assert f"would drop: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
-    assert holding(tmp_path) == before
-    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [3]
-
-
-@pytest.mark.parametrize("damage", ["no receipt", "no part", "a damaged part"])
-def test_no_byte_stays_of_a_shard_that_a_crash_left_half_stored(tmp_path: Path, damage: str) -> None:
-    story = told(tmp_path)
-    run_id = unfinished(story, MIXED)
-    folder = tmp_path / "runs" / run_id
-    receipt, part = folder / "stage/receipts/00000.json", folder / "tables/trimmed/part-00000.parquet"
-    if damage == "a damaged part":
-        part.write_bytes(part.read_bytes()[:-9])
-    else:
-        (receipt if damage == "no receipt" else part).unlink()
-    (folder / "texts/.tmp-left").write_text(CANARY)
-    erase(settings(tmp_path), project="shop")
-    assert holding(tmp_path) == []
-    assert ended(story, run_id)["r0"] == "failed"
-
-
-def test_an_unfinished_run_that_took_words_from_an_event_says_them_no_more(tmp_path: Path) -> None:
-    story = observed(tmp_path)
-    run_id = unfinished(story, **LOOKING)
-    assert any("runs" in name for name in holding(tmp_path, SEEN))
-    assert erase(settings(tmp_path), source="session-event:story").runs.dropped == {run_id: (1, 1)}
-    assert holding(tmp_path, SEEN) == []
-    assert ended(story, run_id) == {"r0": "failed", "r1": "failed"}
-
-
-def test_an_erasure_that_cannot_list_the_parts_of_an_unfinished_run_is_not_done(
-    tmp_path: Path, failing_reads: FailingReads
-) -> None:
-    run_id = unfinished(told(tmp_path))
-    parts = {tmp_path / "runs" / run_id / "tables" / name for name in ("trimmed", "citations")}
-    with failing_reads.of(lambda path: path in parts, PermissionError(13, "Permission denied")):
-        done = erase(settings(tmp_path), source="doc:story")
-    assert (done.runs.dropped, done.runs.unreadable) == ({}, [run_id])
-    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {run_id: (1, 1)}
-
-
-def test_an_erasure_that_cannot_read_a_part_of_an_unfinished_run_is_not_done(
-    tmp_path: Path, failing_reads: FailingReads
-) -> None:
-    run_id = unfinished(told(tmp_path))
-    part = tmp_path / "runs" / run_id / "tables/decisions/part-00000.parquet"
-    with failing_reads.of(lambda path: path == part, OSError(5, "Input/output error")):
-        done = erase(settings(tmp_path), source="doc:story")
-    assert (done.runs.dropped, done.runs.unreadable) == ({}, [run_id])
-    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {run_id: (1, 1)}
-
-
-def test_an_erasure_of_an_unfinished_run_that_failed_at_any_write_is_done_by_asking_again(tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
-    run_id = unfinished(told(whole), MIXED)
-    every = 1 if os.environ.get("TEST_PROFILE") == "full" else 5
-    for at in count(0, every):
-        folder = tmp_path / f"try-{at}"
-        shutil.copytree(whole, folder)
-        with failing(at) as touched, suppress(OSError):
-            erase(settings(folder), project="shop")
-        erase(settings(folder), project="shop")
-        assert holding(folder) == []
-        assert RunStore(folder / "runs").resume(run_id).pending() == [0, 1, 2, 3]
-        shutil.rmtree(folder)
-        if touched[0] <= at:
-            break
-    assert at > 20
-
-
-def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_path: Path) -> None:
-    asked(told(tmp_path), batch=True)
-    with unseen(tmp_path / "runs"), pytest.raises(StoreError):
-        erase(settings(tmp_path), source="doc:story")
-    assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
-
-
-@pytest.mark.parametrize(("owner", "step", "left"), [(compacting, "_remove", True), (log.Log, "append", False)])
-def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, left: bool
-) -> None:
-    snapshot = asked(told(tmp_path), batch=False)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(owner, step, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        erase(settings(tmp_path), project="shop")
-    assert any("live" in name for name in holding(tmp_path)) == left
-    erase(settings(tmp_path), project="shop")
-    assert holding(tmp_path) == []
-    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
-
-
-def test_no_byte_stays_of_a_session_whose_files_a_loss_of_power_brought_back(tmp_path: Path) -> None:
-    snapshot = asked(told(tmp_path), batch=False)
-    store = RunStore(tmp_path / "runs")
-    run = store.open(snapshot)
-    shutil.copytree(run.folder / "live", tmp_path / "aside")
-    compact(store, run.run_id)
-    shutil.move(tmp_path / "aside", run.folder / "live")
-    erase(settings(tmp_path), project="shop")
-    assert holding(tmp_path) == []
-    assert verify(store, snapshot).status == "erased"
-
-
-def test_a_part_that_an_erasure_named_and_left_is_told_to_be_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    snapshot = asked(told(tmp_path), batch=True)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(runs_erasure, "write_bytes", _after_the_receipt(runs_erasure.write_bytes))
-        erase(settings(tmp_path), project="shop")
-    (problem,) = verify(RunStore(tmp_path / "runs"), snapshot).problems
-    assert (problem.kind, problem.part) == ("changed", "texts/part-00000.parquet")
-    assert problem.detail == "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
-
-
-def _after_the_receipt(right: Any) -> Any:
-    def stopped(path: Path, data: Any, *, sync: bool) -> str:
-        if path.suffix == ".parquet":
-            raise KeyboardInterrupt
-        return right(path, data, sync=sync)
-
-    return stopped
-
-
-@contextmanager
-def failing(at: int) -> Iterator[list[int]]:
-    """The write or removal number `at` of an erasure fails; gives how many were tried."""
-    touched = [0]
-    with pytest.MonkeyPatch.context() as patch:
-        for owner, name in PLACES:
-            patch.setattr(owner, name, _failing(getattr(owner, name), at, touched))
-        yield touched
-
-
-def _failing(right: Any, at: int, touched: list[int]) -> Any:
-    def wrong(*args: Any, **how: Any) -> Any:
-        touched[0] += 1
-        if touched[0] - 1 == at:
-            raise OSError(28, "no space left")
-        return right(*args, **how)
-
-    return wrong
-
-
-PLACES = [
-    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
-    (erasing, "forget_packs"), (runs_erasure, "write_bytes"), (runs_store, "write_parquet"), (runs_store, "write_json"),
-    (compacting, "_remove"), (log.Log, "append"), (shutil, "rmtree"), (Path, "unlink"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
-def test_an_erasure_that_failed_at_any_write_is_done_by_asking_again(tmp_path: Path, batch: bool) -> None:
-    whole = tmp_path / "whole"
-    snapshot = asked(told(whole), batch=batch)
-    every = 1 if batch or os.environ.get("TEST_PROFILE") == "full" else 6  # compaction writes many parts
-    for at in count(0, every):
-        folder = tmp_path / f"try-{at}"
-        shutil.copytree(whole, folder)
-        with failing(at) as touched:
-            try:
-                done: Erasure | None = erase(settings(folder), project="shop")
-            except OSError:
-                done = None
-        assert Corpus.open(folder / "corpus").verify() == []
-        if done is None or done.runs.unreadable:
-            erase(settings(folder), project="shop")
-        assert holding(folder) == []
-        store = RunStore(folder / "runs")
-        assert (verify(store, snapshot).status, replay(store, snapshot).status) == ("erased", "erased")
-        shutil.rmtree(folder)
-        if touched[0] <= at:
-            break
-    assert at > 5
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def killed_shard(story: Story) -> None:
-    """The process ends amid the first shard of a run: its texts stand, and no table that says what they show."""
-
-    def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
-        if Path(path).parts[1] in ("trimmed", "citations", "structured_facts", "session_events"):
-            raise Killed
-        return right(folder, path, table)
-
-    right = runs_writing._write_part
-    with pytest.MonkeyPatch.context() as patch, story.open(runs=story.folder / "runs") as retriever:
-        patch.setattr(runs_writing, "_write_part", texts_alone)
-        with pytest.raises(Killed):
-            retriever.run([QUESTION])
-
-
-def killed_snapshot(story: Story) -> None:
-    """The process ends before the first snapshot of a session has its name."""
-
-    def killed(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
-        path.with_name(".tmp-1").write_bytes(data)
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_files, "write_bytes", killed)
-        with pytest.raises(Killed):
-            story.open(runs=story.folder / "runs").retrieve(QUESTION)
-
-
-def killed_part(story: Story) -> None:
-    """The process ends before a part of a finished run, written anew, has its name."""
-    part = RunStore(story.folder / "runs").open(asked(story, batch=True)).folder / "texts" / "part-00000.parquet"
-    shutil.copy(part, part.with_name(".tmp-1.parquet"))
-
-
-def killed_removal(story: Story, left: str = "texts") -> None:
-    """Somebody who was removing an unfinished run went away when the `left` folders stood still."""
-    run_id = unfinished(story)
-    for name in {"stage", "tables", "texts"} - {*left.split()}:
-        shutil.rmtree(story.folder / "runs" / run_id / name)
-
-
-def killed_removal_of_tables(story: Story) -> None:
-    killed_removal(story, "stage texts")
-
-
-@pytest.mark.parametrize(
-    "killed", [killed_shard, killed_snapshot, killed_part, killed_removal, killed_removal_of_tables]
-)
-def test_no_byte_stays_of_what_a_writer_left_that_was_killed(tmp_path: Path, killed: Callable[[Story], None]) -> None:
-    story = told(tmp_path)
-    killed(story)
-    assert any("runs" in name for name in holding(tmp_path))
-    done = erase(settings(tmp_path), project="shop")
-    assert (done.runs.unreadable, done.runs.being_written) == ([], [])
-    assert holding(tmp_path) == []
-
-
-def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    run_id = unfinished(story, max_items=1, allowed_sources=["doc:other"])
-    left = tmp_path / "runs" / run_id / "texts" / "part-00001.parquet"
-    left.write_bytes(b"of a shard without a receipt")
-    done = erase(settings(tmp_path), source="memory:bo")
-    assert (done.runs.dropped, done.runs.remains, left.exists()) == ({}, [], False)
-    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
-
-
-def test_a_run_without_its_manifest_is_told_as_one_that_nobody_can_read(tmp_path: Path) -> None:
-    snapshot = asked(told(tmp_path), batch=True)
-    run = RunStore(tmp_path / "runs").open(snapshot)
-    (run.folder / "manifest.json").unlink()
-    assert erase(settings(tmp_path), project="shop").runs.unreadable == [run.run_id]
-    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
-    assert not receipt["finished"]

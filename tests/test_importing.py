@@ -385,7 +385,7 @@ def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
         ('{"source_id": "a:b", "source_id": "c:d", "text": "x"}', r"Expected every field once.*:2"),
         ('{"source_id": ', r"got invalid JSON \(.*\) - at .*rows.jsonl:2"),
         ("[1]", r"Expected a JSON object, got a list - at .*rows.jsonl:2"),
-        (b'{"source_id": "a:b", "text": "\xff"}', r"Expected UTF-8 text, got 'byte 0xff at column \d+' - at .*rows.jsonl:2"),
+        (b'{"source_id": "a:b", "text": "\xff"}', r"Expected UTF-8 text, got byte 0xff at column \d+ - at .*rows.jsonl:2"),
     ],
 )  # fmt: skip
 def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | bytes, message: str) -> None:

@@ -226,9 +226,22 @@ def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(
     assert session.number == (2 if kept else 1) == len(live_files(session.folder))
     for lease in store.lock_of(session.run_id).with_name(f"{session.run_id}.lease").iterdir():
         lease.unlink()  # it could not be given up either, and would expire
+    store.log.append("run", "run-of-another", manifest_sha256="0")
     session.write(line_tables(1, run_id=session.run_id, first=3))
-    lines = [line.body["file"] for line in store.log.lines()]
+    lines = [line.body["file"] for line in store.log.lines() if line.kind == "live"]
     assert lines == ["000001.arrow.lz4", "000002.arrow.lz4", "000003.arrow.lz4"][: 3 if kept else 2]
+
+
+def test_a_snapshot_whose_line_was_interrupted_keeps_its_file_and_number_where_a_put_may_go_on(
+    prefix: ObjectPlace, line_tables: Any, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(prefix / "runs")
+    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage={})
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(store.log, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        session.write(line_tables(1, run_id=session.run_id))
+    session.write(line_tables(1, run_id=session.run_id, first=2))
+    assert [line.body["file"] for line in store.log.lines()] == ["000001.arrow.lz4", "000002.arrow.lz4"]
 
 
 def test_a_line_that_was_changed_is_found_by_a_process_that_read_it_before(prefix: ObjectPlace):

@@ -109,6 +109,16 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     }
 
 
+@pytest.mark.parametrize("name", ["r.jsonl", "r.json"])
+def test_a_secret_that_stands_as_a_field_is_not_told(tmp_path: Path, name: str):
+    (tmp_path / name).write_text('{"pwd=Sommer2024A": 1, "pwd=Sommer2024A": 2}')
+    try:
+        message = str(read_requests(tmp_path / name)[0])
+    except InputError as error:
+        message = str(error)
+    assert "got '<key of 15 characters>' again" in message and "Sommer" not in message
+
+
 def test_a_row_of_a_file_is_named_by_its_line_or_row(tmp_path: Path):
     row = '{"project": "shop", "purpose": "?", "question": "x"}'
     (tmp_path / "r.jsonl").write_text(f"\n{row}\n")
@@ -175,7 +185,7 @@ def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("r.jsonl", b"", "Expected at least one request, got 'none' - at r.jsonl"),
+        ("r.jsonl", b"", "Expected at least one request, got none - at r.jsonl"),
         ("r.jsonl", b'{"question": "\xff"}', "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
         ("r.json", b"{oops", "Expected JSON, got text that is no JSON - at r.json:1"),
         (

@@ -98,8 +98,8 @@ def test_patterns_that_must_all_match_are_a_list_of_their_own():
     ("fields", "message"),
     [
         ({"purpose": "fix_tests"}, "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests' - at requests[0].purpose"),
-        ({"purpose": None}, "Expected a purpose, got 'none' - at requests[0].purpose"),
-        ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got '2025-01-01T00:00:00 without an offset' - at requests[0].as_of"),
+        ({"purpose": None}, "Expected a purpose, got none - at requests[0].purpose"),
+        ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got 2025-01-01T00:00:00 without an offset - at requests[0].as_of"),
         ({"asked_at": "2025-01-01T00:00:00Z"}, "Expected no asked_at: it is stamped at the door - at requests[0].asked_at"),
         ({"asked_by": "bob"}, "Expected no asked_by: rights come from the credential - at requests[0].asked_by"),
         ({"allowed_paths": "src/"}, "Expected a list of texts, got text - at requests[0].allowed_paths"),
@@ -113,12 +113,12 @@ def test_patterns_that_must_all_match_are_a_list_of_their_own():
         ({"role": [None]}, "Expected text, got a list - at requests[0].role"),
         ({"denied_sources": [None]}, "Expected text, got nothing - at requests[0].denied_sources[0]"),
         ({"question": "\ud800"}, "Expected Unicode text, got a lone surrogate at 0 - at requests[0].question"),
-        ({"question": "  "}, "Expected a question or an anchor, got 'neither' - at requests[0].question"),
+        ({"question": "  "}, "Expected a question or an anchor, got neither - at requests[0].question"),
         ({"anchors": {"current_files": "a.py"}}, "Expected a list of texts, got text - at requests[0].anchors.current_files"),
         ({"window": "soon"}, "Expected a length of time such as 30d, 12h or 2w, got 'soon' - at requests[0].window"),
         ({"as_of": "commit:abc1234"}, "Expected a commit that this project's corpus knows, got 'commit:abc1234' - at requests[0].as_of"),
         ({"as_of": "commit:xyz"}, "Expected commit:SHA with 7 to 64 hex digits, got 'commit:xyz' - at requests[0].as_of"),
-        ({"include_after": "2025-02-01T00:00:00Z", "exclude_after": "2025-01-01T00:00:00Z"}, "Expected a window that ends after it starts, got 'an empty one' - at requests[0].exclude_after"),
+        ({"include_after": "2025-02-01T00:00:00Z", "exclude_after": "2025-01-01T00:00:00Z"}, "Expected a window that ends after it starts, got an empty one - at requests[0].exclude_after"),
         ({"project": "shop", "projectId": "shop"}, "Expected project once, got it twice - at requests[0].projectId"),
         ({"tokenizer": "gpt"}, "Expected approx-bpe/1, a path that ends in .json or tiktoken:<encoding>, got 'gpt' - at tokenizer"),
     ],
@@ -161,7 +161,7 @@ def test_rows_that_ask_the_same_get_numbers_that_nobody_wrote():
 
 
 def test_nobody_asks_without_a_name():
-    with pytest.raises(InputError, match="Expected a principal, got 'none' - at credential"):
+    with pytest.raises(InputError, match="Expected a principal, got none - at credential"):
         resolve_requests([ROW], principal="", asked_at=NOW)
 
 

@@ -240,11 +240,11 @@ def test_what_is_asked_wrongly_is_an_error(corpus: Corpus, tmp_path: Path):
     retriever = opened(corpus)
     with pytest.raises(InputError, match="Expected one of fix-test"):
         retriever.retrieve("x", purpose="?")
-    with pytest.raises(InputError, match="Expected a folder of runs, got 'none' - at runs"):
+    with pytest.raises(InputError, match="Expected a folder of runs, got none - at runs"):
         retriever.run(batch(1))
-    with pytest.raises(InputError, match="Expected at least one request, got 'none'"):
+    with pytest.raises(InputError, match="Expected at least one request, got none"):
         opened(corpus, runs=tmp_path / "runs").run([])
-    with pytest.raises(InputError, match="Expected a principal, got 'none'"):
+    with pytest.raises(InputError, match="Expected a principal, got none"):
         opened(corpus, principal="")
     with pytest.raises(InputError, match="Expected one of lexical, semantic"):
         opened(corpus, lanes=("magic",))

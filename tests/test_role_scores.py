@@ -43,5 +43,5 @@ def test_a_role_that_is_not_distinct_is_named():
 
 def test_a_golden_set_that_is_not_there_is_an_error(tmp_path: Path):
     evidence, _ = bundled_sample()
-    with pytest.raises(InputError, match="Expected a golden set, got 'none'"):
+    with pytest.raises(InputError, match="Expected a golden set, got none"):
         score_roles(policies(overlay()), evidence, tmp_path)

@@ -39,6 +39,21 @@ def test_pytest_output_is_cut_by_failing_test() -> None:
     assert {c.content_type for c in chunks} == {"excerpt"}
 
 
+def test_a_rule_of_underscores_names_a_test_among_failures_alone() -> None:
+    rule = "_________________________________ test_total __________________________________\n"
+    assert sections(f"begins\n{rule}    assert total([1]) == 2\n") == [None]
+    after = f"{PYTEST}{rule}printed afterwards\n"
+    assert sections(after) == [None, "test_total", "TestShop.test_sell", "short test summary info", None]
+
+
+def test_tracebacks_that_nothing_ties_are_two_failures() -> None:
+    first, second = (
+        f'Traceback (most recent call last):\n  File "{name}.py", line 1, in f\n{name}.Error: no\n'
+        for name in ("a", "b")
+    )
+    assert sections(first + second) == ["a.Error", "b.Error"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -81,6 +81,13 @@ def test_links_are_not_followed(tmp_path: Path, with_git: bool) -> None:
     assert report.skipped["symbolic link"] == 3
 
 
+def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside", {"patterns": "*.py\n"})
+    root = write(tmp_path / "root", {"a.py": "x = 1\n"})
+    (root / ".gitignore").symlink_to(outside / "patterns")
+    assert paths(read(root)) == ["a.py"]
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     write(
         tmp_path,

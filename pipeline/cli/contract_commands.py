@@ -241,7 +241,7 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
         elif (column := column_of(name)) in PLACES:
             without.add(str(column))
         else:
-            raise InputError.expected(f"a value, or nothing for {', '.join(PLACES)}", "nothing", f"--set {name}")
+            raise InputError.described(f"a value, or nothing for {', '.join(PLACES)}", "nothing", f"--set {name}")
     changed = columns_of(row, "--set")
     kept = {name: value for name, value in found.given.items() if name not in without}
     return Fields({**kept, **changed}, frozenset(without) - changed.keys())

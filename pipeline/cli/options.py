@@ -50,5 +50,5 @@ def settings_of(**flags: Any) -> Any:
     for name in ("corpus", "runs"):
         if name in flags and settings[name].is_file():
             hint = f"--{name} names the folder that `{_WRITER[name]}` writes, not a file in it."
-            raise InputError.expected("a folder", "a file", f"{settings.origin(name)}: {settings[name]}", hint=hint)
+            raise InputError.described("a folder", "a file", f"{settings.origin(name)}: {settings[name]}", hint=hint)
     return settings

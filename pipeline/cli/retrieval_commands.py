@@ -79,10 +79,10 @@ def run(
     if workers is not None and settings["engine"] == "ray":
         raise InputError.expected("no number of workers with Ray", workers, "--workers", hint="the cluster has its own")
     if requests is None and resume is None:
-        raise InputError.expected("a file of requests", "none", "REQUESTS")
+        raise InputError.described("a file of requests", "none", "REQUESTS")
     if requests is not None and resume is not None:
         hint = "a run that is resumed has its requests; leave the file out"
-        raise InputError.expected("a file of requests or --resume", "both", "REQUESTS", hint=hint)
+        raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
         return exit_code_of(finished["statuses"])

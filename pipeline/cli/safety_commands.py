@@ -90,7 +90,7 @@ def erase(
 
     if dry_run == yes:
         hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
-        raise InputError.expected("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
+        raise InputError.described("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
     done = erased(
         settings_of(corpus=corpus, runs=runs, grants=grants),
         source=source,

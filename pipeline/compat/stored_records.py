@@ -104,7 +104,7 @@ class StoredRecords:
         """Add or replace the vector of a chunk under a model; all vectors of a model have one length."""
         values = np.asarray(vector, dtype=np.float64)
         if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
-            raise InputError.expected("a list of finite numbers", f"shape {values.shape}", "vector")
+            raise InputError.described("a list of finite numbers", f"shape {values.shape}", "vector")
         if not self._db.execute("SELECT 1 FROM chunks WHERE chunk_id = ?", (chunk_id,)).fetchone():
             raise InputError.expected("a chunk that is there", chunk_id, "chunk_id")
         known = self._db.execute("SELECT vector FROM embeddings WHERE model = ? LIMIT 1", (model,)).fetchone()

@@ -72,7 +72,7 @@ def fields_in(path: str | Path) -> Fields:
     columns = {name: column_of(name) for name, value in content.items() if value is None}
     for name, column in columns.items():
         if column not in PLACES:
-            raise InputError.expected(f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{name}")
+            raise InputError.described(f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{name}")
     try:
         read = columns_of(content, path.name)
     except InputError:

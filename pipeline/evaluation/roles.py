@@ -113,7 +113,7 @@ def _score(queries: list[dict[str, Any]], ranked: Mapping[str, list[str]], metri
 def _golden(folder: Path, name: str, entities: set[str]) -> list[dict[str, Any]]:
     path = folder / f"{name}.jsonl"
     if not path.is_file():
-        raise InputError.expected("a golden set", "none", str(path), hint="eval_profile.golden_set_id names the file")
+        raise InputError.described("a golden set", "none", str(path), hint="eval_profile.golden_set_id names the file")
     queries = []
     for record in read_lines(path):
         relevant = record.mapping("relevant").fields

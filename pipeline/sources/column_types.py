@@ -108,7 +108,7 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
         raise _wrong(column, type_, name, where)
     if column.type.tz is None and len(column) > column.null_count:
         row = _first(column)
-        raise InputError.expected(
+        raise InputError.described(
             "an instant with a time zone", "a naive one", f"{where(row)}.{name}",
             hint="store the column as a timestamp in UTC",
         )  # fmt: skip

@@ -44,7 +44,7 @@ def read_evidence(path: str | PathLike[str], *, report: SourceReport | None = No
     if path.is_dir():
         files = sorted(f for f in path.iterdir() if f.suffix.lower() in (*_ARROW, *_JSON, *_PARQUET))
         if not files:
-            raise InputError.expected("a folder with Parquet, Arrow or JSONL files", "none of these", str(path))
+            raise InputError.described("a folder with Parquet, Arrow or JSONL files", "none of these", str(path))
         return pa.concat_tables([read_evidence(f, report=report) for f in files], promote_options="default")
     if not path.is_file():
         raise InputError.expected("a Parquet, Arrow or JSONL file", None, str(path))

@@ -143,13 +143,13 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
 def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
     """The fields, and the line of each."""
     if SURROGATE.search(text):
-        raise InputError.expected("Unicode text", "a lone surrogate", f"{at}:2")
+        raise InputError.described("Unicode text", "a lone surrogate", f"{at}:2")
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
         value = None if node is None else loader.construct_document(node)
     except RecursionError as error:
-        raise InputError.expected("YAML front matter", "too deep nesting", f"{at}:2") from error
+        raise InputError.described("YAML front matter", "too deep nesting", f"{at}:2") from error
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
         # PyYAML's constructors raise whatever comes where a tag and its text do not fit.
         mark = getattr(error, "problem_mark", None)

@@ -113,7 +113,7 @@ def normalise(
             a key by which rows name each other holds a secret.
     """
     if now.tzinfo is None:
-        raise InputError.expected("an instant with a time zone", "a naive one", "now")
+        raise InputError.described("an instant with a time zone", "a naive one", "now")
     rows, where = _placed(rows, where)
     report = ImportReport()
     columns = _typed(rows, where)
@@ -178,7 +178,7 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
             "columns of import rows", ", ".join(unknown), "rows", hint=f"known columns: {', '.join(known)}"
         )
     if missing := [name for name in ("source_id", "text") if name not in rows.column_names]:
-        raise InputError.expected("columns source_id and text", f"no {' and no '.join(missing)}", "rows")
+        raise InputError.described("columns source_id and text", f"no {' and no '.join(missing)}", "rows")
     columns = {name: pa.nulls(rows.num_rows, column.type) for name, column in known.items()}
     for name in rows.column_names:
         array = rows[name].combine_chunks()

@@ -151,13 +151,13 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError.expected(
+        raise InputError.described(
             "UTF-8 text", f"byte 0x{line[error.start]:02x} at column {error.start + 1}", at
         ) from error
     try:
         value = strict_json(text)
     except RepeatedKeyError as error:
-        raise InputError.expected("every field once", f"{shown_key(error.args[0])!r} again", at) from None
+        raise InputError.described("every field once", f"{shown_key(error.args[0])!r} again", at) from None
     except (ValueError, RecursionError) as error:
         detail = "too deep nesting" if isinstance(error, RecursionError) else "a number of too many digits"
         if isinstance(error, json.JSONDecodeError):

@@ -193,7 +193,7 @@ def _records(file: Path, data: bytes) -> list[_Record]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError.expected("UTF-8 text", f"byte 0x{data[error.start]:02x}", str(file)) from error
+        raise InputError.described("UTF-8 text", f"byte 0x{data[error.start]:02x}", str(file)) from error
     return _csv_records(file, text) if file.suffix.lower() == ".csv" else _yaml_records(file, data)
 
 

@@ -1,0 +1,340 @@
+"""Erasure where something was broken off: unfinished runs, what killed writers left, and erasures that failed halfway."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from erasing_world import (
+    CANARY,
+    LOOKING,
+    MIXED,
+    QUESTION,
+    SEEN,
+    asked,
+    ended,
+    holding,
+    observed,
+    settings,
+    told,
+    unfinished,
+)
+from failing_reads import FailingReads, unseen
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.erasure import Erasure, erase
+from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, live_files, log, replay, verify
+from scoped_retrieval.pipeline.runs import erasure as runs_erasure
+from scoped_retrieval.pipeline.runs import store as runs_store
+from scoped_retrieval.pipeline.runs import writing as runs_writing
+from small_corpus import Story
+
+
+def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, MIXED)
+    assert any("runs" in name for name in holding(tmp_path))
+    erase(settings(tmp_path), user="bo", project="shop")
+    done = erase(settings(tmp_path), source="doc:story")
+    assert done.runs.dropped == {run_id: (2, 2)}
+    assert f"dropped: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
+    assert done.as_dict()["shards_dropped"] == {run_id: {"shards": 2, "requests": 2}}
+    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {}
+    assert holding(tmp_path) == []
+    assert ended(story, run_id) == {"r0": "failed", "r1": "ok", "r2": "failed", "r3": "failed"}
+    assert holding(tmp_path) == []
+
+
+def test_a_damaged_log_keeps_no_erasure_from_unfinished_runs(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    for _ in range(2):
+        with story.open(runs=tmp_path / "runs") as retriever:
+            finished = retriever.run([QUESTION]).run_id
+    run_id = unfinished(story)
+    file = tmp_path / "runs" / "LOG"
+    file.write_bytes(file.read_bytes().replace(b'"ana"', b'"bob"', 1))
+    done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.dropped, done.runs.unreadable) == ({run_id: (1, 1)}, [])
+    assert finished in done.runs.runs
+    erase(settings(tmp_path), user="bo", project="shop")
+    assert holding(tmp_path) == []
+
+
+def test_a_dry_run_counts_the_shards_of_an_unfinished_run_and_leaves_them(tmp_path: Path) -> None:
+    run_id = unfinished(told(tmp_path), MIXED)
+    before = holding(tmp_path)
+    done = erase(settings(tmp_path), source="doc:story", dry_run=True)
+    assert done.runs.dropped == {run_id: (2, 2)}
+    assert f"would drop: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
+    assert holding(tmp_path) == before
+    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [3]
+
+
+@pytest.mark.parametrize("damage", ["no receipt", "no part", "a damaged part"])
+def test_no_byte_stays_of_a_shard_that_a_crash_left_half_stored(tmp_path: Path, damage: str) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, MIXED)
+    folder = tmp_path / "runs" / run_id
+    receipt, part = folder / "stage/receipts/00000.json", folder / "tables/trimmed/part-00000.parquet"
+    if damage == "a damaged part":
+        part.write_bytes(part.read_bytes()[:-9])
+    else:
+        (receipt if damage == "no receipt" else part).unlink()
+    (folder / "texts/.tmp-left").write_text(CANARY)
+    erase(settings(tmp_path), project="shop")
+    assert holding(tmp_path) == []
+    assert ended(story, run_id)["r0"] == "failed"
+
+
+def test_an_unfinished_run_that_took_words_from_an_event_says_them_no_more(tmp_path: Path) -> None:
+    story = observed(tmp_path)
+    run_id = unfinished(story, **LOOKING)
+    assert any("runs" in name for name in holding(tmp_path, SEEN))
+    assert erase(settings(tmp_path), source="session-event:story").runs.dropped == {run_id: (1, 1)}
+    assert holding(tmp_path, SEEN) == []
+    assert ended(story, run_id) == {"r0": "failed", "r1": "failed"}
+
+
+def test_an_erasure_that_cannot_list_the_parts_of_an_unfinished_run_is_not_done(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    run_id = unfinished(told(tmp_path))
+    parts = {tmp_path / "runs" / run_id / "tables" / name for name in ("trimmed", "citations")}
+    with failing_reads.of(lambda path: path in parts, PermissionError(13, "Permission denied")):
+        done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.dropped, done.runs.unreadable) == ({}, [run_id])
+    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {run_id: (1, 1)}
+
+
+def test_an_erasure_that_cannot_read_a_part_of_an_unfinished_run_is_not_done(
+    tmp_path: Path, failing_reads: FailingReads
+) -> None:
+    run_id = unfinished(told(tmp_path))
+    part = tmp_path / "runs" / run_id / "tables/decisions/part-00000.parquet"
+    with failing_reads.of(lambda path: path == part, OSError(5, "Input/output error")):
+        done = erase(settings(tmp_path), source="doc:story")
+    assert (done.runs.dropped, done.runs.unreadable) == ({}, [run_id])
+    assert erase(settings(tmp_path), source="doc:story").runs.dropped == {run_id: (1, 1)}
+
+
+def test_an_erasure_of_an_unfinished_run_that_failed_at_any_write_is_done_by_asking_again(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    run_id = unfinished(told(whole), MIXED)
+    every = 1 if os.environ.get("TEST_PROFILE") == "full" else 5
+    for at in count(0, every):
+        folder = tmp_path / f"try-{at}"
+        shutil.copytree(whole, folder)
+        with failing(at) as touched, suppress(OSError):
+            erase(settings(folder), project="shop")
+        erase(settings(folder), project="shop")
+        assert holding(folder) == []
+        assert RunStore(folder / "runs").resume(run_id).pending() == [0, 1, 2, 3]
+        shutil.rmtree(folder)
+        if touched[0] <= at:
+            break
+    assert at > 20
+
+
+def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_path: Path) -> None:
+    asked(told(tmp_path), batch=True)
+    with unseen(tmp_path / "runs"), pytest.raises(StoreError):
+        erase(settings(tmp_path), source="doc:story")
+    assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
+
+
+@pytest.mark.parametrize(("owner", "step", "left"), [(compacting, "_remove", True), (log.Log, "append", False)])
+def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, left: bool
+) -> None:
+    snapshot = asked(told(tmp_path), batch=False)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(owner, step, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        erase(settings(tmp_path), project="shop")
+    assert any("live" in name for name in holding(tmp_path)) == left
+    erase(settings(tmp_path), project="shop")
+    assert holding(tmp_path) == []
+    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
+
+
+def test_an_erasure_that_is_asked_again_reaches_another_folder_of_runs(tmp_path: Path) -> None:
+    asked(told(tmp_path), batch=True)
+    shutil.copytree(tmp_path / "runs", tmp_path / "others")
+    assert len(erase(settings(tmp_path), project="shop").runs.runs) == 1
+    assert {Path(name).parts[0] for name in holding(tmp_path)} == {"others"}
+    shutil.rmtree(tmp_path / "runs")
+    shutil.move(tmp_path / "others", tmp_path / "runs")
+    assert len(erase(settings(tmp_path), project="shop").runs.runs) == 1
+    assert holding(tmp_path) == []
+
+
+def test_no_byte_stays_of_a_session_whose_files_a_loss_of_power_brought_back(tmp_path: Path) -> None:
+    snapshot = asked(told(tmp_path), batch=False)
+    store = RunStore(tmp_path / "runs")
+    run = store.open(snapshot)
+    shutil.copytree(run.folder / "live", tmp_path / "aside")
+    compact(store, run.run_id)
+    shutil.move(tmp_path / "aside", run.folder / "live")
+    erase(settings(tmp_path), project="shop")
+    assert holding(tmp_path) == []
+    assert verify(store, snapshot).status == "erased"
+
+
+def test_a_part_that_an_erasure_named_and_left_is_told_to_be_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = asked(told(tmp_path), batch=True)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(runs_erasure, "write_bytes", _after_the_receipt(runs_erasure.write_bytes))
+        erase(settings(tmp_path), project="shop")
+    (problem,) = verify(RunStore(tmp_path / "runs"), snapshot).problems
+    assert (problem.kind, problem.part) == ("changed", "texts/part-00000.parquet")
+    assert problem.detail == "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
+
+
+def _after_the_receipt(right: Any) -> Any:
+    def stopped(path: Path, data: Any, *, sync: bool) -> str:
+        if path.suffix == ".parquet":
+            raise KeyboardInterrupt
+        return right(path, data, sync=sync)
+
+    return stopped
+
+
+@contextmanager
+def failing(at: int) -> Iterator[list[int]]:
+    """The write or removal number `at` of an erasure fails; gives how many were tried."""
+    touched = [0]
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in PLACES:
+            patch.setattr(owner, name, _failing(getattr(owner, name), at, touched))
+        yield touched
+
+
+def _failing(right: Any, at: int, touched: list[int]) -> Any:
+    def wrong(*args: Any, **how: Any) -> Any:
+        touched[0] += 1
+        if touched[0] - 1 == at:
+            raise OSError(28, "no space left")
+        return right(*args, **how)
+
+    return wrong
+
+
+PLACES = [
+    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
+    (erasing, "forget_packs"), (runs_erasure, "write_bytes"), (runs_store, "write_parquet"), (runs_store, "write_json"),
+    (compacting, "_remove"), (log.Log, "append"), (shutil, "rmtree"), (Path, "unlink"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
+def test_an_erasure_that_failed_at_any_write_is_done_by_asking_again(tmp_path: Path, batch: bool) -> None:
+    whole = tmp_path / "whole"
+    snapshot = asked(told(whole), batch=batch)
+    every = 1 if batch or os.environ.get("TEST_PROFILE") == "full" else 6  # compaction writes many parts
+    for at in count(0, every):
+        folder = tmp_path / f"try-{at}"
+        shutil.copytree(whole, folder)
+        with failing(at) as touched:
+            try:
+                done: Erasure | None = erase(settings(folder), project="shop")
+            except OSError:
+                done = None
+        assert Corpus.open(folder / "corpus").verify() == []
+        if done is None or done.runs.unreadable:
+            erase(settings(folder), project="shop")
+        assert holding(folder) == []
+        store = RunStore(folder / "runs")
+        assert (verify(store, snapshot).status, replay(store, snapshot).status) == ("erased", "erased")
+        shutil.rmtree(folder)
+        if touched[0] <= at:
+            break
+    assert at > 5
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_shard(story: Story) -> None:
+    """The process ends amid the first shard of a run: its texts stand, and no table that says what they show."""
+
+    def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
+        if Path(path).parts[1] in ("trimmed", "citations", "structured_facts", "session_events"):
+            raise Killed
+        return right(folder, path, table)
+
+    right = runs_writing._write_part
+    with pytest.MonkeyPatch.context() as patch, story.open(runs=story.folder / "runs") as retriever:
+        patch.setattr(runs_writing, "_write_part", texts_alone)
+        with pytest.raises(Killed):
+            retriever.run([QUESTION])
+
+
+def killed_snapshot(story: Story) -> None:
+    """The process ends before the first snapshot of a session has its name."""
+
+    def killed(path: Path, data: bytes | memoryview, *, sync: bool) -> str:
+        path.with_name(".tmp-1").write_bytes(data)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_files, "write_bytes", killed)
+        with pytest.raises(Killed):
+            story.open(runs=story.folder / "runs").retrieve(QUESTION)
+
+
+def killed_part(story: Story) -> None:
+    """The process ends before a part of a finished run, written anew, has its name."""
+    part = RunStore(story.folder / "runs").open(asked(story, batch=True)).folder / "texts" / "part-00000.parquet"
+    shutil.copy(part, part.with_name(".tmp-1.parquet"))
+
+
+def killed_removal(story: Story, left: str = "texts") -> None:
+    """Somebody who was removing an unfinished run went away when the `left` folders stood still."""
+    run_id = unfinished(story)
+    for name in {"stage", "tables", "texts"} - {*left.split()}:
+        shutil.rmtree(story.folder / "runs" / run_id / name)
+
+
+def killed_removal_of_tables(story: Story) -> None:
+    killed_removal(story, "stage texts")
+
+
+@pytest.mark.parametrize(
+    "killed", [killed_shard, killed_snapshot, killed_part, killed_removal, killed_removal_of_tables]
+)
+def test_no_byte_stays_of_what_a_writer_left_that_was_killed(tmp_path: Path, killed: Callable[[Story], None]) -> None:
+    story = told(tmp_path)
+    killed(story)
+    assert any("runs" in name for name in holding(tmp_path))
+    done = erase(settings(tmp_path), project="shop")
+    assert (done.runs.unreadable, done.runs.being_written) == ([], [])
+    assert holding(tmp_path) == []
+
+
+def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    run_id = unfinished(story, max_items=1, allowed_sources=["doc:other"])
+    left = tmp_path / "runs" / run_id / "texts" / "part-00001.parquet"
+    left.write_bytes(b"of a shard without a receipt")
+    done = erase(settings(tmp_path), source="memory:bo")
+    assert (done.runs.dropped, done.runs.remains, left.exists()) == ({}, [], False)
+    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
+
+
+def test_a_run_without_its_manifest_is_told_as_one_that_nobody_can_read(tmp_path: Path) -> None:
+    snapshot = asked(told(tmp_path), batch=True)
+    run = RunStore(tmp_path / "runs").open(snapshot)
+    (run.folder / "manifest.json").unlink()
+    assert erase(settings(tmp_path), project="shop").runs.unreadable == [run.run_id]
+    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    assert not receipt["finished"]
