@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
@@ -287,7 +288,8 @@ def _parse(raw: bytes, number: int) -> Line:
             and isinstance(body["sequence"], int)
         )
         if sound:
-            return Line(body["sequence"], body["kind"], body["run_id"], body, digest.decode())
+            kept = {intern(name): value for name, value in body.items() if name not in ("kind", "run_id", "sequence")}
+            return Line(body["sequence"], intern(body["kind"]), intern(body["run_id"]), kept, digest.decode())
     except (ValueError, KeyError, TypeError):
         pass
     raise VerificationError(
