@@ -324,6 +324,7 @@ def test_compact_changes_no_block(shop, capsys):
 
 def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCOPED_RETRIEVAL_EVAL_DATA", raising=False)
     code, out, _ = run("doctor", "--json", capsys=capsys)
     found = json.loads(out)
     assert code == 0
