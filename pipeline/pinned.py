@@ -31,7 +31,8 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
         return None
     if stands(manifest_of(began := place_of(pin["path"]), generation)):
         return began
-    if _lost_by(corpus, pin) or _lost_by(began, pin):
+    moved = pin["corpus_id"] and _lost_by(corpus, pin)  # one without an id is known by its folder alone
+    if moved or _lost_by(began, pin):
         return None
     raise StoreError(
         f"Expected the corpus that the run began with, got {'another' if _corpus_at(began) else 'none'} - at {began}",
