@@ -218,7 +218,7 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
     """Whether the chain of LOG holds, and names these runs; asked for who may know of some."""
     try:
         unnamed = runs - {line.run_id for line in log.lines()}
-    except VerificationError as error:
+    except (StoreError, VerificationError) as error:
         yield Check("log", "fail", error.message, error.hint)
         return
     if unnamed:
