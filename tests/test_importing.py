@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -314,6 +315,15 @@ def test_defaults_of_the_import_come_before_general_ones() -> None:
 def test_an_unknown_column_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"(?s)got 'colour' - at rows.*known columns: source_id"):
         imported({"source_id": "a:b", "text": "x", "colour": "red"})
+
+
+def test_an_unknown_column_that_is_a_secret_is_not_quoted(tmp_path) -> None:
+    line = json.dumps({"source_id": "a:b", "text": "x", TOKEN: 1})
+    unnamed = rf"Expected columns of import rows, got '<key of {len(TOKEN)} characters>' - at "
+    with pytest.raises(InputError, match=unnamed):
+        read_evidence(jsonl(tmp_path, line))
+    with pytest.raises(InputError, match=unnamed):
+        imported(json.loads(line))
 
 
 @settings(max_examples=25, deadline=None)
