@@ -405,7 +405,14 @@ def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | 
 
 def test_wrong_types_of_a_stored_table_are_named_by_file_row_and_column(tmp_path) -> None:
     pq.write_table(pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, 3]}), tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=r"Expected string, got 'int64' - at .*r.parquet:row 2.zone"):
+    with pytest.raises(InputError, match=r"Expected string, got int64 - at .*r.parquet:row 2.zone"):
+        read_evidence(tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize(("given", "said"), [({TOKEN: "x"}, "struct"), ([{TOKEN: "x"}], "list of struct")])
+def test_fields_of_a_stored_column_of_another_type_are_not_quoted(tmp_path, given: object, said: str) -> None:
+    pq.write_table(pa.table({"source_id": ["a:b"], "text": ["x"], "tags": [given]}), tmp_path / "r.parquet")
+    with pytest.raises(InputError, match=rf"Expected list of string, got {said} - at .*r.parquet:row 1.tags"):
         read_evidence(tmp_path / "r.parquet")
 
 
