@@ -223,8 +223,8 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
         return
     if unnamed:
         hint = (
-            "put LOG back from a copy of the runs folder if it lost them; where a crash came before the line, `compact` or "
-            "`run --resume` writes it. `verify` says which."
+            "put LOG back from a copy of the runs folder if it lost them; where a crash came before the line, `compact` "
+            "or `run --resume` writes it. `verify` says which."
         )
         yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
 

@@ -148,8 +148,8 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def _reached(address: str | None) -> None:
-    """A cluster named by host and port takes a connection, speaks HTTP/2 as gRPC does, and answers: Ray itself would ask for
-    a quarter of an hour. Of one that speaks TLS the connection has to do.
+    """A cluster named by host and port takes a connection, speaks HTTP/2 as gRPC does, and answers: Ray itself would
+    ask for a quarter of an hour. Of one that speaks TLS the connection has to do.
 
     Raises:
         OSError: nobody does, or there is no such port.

@@ -183,7 +183,8 @@ class Run:
 
     @cached_property
     def _joined(self) -> dict[str, list[pa.Table]]:
-        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its rows."""
+        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its
+        rows."""
         found: dict[str, list[pa.Table]] = {}
         for at in range(0, len(self._files), JOINED):
             read = [read_live(self.folder / "live" / file) for file in self._files[at : at + JOINED]]
