@@ -265,12 +265,8 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_path_that_no_file_system_can_name_is_refused_as_others_that_are_not_utf8(tmp_path: Path):
-    settings = load_settings(
-        {"corpus": "corpus", "project": "shop", "principal": "ana"},
-        cwd=tmp_path,
-        environ={},
-        user=tmp_path / "none.toml",
-    )
+    flags = {"corpus": "corpus", "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
     with pytest.raises(InputError, match="Expected names and paths in UTF-8, got another encoding"):
         index_into(settings, IndexRequest(paths=(Path("a\ud800"),)))
 
