@@ -218,13 +218,13 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
     """Whether the chain of LOG holds, and names these runs; asked for who may know of some."""
     try:
         unnamed = runs - {line.run_id for line in log.lines()}
-    except VerificationError as error:
+    except (StoreError, VerificationError) as error:
         yield Check("log", "fail", error.message, error.hint)
         return
     if unnamed:
         hint = (
-            "put LOG back from a copy of the runs folder if it lost them; where a crash came before the line, `compact` or "
-            "`run --resume` writes it. `verify` says which."
+            "put LOG back from a copy of the runs folder if it lost them; where a crash came before the line, `compact` "
+            "or `run --resume` writes it. `verify` says which."
         )
         yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
 

@@ -124,13 +124,13 @@ def index_into(
         raise InputError.described(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
-    request = _once(request)
     named = [path for kind in _KINDS for path in getattr(request, kind)]
-    if request.source is None:
-        _expect_names(request.paths)
     for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
+    request = _once(request)
+    if request.source is None:
+        _expect_names(request.paths)
     if grant and stands(settings.grants_path):
         load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
     expect_writable(settings["corpus"])

@@ -1,8 +1,8 @@
 """The generation that a run pinned when it began: where it stands, if it still does.
 
-What one would otherwise get wrong: a generation that one corpus lacks may stand in another, and in the folder that had it
-may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and how far
-on: only that corpus, no less far on, can have lost the generation.
+What one would otherwise get wrong: a generation that one corpus lacks may stand in another, and in the folder that had
+it may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and
+how far on: only that corpus, no less far on, can have lost the generation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
         return None
     if stands(manifest_of(began := place_of(pin["path"]), generation)):
         return began
-    if _lost_by(corpus, pin) or _lost_by(began, pin):
+    moved = pin["corpus_id"] and _lost_by(corpus, pin)  # one without an id is known by its folder alone
+    if moved or _lost_by(began, pin):
         return None
     raise StoreError(
         f"Expected the corpus that the run began with, got {'another' if _corpus_at(began) else 'none'} - at {began}",

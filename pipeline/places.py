@@ -31,7 +31,8 @@ _T = TypeVar("_T")
 
 
 class Stat(NamedTuple):
-    """What is known of an object without reading it: its size in bytes, and when it was put, 0 where its store does not say."""
+    """What is known of an object without reading it: its size in bytes, and when it was put, 0 where its store does not
+    say."""
 
     st_size: int
     st_mtime_ns: int = 0

@@ -15,6 +15,7 @@ import importlib.util
 import os
 import re
 import socket
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -147,8 +148,8 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def _reached(address: str | None) -> None:
-    """A cluster named by host and port takes a connection, speaks HTTP/2 as gRPC does, and answers: Ray itself would ask for
-    a quarter of an hour. Of one that speaks TLS the connection has to do.
+    """A cluster named by host and port takes a connection, speaks HTTP/2 as gRPC does, and answers: Ray itself would
+    ask for a quarter of an hour. Of one that speaks TLS the connection has to do.
 
     Raises:
         OSError: nobody does, or there is no such port.
@@ -156,17 +157,35 @@ def _reached(address: str | None) -> None:
     if found := _HOST_AND_PORT.fullmatch(address or ""):
         if int(found[2]) >= 1 << 16:
             raise ConnectionError("there is no such port")
-        with socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN) as line, line.makefile("rb") as said:
+        with socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN) as line:
             if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
                 return
             line.sendall(_PREFACE + _PING)
+            until = time.monotonic() + ANSWERS_WITHIN
             for _ in range(BEFORE_ITS_ANSWER):
-                frame = said.read(9)
+                frame = _read(line, 9, until)
                 size = int.from_bytes(frame[:3], "big")
-                frame += said.read(size) if size <= _LONGEST else b""
+                frame += _read(line, size, until) if size <= _LONGEST else b""
                 if frame == _PONG:
                     return
             raise ConnectionError("what answers there is no Ray")
+
+
+def _read(line: socket.socket, size: int, until: float) -> bytes:
+    """So many bytes, fewer where the other side ends; who says them one by one has no longer than who says nothing.
+
+    Raises:
+        TimeoutError: they are not there in time.
+    """
+    data = b""
+    while len(data) < size:
+        if (left := until - time.monotonic()) <= 0:
+            raise TimeoutError("timed out")
+        line.settimeout(left)
+        if not (more := line.recv(size - len(data))):
+            break
+        data += more
+    return data
 
 
 @lru_cache(maxsize=1)

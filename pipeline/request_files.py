@@ -236,7 +236,8 @@ def _header(cells: list[str], file: str) -> list[str]:
     if not _decoded(names):
         raise _other_encoding(f"{file}:1")
     if repeated := sorted({n for n in names if names.count(n) > 1}):
-        raise InputError(f"Expected each column once, got {', '.join(map(repr, repeated))} twice - at {file}:1")
+        got = ", ".join(repr(shown_key(name)) for name in repeated)
+        raise InputError(f"Expected each column once, got {got} twice - at {file}:1")
     return names
 
 

@@ -53,8 +53,9 @@ class Asked:
 class Session:
     """Answers groups of requests.
 
-    `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked out,
-    and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds it there.
+    `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked
+    out, and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds
+    it there.
 
     `resolve` gives a row as REQUESTS and FAILURES; `begin` gives the run that the first snapshot needs, in which none of the
     requests of the given ids was asked, None where no folder of runs was named; `max_age_days` is that of a role.

@@ -210,15 +210,26 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
     values = {}
     for name, given in content.items():
-        at = f"{file}: {name}"
-        setting = _known(name, at)
-        if kind == "project file" and not setting.project_file:
-            raise InputError(
-                f"Expected no {name} in a project file, got one - at {at}",
-                hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose it.",
-            )
-        values[name] = Value(_parsed(setting, given, file.parent, at), f"{kind} {file}")
+        try:
+            values[name] = _of_file(name, given, file, kind)
+        except InputError:
+            from .quoting import shown_row
+
+            [(name, given)] = shown_row({name: given}).items()
+            _of_file(name, given, file, kind)
+            raise
     return values
+
+
+def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
+    at = f"{file}: {name}"
+    setting = _known(name, at)
+    if kind == "project file" and not setting.project_file:
+        raise InputError(
+            f"Expected no {name} in a project file, got one - at {at}",
+            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose it.",
+        )
+    return Value(_parsed(setting, given, file.parent, at), f"{kind} {file}")
 
 
 def _known(name: str, at: str) -> Setting:

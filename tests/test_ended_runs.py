@@ -198,6 +198,33 @@ def test_a_corpus_that_moved_and_lost_the_generation_ends_the_run(
         assert retriever.run(resume=run_id).unanswered == 2
 
 
+def without_id(folder: Path) -> Corpus:
+    """A corpus as it was made before corpora had ids."""
+    for file in (folder / "generations").glob("*.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"corpus_id": ""}))
+    return Corpus.open(folder)
+
+
+def test_of_corpora_without_an_id_the_one_in_the_folder_alone_ends_the_run(
+    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any], move_on: Callable[[], None]
+):
+    run_id = interrupted(without_id(tmp_path / "corpus"), store, batch(4))
+    other = Corpus.create(tmp_path / "other")
+    for count in (20, 21, 22):
+        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        other.publish(rows, now=NOON)
+    other = without_id(tmp_path / "other")
+    shutil.move(tmp_path / "corpus", tmp_path / "away")
+    grants = tmp_path / "away" / "grants.yaml"
+    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match="began with, got none"):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+    shutil.move(tmp_path / "away", tmp_path / "corpus")
+    move_on()
+    with opened(without_id(tmp_path / "corpus"), runs=store) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 2
+
+
 def test_a_run_that_stops_because_its_generation_is_gone_says_that_resume_ends_it(
     corpus: Corpus, store: RunStore, move_on: Callable[[], None]
 ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -316,6 +317,15 @@ def test_an_unknown_column_is_an_error_that_lists_the_known_ones() -> None:
         imported({"source_id": "a:b", "text": "x", "colour": "red"})
 
 
+def test_an_unknown_column_that_is_a_secret_is_not_quoted(tmp_path) -> None:
+    line = json.dumps({"source_id": "a:b", "text": "x", TOKEN: 1})
+    unnamed = rf"Expected columns of import rows, got '<key of {len(TOKEN)} characters>' - at "
+    with pytest.raises(InputError, match=unnamed):
+        read_evidence(jsonl(tmp_path, line))
+    with pytest.raises(InputError, match=unnamed):
+        imported(json.loads(line))
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(
@@ -395,7 +405,14 @@ def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | 
 
 def test_wrong_types_of_a_stored_table_are_named_by_file_row_and_column(tmp_path) -> None:
     pq.write_table(pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, 3]}), tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=r"Expected string, got 'int64' - at .*r.parquet:row 2.zone"):
+    with pytest.raises(InputError, match=r"Expected string, got int64 - at .*r.parquet:row 2.zone"):
+        read_evidence(tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize(("given", "said"), [({TOKEN: "x"}, "struct"), ([{TOKEN: "x"}], "list of struct")])
+def test_fields_of_a_stored_column_of_another_type_are_not_quoted(tmp_path, given: object, said: str) -> None:
+    pq.write_table(pa.table({"source_id": ["a:b"], "text": ["x"], "tags": [given]}), tmp_path / "r.parquet")
+    with pytest.raises(InputError, match=rf"Expected list of string, got {said} - at .*r.parquet:row 1.tags"):
         read_evidence(tmp_path / "r.parquet")
 
 

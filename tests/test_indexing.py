@@ -264,6 +264,13 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert report.rows == report.places == {"work tree": 1, "evidence": 1}
 
 
+def test_a_path_that_no_file_system_can_name_is_refused_as_others_that_are_not_utf8(tmp_path: Path):
+    flags = {"corpus": "corpus", "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    with pytest.raises(InputError, match="Expected names and paths in UTF-8, got another encoding"):
+        index_into(settings, IndexRequest(paths=(Path("a\ud800"),)))
+
+
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
     for above in ("a", "b"):
         (folder / above / "src").mkdir(parents=True)

@@ -45,6 +45,27 @@ BAD = {
 }  # fmt: skip
 
 
+SETTINGS = {
+    "a key": f"{TOKEN} = 1", "a table": f"[{TOKEN}]", "a word": f'workers = "{TOKEN}"', "a list": f'workers = ["{TOKEN}"]',
+    "a key below": f"lanes = {{{TOKEN} = 1}}", "one of several": f'lanes = ["lexical", "{TOKEN}"]',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
+def test_no_setting_of_a_file_is_quoted_that_is_a_secret(tmp_path: Path, text: str):
+    (tmp_path / "user.toml").write_text(text)
+    with pytest.raises(InputError, match=r"Expected .* - at .*user\.toml: ") as refused:
+        load_settings({}, cwd=tmp_path, environ={}, user=tmp_path / "user.toml")
+    assert TOKEN not in str(refused.value)
+
+
+def test_no_key_of_a_preset_is_quoted_that_is_a_secret(tmp_path: Path):
+    (tmp_path / "preset.json").write_text(json.dumps({TOKEN: None}))
+    with pytest.raises(InputError, match=r"Expected a value, or null of .* - at preset\.json") as refused:
+        fields_in(tmp_path / "preset.json")
+    assert TOKEN not in str(refused.value)
+
+
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("command", ["overlay validate", "bundle validate", "contract preview"])
 def test_no_validator_prints_what_a_file_holds(tmp_path: Path, text: str, command: str, monkeypatch, capsys):

@@ -14,7 +14,9 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import dying_encoder
 import pyarrow as pa
@@ -243,6 +245,13 @@ def test_what_takes_connections_and_is_no_ray_is_told_as_that(said: bytes):
 
 def test_what_answers_as_grpc_does_is_for_ray_to_ask():
     with answering(SETTINGS + PONG) as address:
+        ray_engine._reached(address)
+
+
+def test_what_answers_word_by_word_has_no_longer_than_what_is_silent(monkeypatch: pytest.MonkeyPatch):
+    a_second_later = count().__next__
+    monkeypatch.setattr(ray_engine, "time", SimpleNamespace(monotonic=a_second_later), raising=False)
+    with answering(6 * SETTINGS + PONG) as address, pytest.raises(TimeoutError):
         ray_engine._reached(address)
 
 

@@ -198,6 +198,11 @@ def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
         ("r.csv", b"\xe4\nx\n", "Expected UTF-8 text, got another encoding - at r.csv:1"),
         ("r.csv", b'"a', "Expected CSV, got text that is not (unexpected end of data) - at r.csv:1"),
         ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
+        (
+            "r.csv",
+            b"AKIAQ7XN4M2PZR5TVB3L," * 2 + b"a\n1,2,3\n",
+            "Expected each column once, got '<key of 20 characters>' twice - at r.csv:1",
+        ),
         ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
     ],
 )

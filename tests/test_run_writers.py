@@ -296,6 +296,41 @@ def test_a_first_snapshot_that_came_while_others_were_read_keeps_an_erasure_open
     assert verify(store, run_id).status == "erased"
 
 
+def test_two_who_erase_the_same_at_once_are_both_told_that_it_is_done(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+):
+    ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
+    run_id, whole = retriever.run(ROWS).run_id, erasure.erase_texts
+
+    def after_another(*given: Any, **how: Any) -> int:
+        whole(*given, **how)
+        return whole(*given, **how)
+
+    monkeypatch.setattr(erasure, "erase_texts", after_another)
+    done = erase_evidence(store, ids, reason="asked by its owner")
+    assert (done.runs, done.unreadable) == ([run_id], [])
+    assert verify(store, run_id).status == "erased"
+
+
+@pytest.mark.parametrize("some", [False, True], ids=["no file is left", "of some files nothing is to be erased"])
+def test_an_erasure_reads_again_what_is_compacted_while_it_reads(
+    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, some: bool
+):
+    ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
+    retriever.retrieve(QUESTION)
+    whole = erasure.texts_showing
+
+    def compacted_meanwhile(*given: Any) -> set[str]:
+        monkeypatch.setattr(erasure, "texts_showing", whole)
+        retriever.close()
+        return set() if some else whole(*given)
+
+    monkeypatch.setattr(erasure, "texts_showing", compacted_meanwhile)
+    done = erase_evidence(store, ids, reason="asked by its owner")
+    assert (done.runs, done.unreadable) == ([*store.run_ids()], [])
+    assert {*statuses(store).values()} == {"erased"}
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_of_what_was_erased_no_word_is_written(
     retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, first: bool

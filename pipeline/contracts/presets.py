@@ -20,7 +20,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..patterns import pattern_parts
-from ..quoting import shown_row
+from ..quoting import shown_key, shown_row
 from ..request_fields import PATTERNS, column_of, columns_of
 from ..yaml_files import parse
 from .narrowing import PLACES, Fields, narrowed
@@ -72,7 +72,9 @@ def fields_in(path: str | Path) -> Fields:
     columns = {name: column_of(name) for name, value in content.items() if value is None}
     for name, column in columns.items():
         if column not in PLACES:
-            raise InputError.described(f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{name}")
+            raise InputError.described(
+                f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{shown_key(name)}"
+            )
     try:
         read = columns_of(content, path.name)
     except InputError:

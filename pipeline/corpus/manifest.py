@@ -54,7 +54,8 @@ class Manifest:
     redactors: Sequence[str] = ()
     """Every detector of secrets, with its version, that rows of this corpus went through at import; envelope."""
     corpus_id: str = ""
-    """Drawn when the corpus was made, and that of every later generation: tells it from another in its place; envelope."""
+    """Drawn when the corpus was made, and that of every later generation: tells it from another in its place;
+    envelope."""
 
     @property
     def generation(self) -> str:
@@ -178,9 +179,9 @@ def remove_ghosts(path: Place, *, all_: bool = False) -> None:
 
     A manifest of new content goes: the next generation would take its number, and it would pass for its elder. One of a
     generation that the content returned to gets its earlier number back. One of the current generation, which was
-    merged, becomes current, so that who has the packs of the one before open reads the new ones. All of them are younger
-    than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older than it, which
-    a store of objects does not say; `all_` reads every one.
+    merged, becomes current, so that who has the packs of the one before open reads the new ones. All of them are
+    younger than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older
+    than it, which a store of objects does not say; `all_` reads every one.
     """
     now, newest = current(path)
     since = 0 if all_ else _written(path / "CURRENT")

@@ -79,14 +79,15 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
         with _counted(done, run_id):
             if not dry_run:
                 _sweep(store, run_id)
-            run = store.open(run_id)
-            if hashes := texts_showing(run, ids):
+            run, hashes = _showing(store.open(run_id), ids)
+            if hashes:
                 if not dry_run and run.live:
                     hashes = texts_showing(compact(store, run_id), ids)  # its session may have gone on
                 done.runs.append(run_id)
                 done.texts += len(hashes)
                 if not dry_run:
-                    erase_texts(store, run_id, hashes, reason=reason)
+                    with suppress(InputError):  # another erasure of the same came first
+                        erase_texts(store, run_id, hashes, reason=reason)
     if not dry_run:
         _finish_compactions(store, whole, done)
     logged = cache(lambda: {line.run_id for line in store.log.lines()})  # read if it must be: it may be damaged
@@ -100,6 +101,26 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
             else:
                 _remove_remains(store, run_id, logged, done, dry_run=dry_run)
     return done
+
+
+def _showing(run: Run, ids: pa.Array) -> tuple[Run, set[str]]:
+    """The texts of a run that show something of these rows, and the run that they were found in.
+
+    Where it is compacted meanwhile, its files go while they are read: whatever they said is asked of its parts again.
+    """
+    try:
+        hashes = texts_showing(run, ids)
+    except StoreError:
+        if not _compacted_since(run):
+            raise
+    else:
+        if not _compacted_since(run):
+            return run, hashes
+    return _showing(Run(run.folder), ids)
+
+
+def _compacted_since(run: Run) -> bool:
+    return run.live and stands(run.folder / "manifest.json")
 
 
 def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:

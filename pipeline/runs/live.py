@@ -86,15 +86,15 @@ class LiveRun:
     ) -> None:
         """Make one snapshot durable.
 
-        `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that raises,
-        none is left behind.
+        `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that
+        raises, none is left behind.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
             RunTakenError: somebody compacted the run, or this process was forked from its own; nothing was written.
             StoreError: the disk does not take it; no snapshot is left behind.
-            LineInDoubtError: a store may have taken it. Its file and number stay, as where the thread is interrupted; the
-                next snapshot, or `compact`, gives it the line that it may lack.
+            LineInDoubtError: a store may have taken it. Its file and number stay, as where the thread is interrupted;
+                the next snapshot, or `compact`, gives it the line that it may lack.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")

@@ -21,7 +21,7 @@ from sys import intern
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
-from ..durable import stands, sync_path
+from ..durable import read_whole, stands, sync_path
 from ..places import ObjectPlace, Place
 from .files import locked
 
@@ -104,6 +104,7 @@ class RunLog(ABC):
 
         Raises:
             VerificationError: a line does not match its hash, its place or the line before.
+            StoreError: the log cannot be read now.
         """
         data = self._data()
         data = data[: data.rfind(b"\n") + 1]
@@ -180,7 +181,7 @@ class Log(RunLog):
 
     def _data(self) -> bytes:
         try:
-            return self.path.read_bytes()
+            return read_whole(self.path)
         except FileNotFoundError:
             return b""
 

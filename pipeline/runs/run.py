@@ -172,11 +172,19 @@ class Run:
 
     @cached_property
     def _files(self) -> list[str]:
-        return live_files(self.folder)
+        """The interactive files of the run.
+
+        Raises:
+            StoreError: there is none any more: the run was compacted or removed since it was opened.
+        """
+        if files := live_files(self.folder):
+            return files
+        raise StoreError(f"Expected the files of a session, got none any more - at {self.run_id}", hint="ask again")
 
     @cached_property
     def _joined(self) -> dict[str, list[pa.Table]]:
-        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its rows."""
+        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its
+        rows."""
         found: dict[str, list[pa.Table]] = {}
         for at in range(0, len(self._files), JOINED):
             read = [read_live(self.folder / "live" / file) for file in self._files[at : at + JOINED]]

@@ -119,7 +119,14 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
 
 
 def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:
-    return InputError.expected(str(type_), str(column.type), f"{where(_first(column))}.{name}")
+    return InputError.described(_said(type_), _said(column.type), f"{where(_first(column))}.{name}")
+
+
+def _said(type_: pa.DataType) -> str:
+    """A type without the names of fields, which are as foreign as values."""
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"list of {_said(type_.value_type)}"
+    return str(type_).partition("<")[0]
 
 
 def _first(column: pa.Array) -> int:

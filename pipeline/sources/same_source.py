@@ -27,8 +27,8 @@ def same_folder(before: str, root: Path) -> bool:
 def holds_most(root: Path, limit: int, before: Reading) -> bool:
     """Whether at least half of the files that were read stand below a folder as they were: a copy of a tree is no other tree.
 
-    Those with a masked secret do not count: of their content nothing is known. `limit` is how many bytes readers look at: of
-    a longer file, one more.
+    Those with a masked secret do not count: of their content nothing is known. `limit` is how many bytes readers look
+    at: of a longer file, one more.
     """
     told = {root / path: reading for path, reading in before.paths.items() if reading.digest}
     return 2 * sum(_holds(path, reading, limit, before) for path, reading in told.items()) >= len(told)
