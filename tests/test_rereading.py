@@ -21,6 +21,7 @@ from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading, forget_re
 from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.sources import reader_digest as reader_module
+from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.reader_digest import reader_digest
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.rereading import Rereadings
@@ -277,6 +278,35 @@ def test_what_was_said_of_files_is_said_again_in_their_order(world: World) -> No
     assert report.noted_at == {"a note": ["b.md"]}
 
 
+def test_an_uncommitted_file_leaves_the_history_of_its_path_known(world: World) -> None:
+    world.git = True
+    git(world.tree, "init", "-q", "-b", "main")
+    git(world.tree, "add", ".")
+    git(world.tree, "commit", "-qm", "x")
+    world.write(a="# A\n\nNot committed.\n", new="# New\n")
+    first, again = world.index(), world.index()
+    assert (first.unread, again.unread) == ({}, {"history": 2})
+    assert (again.rows, again.places) == (first.rows, first.places)
+
+
+def test_rows_of_a_path_that_nobody_followed_make_a_source_unknown(world: World) -> None:
+    known = Rereadings("shop", None, ()).source("workspace:tree", world.tree)
+    (table,) = read_work_tree(world.tree, project="shop", now=NOW, report=SourceReport())
+    rows, _ = normalise(table, project="shop", principal="ana", now=NOW)
+    known.add(rows.append_column("id", rows["path"]))
+    known.saw("a.md", SourceReport(), None)
+    assert known.reading() is None
+    known.saw("b.md", SourceReport(), None)
+    assert known.reading() is not None
+
+
+def test_a_file_over_the_size_limit_is_told_by_what_readers_look_at(world: World) -> None:
+    (world.tree / "long.md").write_bytes(b"x" * 500_001)
+    world.index()
+    os.utime(world.tree / "long.md", ns=((world.tree / "long.md").stat().st_mtime_ns,) * 2)  # another status, same content
+    assert world.index().unread == {"work tree": 3}
+
+
 def test_what_is_ignored_from_now_on_ends(world: World) -> None:
     world.index()
     (world.tree / ".gitignore").write_text("b.md\n")
@@ -379,6 +409,14 @@ def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
 
 
+@pytest.mark.parametrize("other_first", [False, True])
+def test_a_file_that_is_named_beside_its_known_tree_is_counted_once(world: World, other_first: bool) -> None:
+    world.index()
+    both = [world.tree, world.tree / "a.md"]
+    report = world.index(*both[:: -1 if other_first else 1], source="tree")
+    assert (report.rows, report.unread) == ({"work tree": 2}, {})
+
+
 @pytest.mark.parametrize("before", [False, True], ids=["new", "known"])
 @pytest.mark.parametrize("other", ["file", "file first", "rows"])
 def test_a_source_that_two_readers_fill_is_read_whole(world: World, other: str, before: bool) -> None:
@@ -449,6 +487,27 @@ def test_a_reading_does_not_tell_what_a_file_holds(world: World) -> None:
         assert reading.digest((world.tree / "a.md").read_bytes()) == digests[-1]["a.md"]
     assert digests[0]["secret.md"] == digests[1]["secret.md"] == ""
     assert not {digests[0]["a.md"], digests[0]["b.md"]} & set(digests[1].values())
+
+
+def test_a_reading_that_was_replaced_is_gone_with_its_salt(world: World) -> None:
+    world.index()
+    (before,) = (world.corpus / FOLDER).glob("*.arrow")
+    world.write(a="# A\n\nOther.\n")
+    world.index()
+    (after,) = (world.corpus / FOLDER).glob("*.arrow")
+    assert before != after
+
+
+def test_the_reading_of_another_source_is_no_reading(world: World) -> None:
+    """Files of readings are named by what they say and of which source: a state that mixes them up names none."""
+    for name in ("one", "two"):
+        world.index(source=name)
+    state = world.corpus / FOLDER / "STATE.json"
+    told = json.loads(state.read_bytes())
+    (*one, file), (*two, other) = told["sources"]
+    state.write_text(json.dumps(told | {"sources": [[*one, other], [*two, file]]}))
+    corpus = Corpus.open(world.corpus)
+    assert [corpus.reading(*source) for source in (one, two)] == [None, None]
 
 
 def test_readings_that_the_disk_does_not_take_cost_no_import(world: World) -> None:
