@@ -16,6 +16,7 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus.manifest import manifest_of
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.resuming import GONE
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -74,6 +75,29 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
     }
     assert verify(store, run_id).status == "ok"
     assert (store.unfinished(), store.logged()) == ([], {run_id})
+
+
+def test_what_somebody_may_not_do_is_said_as_it_is_and_not_taken_for_a_run_to_go_on_with(corpus: Corpus, store: RunStore):
+    def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        raise AccessError("Expected an auditor, got none - at ana")
+        yield
+
+    with opened(corpus, runs=store) as retriever, pytest.raises(AccessError) as raised:
+        retriever.run(batch(1), engine=engine)
+    assert (raised.value.message, raised.value.hint) == ("Expected an auditor, got none - at ana", "")
+
+
+def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewhere(
+    corpus: Corpus, store: RunStore, evidence_rows: Callable[..., Any]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    before = corpus.generation
+    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+    manifest_of(corpus.path, before).write_text("{")
+    with opened(Corpus.open(corpus.path), runs=store) as retriever, pytest.raises(StoreError) as raised:
+        retriever.run(resume=run_id)
+    assert "got another" not in str(raised.value) and before in str(raised.value)
+    assert store.unfinished() == [run_id]
 
 
 def test_an_end_that_was_broken_off_is_done_by_resuming_again(

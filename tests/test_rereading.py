@@ -174,6 +174,18 @@ def test_a_masked_chunk_that_stands_still_stands(tmp_path: Path) -> None:
     assert (mine.places["history"], mine.masked) == (3, 1)
 
 
+def test_a_place_that_began_with_the_last_known_commit_is_counted_once(tmp_path: Path) -> None:
+    """It comes again when it ends."""
+    known, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    git(tmp_path, "init", "-q", "-b", "main", "tree")
+    for text in ("One", "Two", "Three"):
+        known.write(a=f"# A\n\n{text}.\n")
+        git(known.tree, "add", ".")
+        git(known.tree, "commit", "-qm", text)
+        mine, theirs = known.index(), whole.index()
+        assert (mine.generation, mine.rows, mine.places) == (theirs.generation, theirs.rows, theirs.places)
+
+
 def test_what_is_unchanged_is_counted_and_not_read(world: World) -> None:
     first, again = world.index(), world.index()
     assert (first.unread, again.unread, again.sources.read) == ({}, {"work tree": 2}, 0)
@@ -516,6 +528,21 @@ def test_readings_that_the_disk_does_not_take_cost_no_import(world: World) -> No
     world.index()
     assert paths_of(world.corpus) == {"a.md", "b.md"}
     assert world.index().unread == {}
+
+
+def test_readings_are_forgotten_where_the_disk_does_not_take_new_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    world.index()
+    world.write(a="# A\n\nOther.\n")
+    with monkeypatch.context() as patched:
+        patched.setattr("scoped_retrieval.pipeline.corpus.readings.write_atomic", full)
+        world.index()
+    assert not (world.corpus / FOLDER).exists()
+    assert [world.index().unread for _ in range(2)] == [{}, {"work tree": 2}]
 
 
 def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
