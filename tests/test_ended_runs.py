@@ -212,6 +212,32 @@ def test_an_older_copy_of_the_corpus_ends_no_run(
     assert store.unfinished() == [run_id]
 
 
+def test_an_older_copy_that_went_on_as_far_as_the_run_ends_none(
+    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
+):
+    shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
+    copy = Corpus.open(tmp_path / "copy")
+    for each, count in ((corpus, 20), (copy, 21)):
+        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        each.publish(rows, now=NOON)
+    run_id = interrupted(corpus, store, batch(4))
+    shutil.move(tmp_path / "corpus", tmp_path / "away")
+    shutil.move(tmp_path / "copy", tmp_path / "corpus")
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match="another"):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+
+
+def test_a_run_ends_over_another_corpus_where_its_own_has_lost_the_generation(
+    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    move_on()
+    grants = tmp_path / "corpus" / "grants.yaml"
+    with opened(Corpus.create(tmp_path / "other"), runs=store, grants=grants) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 2
+
+
 def test_a_corpus_that_moved_and_lost_the_generation_ends_the_run(
     corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from corpus_rows import HashEncoder
 from failing_reads import unseen
-from scoped_retrieval.nodes.errors import MovedOnError, StoreError
+from scoped_retrieval.nodes.errors import InputError, MovedOnError, StoreError
 from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading, forget_readings
@@ -387,6 +388,19 @@ def test_a_folder_that_nobody_can_look_at_is_not_taken_for_gone(tmp_path: Path) 
     assert not same_folder(str(before), root)
     before.rmdir()
     assert same_folder(str(before), root)
+
+
+def test_a_copy_of_a_tree_is_told_by_the_files_of_which_a_digest_is_kept(tmp_path: Path) -> None:
+    """Of a file with a masked secret none is."""
+    world = World(tmp_path)
+    world.write(a="# A\n", **{f"secret{number}": f"token = '{SECRET}'\n" for number in range(3)})
+    world.index()
+    copy = tmp_path / "copy" / "tree"
+    shutil.copytree(world.tree, copy)
+    assert world.index(copy).generation == Corpus.open(world.corpus).generation
+    world.write(a="# Another\n")
+    with pytest.raises(InputError, match="got another folder of that name"):
+        world.index()
 
 
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
