@@ -77,7 +77,9 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
     assert (store.unfinished(), store.logged()) == ([], {run_id})
 
 
-def test_what_somebody_may_not_do_is_said_as_it_is_and_not_taken_for_a_run_to_go_on_with(corpus: Corpus, store: RunStore):
+def test_what_somebody_may_not_do_is_said_as_it_is_and_not_taken_for_a_run_to_go_on_with(
+    corpus: Corpus, store: RunStore
+):
     def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
         raise AccessError("Expected an auditor, got none - at ana")
         yield

@@ -246,6 +246,7 @@ def test_what_answers_as_grpc_does_is_for_ray_to_ask():
         ray_engine._reached(address)
 
 
-def test_a_port_that_there_cannot_be_is_not_left_to_ray():
+@pytest.mark.parametrize("port", [1 << 16, 99999999])
+def test_a_port_that_there_cannot_be_is_not_left_to_ray(port: int):
     with pytest.raises(OSError, match="no such port"):
-        ray_engine._reached("127.0.0.1:99999999")
+        ray_engine._reached(f"127.0.0.1:{port}")

@@ -5,97 +5,27 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-import subprocess
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus_rows import HashEncoder
 from failing_reads import unseen
-from scoped_retrieval.nodes.errors import InputError, MovedOnError, StoreError
+from rereading_world import NOW, SECRET, World, git, paths_of, rows_of, world_fixture  # noqa: F401 - fixture
+from scoped_retrieval.nodes.errors import MovedOnError, StoreError
 from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading, forget_readings
-from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading
+from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.sources import reader_digest as reader_module
-from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.reader_digest import reader_digest
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.rereading import Rereadings
 from scoped_retrieval.pipeline.sources.same_source import same_folder
 from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
-
-NOW = datetime.now(UTC) + timedelta(hours=1)
-SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-
-
-@dataclass
-class World:
-    """A folder `tree` and the corpus that it is indexed into, each time a minute later; `whole` knows nothing from before."""
-
-    folder: Path
-    git: bool = False
-    whole: bool = False
-    name: str = "corpus"
-    times: int = 0
-
-    def index(self, *paths: Path, principal: str = "ana", **asked: Any) -> IndexReport:
-        flags = {"corpus": str(self.corpus), "project": "shop", "principal": principal}
-        settings = load_settings(flags, cwd=self.folder, environ={}, user=self.folder / "none.toml")
-        if self.whole:
-            forget_readings(self.corpus)
-        self.times += 1
-        request = IndexRequest(**{"paths": paths or (self.tree,), "git": self.git, "semantic": False} | asked)
-        return index_into(settings, request, now=NOW + timedelta(minutes=self.times))
-
-    @property
-    def corpus(self) -> Path:
-        return self.folder / self.name
-
-    @property
-    def tree(self) -> Path:
-        return self.folder / "tree"
-
-    def write(self, **files: str) -> None:
-        for name, text in files.items():
-            (self.tree / f"{name}.md").parent.mkdir(parents=True, exist_ok=True)
-            (self.tree / f"{name}.md").write_text(text)
-
-
-def git(folder: Path, *arguments: str) -> None:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True)
-
-
-def paths_of(corpus: Path) -> set[str]:
-    """The paths of rows that have not ended."""
-    frame = Corpus.open(corpus).frame()
-    ended = [
-        a or b for a, b in zip(*(frame.placements[n].to_pylist() for n in ("superseded_at", "deleted_at")), strict=True)
-    ]
-    rows = frame.placements["row"].to_pylist()
-    return {frame.evidence["path"][row].as_py() for row, end in zip(rows, ended, strict=True) if end is None}
-
-
-def rows_of(corpus: Path) -> set[str]:
-    """The ids of rows that have not ended somewhere."""
-    frame = Corpus.open(corpus).frame()
-    columns = (frame.placements[name].to_pylist() for name in ("row", "superseded_at", "deleted_at"))
-    return {
-        frame.evidence["evidence_id"][row].as_py() for row, *ends in zip(*columns, strict=True) if ends == [None] * 2
-    }
-
-
-@pytest.fixture(name="world")
-def world_fixture(tmp_path: Path) -> World:
-    world = World(tmp_path)
-    world.write(a="# A\n\nOne.\n", b="# B\n\nTwo.\n")
-    return world
-
 
 LINES = (
     "# Head\n",
@@ -173,18 +103,6 @@ def test_a_masked_chunk_that_stands_still_stands(tmp_path: Path) -> None:
         mine, theirs = known.index(), whole.index()
         assert (mine.generation, mine.places, mine.masked) == (theirs.generation, theirs.places, theirs.masked)
     assert (mine.places["history"], mine.masked) == (3, 1)
-
-
-def test_a_place_that_began_with_the_last_known_commit_is_counted_once(tmp_path: Path) -> None:
-    """It comes again when it ends."""
-    known, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
-    git(tmp_path, "init", "-q", "-b", "main", "tree")
-    for text in ("One", "Two", "Three"):
-        known.write(a=f"# A\n\n{text}.\n")
-        git(known.tree, "add", ".")
-        git(known.tree, "commit", "-qm", text)
-        mine, theirs = known.index(), whole.index()
-        assert (mine.generation, mine.rows, mine.places) == (theirs.generation, theirs.rows, theirs.places)
 
 
 def test_what_is_unchanged_is_counted_and_not_read(world: World) -> None:
@@ -291,35 +209,6 @@ def test_what_was_said_of_files_is_said_again_in_their_order(world: World) -> No
     assert report.noted_at == {"a note": ["b.md"]}
 
 
-def test_an_uncommitted_file_leaves_the_history_of_its_path_known(world: World) -> None:
-    world.git = True
-    git(world.tree, "init", "-q", "-b", "main")
-    git(world.tree, "add", ".")
-    git(world.tree, "commit", "-qm", "x")
-    world.write(a="# A\n\nNot committed.\n", new="# New\n")
-    first, again = world.index(), world.index()
-    assert (first.unread, again.unread) == ({}, {"history": 2})
-    assert (again.rows, again.places) == (first.rows, first.places)
-
-
-def test_rows_of_a_path_that_nobody_followed_make_a_source_unknown(world: World) -> None:
-    known = Rereadings("shop", None, ()).source("workspace:tree", world.tree)
-    (table,) = read_work_tree(world.tree, project="shop", now=NOW, report=SourceReport())
-    rows, _ = normalise(table, project="shop", principal="ana", now=NOW)
-    known.add(rows.append_column("id", rows["path"]))
-    known.saw("a.md", SourceReport(), None)
-    assert known.reading() is None
-    known.saw("b.md", SourceReport(), None)
-    assert known.reading() is not None
-
-
-def test_a_file_over_the_size_limit_is_told_by_what_readers_look_at(world: World) -> None:
-    (world.tree / "long.md").write_bytes(b"x" * 500_001)
-    world.index()
-    os.utime(world.tree / "long.md", ns=((world.tree / "long.md").stat().st_mtime_ns,) * 2)  # another status, same content
-    assert world.index().unread == {"work tree": 3}
-
-
 def test_what_is_ignored_from_now_on_ends(world: World) -> None:
     world.index()
     (world.tree / ".gitignore").write_text("b.md\n")
@@ -390,19 +279,6 @@ def test_a_folder_that_nobody_can_look_at_is_not_taken_for_gone(tmp_path: Path) 
     assert same_folder(str(before), root)
 
 
-def test_a_copy_of_a_tree_is_told_by_the_files_of_which_a_digest_is_kept(tmp_path: Path) -> None:
-    """Of a file with a masked secret none is."""
-    world = World(tmp_path)
-    world.write(a="# A\n", **{f"secret{number}": f"token = '{SECRET}'\n" for number in range(3)})
-    world.index()
-    copy = tmp_path / "copy" / "tree"
-    shutil.copytree(world.tree, copy)
-    assert world.index(copy).generation == Corpus.open(world.corpus).generation
-    world.write(a="# Another\n")
-    with pytest.raises(InputError, match="got another folder of that name"):
-        world.index()
-
-
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
 def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
     world.git = with_git
@@ -433,14 +309,6 @@ def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
         report = world.index(*both, source="tree")
         assert (report.unread, report.rows) == ({}, {"work tree": 3})
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
-
-
-@pytest.mark.parametrize("other_first", [False, True])
-def test_a_file_that_is_named_beside_its_known_tree_is_counted_once(world: World, other_first: bool) -> None:
-    world.index()
-    both = [world.tree, world.tree / "a.md"]
-    report = world.index(*both[:: -1 if other_first else 1], source="tree")
-    assert (report.rows, report.unread) == ({"work tree": 2}, {})
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["new", "known"])
@@ -515,48 +383,12 @@ def test_a_reading_does_not_tell_what_a_file_holds(world: World) -> None:
     assert not {digests[0]["a.md"], digests[0]["b.md"]} & set(digests[1].values())
 
 
-def test_a_reading_that_was_replaced_is_gone_with_its_salt(world: World) -> None:
-    world.index()
-    (before,) = (world.corpus / FOLDER).glob("*.arrow")
-    world.write(a="# A\n\nOther.\n")
-    world.index()
-    (after,) = (world.corpus / FOLDER).glob("*.arrow")
-    assert before != after
-
-
-def test_the_reading_of_another_source_is_no_reading(world: World) -> None:
-    """Files of readings are named by what they say and of which source: a state that mixes them up names none."""
-    for name in ("one", "two"):
-        world.index(source=name)
-    state = world.corpus / FOLDER / "STATE.json"
-    told = json.loads(state.read_bytes())
-    (*one, file), (*two, other) = told["sources"]
-    state.write_text(json.dumps(told | {"sources": [[*one, other], [*two, file]]}))
-    corpus = Corpus.open(world.corpus)
-    assert [corpus.reading(*source) for source in (one, two)] == [None, None]
-
-
 def test_readings_that_the_disk_does_not_take_cost_no_import(world: World) -> None:
     world.corpus.mkdir()
     (world.corpus / FOLDER).write_text("in the way")
     world.index()
     assert paths_of(world.corpus) == {"a.md", "b.md"}
     assert world.index().unread == {}
-
-
-def test_readings_are_forgotten_where_the_disk_does_not_take_new_ones(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, os.strerror(28))
-
-    world.index()
-    world.write(a="# A\n\nOther.\n")
-    with monkeypatch.context() as patched:
-        patched.setattr("scoped_retrieval.pipeline.corpus.readings.write_atomic", full)
-        world.index()
-    assert not (world.corpus / FOLDER).exists()
-    assert [world.index().unread for _ in range(2)] == [{}, {"work tree": 2}]
 
 
 def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
