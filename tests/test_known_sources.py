@@ -126,3 +126,25 @@ def test_readings_are_forgotten_where_the_disk_does_not_take_new_ones(
         world.index()
     assert not (world.corpus / FOLDER).exists()
     assert [world.index().unread for _ in range(2)] == [{}, {"work tree": 2}]
+
+
+def test_a_file_that_is_younger_than_the_import_is_not_known_again(world: World) -> None:
+    """Its rows say the time of the import in place of its own."""
+    known = Rereadings("shop", None, ()).source("workspace:tree", world.tree)
+    file = world.tree / "a.md"
+    modified = file.stat().st_mtime_ns // 1_000
+    assert known.status(os.fsencode(file), modified) is not None
+    assert known.status(os.fsencode(file), modified - 1) is None
+
+
+def test_what_was_said_of_a_path_whose_name_is_a_secret_is_said_again(tmp_path: Path) -> None:
+    """Its name is not kept, so that the history is read from its beginning."""
+    known, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    git(tmp_path, "init", "-q", "-b", "main", "tree")
+    known.write(**{SECRET: ""})
+    for name in "ab":
+        known.write(**{name: "# Text\n"})
+        git(known.tree, "add", ".")
+        git(known.tree, "commit", "-qm", name)
+        mine, theirs = known.index(), whole.index()
+        assert mine.sources.skipped == theirs.sources.skipped == {"empty": 1}
