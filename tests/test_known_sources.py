@@ -148,3 +148,12 @@ def test_what_was_said_of_a_path_whose_name_is_a_secret_is_said_again(tmp_path: 
         git(known.tree, "commit", "-qm", name)
         mine, theirs = known.index(), whole.index()
         assert mine.sources.skipped == theirs.sources.skipped == {"empty": 1}
+
+
+def test_a_file_that_was_changed_just_now_is_not_settled_however_old_it_says_it_is(world: World) -> None:
+    file = world.tree / "a.md"
+    os.utime(file, ns=(10**9, 10**9))
+    known = Rereadings("shop", None, (), file.stat().st_ctime_ns).source("workspace:tree", world.tree)
+    status = known.status(os.fsencode(file), 2**62)
+    assert status is not None
+    assert not status.settled
