@@ -2,7 +2,7 @@
 
 What one would otherwise get wrong: a generation that one corpus lacks may stand in another, and in the folder that had
 it may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and
-how far on: only that corpus, no less far on, can have lost the generation.
+how far on: only that corpus, further on, can have lost the generation.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
 
 
 def _lost_by(corpus: Place, pin: Mapping[str, Any]) -> bool:
-    """Whether the corpus that a run began over stands here, no less far on than then."""
+    """Whether the corpus that a run began over stands here, further on than then: just as far on, it is a copy that went its
+    own way.
+    """
     if not _corpus_at(corpus):
         return False
     manifest = Manifest.read(corpus)
-    return manifest.corpus_id == pin["corpus_id"] and manifest.sequence >= pin["sequence"]
+    return manifest.corpus_id == pin["corpus_id"] and manifest.sequence > pin["sequence"]
 
 
 def _corpus_at(place: Place) -> bool:

@@ -87,6 +87,13 @@ def test_a_work_tree_shadows_committed_text_of_the_same_source_and_path_for_its_
     assert stops(walled, 2) == {0: None, 1: None, 2: None, 3: "workspace"}
 
 
+def test_what_is_shadowed_is_not_counted_as_withheld_and_what_an_earlier_gate_stops_stays_with_it():
+    rows = [{"declared_safety": "blocked"}, {"branch": "dev"}, {"workspace_root": "/w"}]
+    walled = wall(rows, [{"workspace_root": "/w", "branch": "a"}], [{}])
+    assert stops(walled) == {0: "workspace", 1: "branch", 2: None}
+    assert walled.admissible["withheld"].to_pylist() == [0]
+
+
 @pytest.mark.parametrize(
     "change", [{"recorded": NOON + DAY}, {"declared_safety": "blocked"}, {"zone": "restricted"}, {"path": None}]
 )

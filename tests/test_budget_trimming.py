@@ -152,6 +152,15 @@ def test_a_cut_log_keeps_its_first_error_line() -> None:
     assert trim["bound_by"] == "max_chunk_tokens"
 
 
+def test_the_lines_above_an_error_line_are_those_of_its_own_log() -> None:
+    """The error is in the second line: what stands above the first one is another item's text."""
+    other, log = LOG, "It began. " * 60 + "\nE   AssertionError: expected UTC\n"
+    rows = [{"text": text, "evidence_kind": "test-log", "path": path} for text, path in ((other, "a"), (log, "b"))]
+    made = line(rows, requests={"r1": {"max_chunk_tokens": 60}}).run()
+    shown = made["trimmed"]["visible_text"].to_pylist()
+    assert sorted(text[:9] for text in shown) == ["It began.", "line 1\nli"]
+
+
 def test_smaller_items_fill_what_a_large_one_leaves() -> None:
     rows = [
         {"text": "x" * 3000, "semantic_raw": 0.9},

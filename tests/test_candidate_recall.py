@@ -263,6 +263,18 @@ def test_a_withheld_definition_leads_nowhere() -> None:
     assert names(world, out, withheld=True) == ["blocked"]
 
 
+def test_a_withheld_row_that_only_a_call_leads_to_is_not_recorded() -> None:
+    """The request itself asked nothing of it."""
+    world = frame(
+        [
+            {"name": "definition", "symbols": ["create"], "calls": ["load_token"], "path": "a.py"},
+            {"name": "callee", "symbols": ["load_token"], "path": "b.py", "withheld_by": 13},
+        ]
+    )
+    out = line(world, [{"question": "see `create`"}], "symbol_hits", plan=rules({"lanes": ["symbol"]}))["symbol_hits"]
+    assert (names(world, out, withheld=False), names(world, out, withheld=True)) == (["definition"], [])
+
+
 def test_an_id_is_found_exactly() -> None:
     world = frame([{"name": "asked", "entity": "DEL-12345"}, {"name": "longer", "entity": "DEL-123456"}])
     assert _lane(world, "exact", question="what does DEL-12345 say?") == ["asked"]

@@ -85,20 +85,40 @@ def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_p
     assert len(RunStore(tmp_path / "runs").folders()) == 1
 
 
-def test_grants_are_read_again_until_their_time_tells_the_next_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("modified", [None, 10**9], ids=["now", "long ago, as its writer says"])
+def test_grants_are_read_again_until_their_time_tells_the_next_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modified: int | None
+):
     file, stat = tmp_path / "grants.yaml", Path.stat
 
     def even_seconds(path: Path, **how: bool) -> SimpleNamespace:
         found = stat(path, **how)
         coarse = found.st_mtime_ns // 2_000_000_000 * 2_000_000_000
         return SimpleNamespace(
-            st_ino=found.st_ino, st_size=found.st_size, st_mode=found.st_mode, st_mtime_ns=coarse, st_ctime_ns=coarse
-        )
+            st_ino=found.st_ino, st_size=found.st_size, st_mode=found.st_mode, st_mtime_ns=modified or coarse,
+            st_ctime_ns=coarse,
+        )  # fmt: skip
 
     monkeypatch.setattr(Path, "stat", even_seconds)
     file.write_text("principals: {ana: {projects: [shop]}}")
     watched = WatchedGrants(file)
     file.write_text("principals: {bob: {projects: [shop]}}")
+    assert watched.now().principals == ("bob",)
+
+
+@pytest.mark.parametrize("other", ["st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"])
+def test_grants_of_which_any_part_of_the_status_is_another_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+):
+    """A file that is put in the place of another may have its size, and the time that its writer gave it."""
+    status = dict.fromkeys(("st_ino", "st_size", "st_mode", "st_mtime_ns", "st_ctime_ns"), 1)
+    monkeypatch.setattr(Path, "stat", lambda path, **how: SimpleNamespace(**status))
+    file = tmp_path / "grants.yaml"
+    file.write_text("principals: {ana: {projects: [shop]}}")
+    watched = WatchedGrants(file)
+    file.write_text("principals: {bob: {projects: [shop]}}")
+    assert watched.now().principals == ("ana",)
+    status[other] = 2
     assert watched.now().principals == ("bob",)
 
 

@@ -37,6 +37,12 @@ def rows_with(frame: CorpusFrame, *keys: str) -> list[list[str]]:
     return [sorted(texts[row] for row in found.rows[a:b]) for a, b in zip(found.starts, found.starts[1:], strict=False)]
 
 
+def test_every_redactor_that_rows_came_through_is_on_record(corpus: Corpus) -> None:
+    for number, redactor in enumerate(["r/2", "r/1", None, "r/2"]):
+        corpus.publish(import_rows({"text": str(number)}), redactor=redactor, now=day(number))
+    assert Corpus.open(corpus.path).info()["redactors"] == ["r/1", "r/2"]
+
+
 def test_an_unchanged_import_changes_nothing(corpus: Corpus) -> None:
     rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
     first = corpus.publish(rows, complete_sources={SOURCE}, now=day(1))

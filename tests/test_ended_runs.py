@@ -16,6 +16,7 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus.manifest import manifest_of
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.resuming import GONE
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -74,6 +75,31 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
     }
     assert verify(store, run_id).status == "ok"
     assert (store.unfinished(), store.logged()) == ([], {run_id})
+
+
+def test_what_somebody_may_not_do_is_said_as_it_is_and_not_taken_for_a_run_to_go_on_with(
+    corpus: Corpus, store: RunStore
+):
+    def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
+        raise AccessError("Expected an auditor, got none - at ana")
+        yield
+
+    with opened(corpus, runs=store) as retriever, pytest.raises(AccessError) as raised:
+        retriever.run(batch(1), engine=engine)
+    assert (raised.value.message, raised.value.hint) == ("Expected an auditor, got none - at ana", "")
+
+
+def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewhere(
+    corpus: Corpus, store: RunStore, evidence_rows: Callable[..., Any]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    before = corpus.generation
+    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+    manifest_of(corpus.path, before).write_text("{")
+    with opened(Corpus.open(corpus.path), runs=store) as retriever, pytest.raises(StoreError) as raised:
+        retriever.run(resume=run_id)
+    assert "got another" not in str(raised.value) and before in str(raised.value)
+    assert store.unfinished() == [run_id]
 
 
 def test_an_end_that_was_broken_off_is_done_by_resuming_again(
@@ -186,6 +212,32 @@ def test_an_older_copy_of_the_corpus_ends_no_run(
     with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match="another"):
         retriever.run(resume=run_id)
     assert store.unfinished() == [run_id]
+
+
+def test_an_older_copy_that_went_on_as_far_as_the_run_ends_none(
+    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
+):
+    shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
+    copy = Corpus.open(tmp_path / "copy")
+    for each, count in ((corpus, 20), (copy, 21)):
+        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        each.publish(rows, now=NOON)
+    run_id = interrupted(corpus, store, batch(4))
+    shutil.move(tmp_path / "corpus", tmp_path / "away")
+    shutil.move(tmp_path / "copy", tmp_path / "corpus")
+    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match="another"):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+
+
+def test_a_run_ends_over_another_corpus_where_its_own_has_lost_the_generation(
+    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
+):
+    run_id = interrupted(corpus, store, batch(4))
+    move_on()
+    grants = tmp_path / "corpus" / "grants.yaml"
+    with opened(Corpus.create(tmp_path / "other"), runs=store, grants=grants) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 2
 
 
 def test_a_corpus_that_moved_and_lost_the_generation_ends_the_run(

@@ -84,6 +84,24 @@ def test_a_file_gives_one_row_per_principal_and_project(tmp_path):
     assert file.digest == hashlib.sha256((tmp_path / "grants.yaml").read_bytes()).hexdigest()
 
 
+def test_what_a_principal_declares_caps_every_grant(tmp_path):
+    wide = "zones: restricted, states: [candidate, verified]"
+    text = f"""
+principals:
+  ana: {{projects: [{{project: shop, {wide}}}, {{project: pay, states: [candidate]}}], zones: internal, states: [verified, stale]}}
+  bob: {{projects: [{{project: shop, {wide}}}]}}
+grants:
+  - {{principal: ana, project: platform, {wide}, reason: shared rules, expires: 2099-01-01T00:00:00Z}}
+"""
+    rows = read(tmp_path, text).table.to_pylist()
+    assert {(row["principal"], row["project"]): (row["zone"], row["states"]) for row in rows} == {
+        ("ana", "shop"): ("internal", ["verified"]),
+        ("ana", "pay"): ("internal", []),
+        ("ana", "platform"): ("internal", ["verified"]),
+        ("bob", "shop"): ("restricted", ["candidate", "verified"]),
+    }
+
+
 @pytest.mark.parametrize("text", ["", "principals: {}", "principals:\n  ana:\n", "grants: []\ntokens: {}"])
 def test_nothing_granted_is_an_empty_table(tmp_path, text):
     assert read(tmp_path, text).table.num_rows == 0
@@ -145,6 +163,25 @@ def test_a_starter_entry_is_written_once(tmp_path):
     assert path.read_bytes() == before
     assert load_grants(path).projects("ana") == ["shop"]
     assert (path.stat().st_mode & 0o777) == 0o600
+
+
+def test_only_whoever_starts_a_file_may_audit(tmp_path):
+    path = tmp_path / "grants.yaml"
+    for principal, project in (("ana", "shop"), ("bob", "pay"), ("ana", "late")):
+        assert write_starter_grants(path, principal, project, audit=principal == "bob")
+    assert not any(load_grants(path).table["audit"].to_pylist())
+    assert write_starter_grants(tmp_path / "new.yaml", "ana", "shop", audit=True)
+    assert load_grants(tmp_path / "new.yaml").table["audit"].to_pylist() == [True]
+
+
+@pytest.mark.parametrize("before", [None, WHOLE], ids=["new", "standing"])
+def test_an_entry_that_could_not_be_read_again_is_not_written(tmp_path, before: str | None):
+    path = tmp_path / "grants.yaml"
+    if before is not None:
+        path.write_text(before)
+    with pytest.raises(PolicyError, match="Expected text, got ''"):
+        write_starter_grants(path, "ana", "")
+    assert (path.read_text() if path.exists() else None) == before
 
 
 def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path):

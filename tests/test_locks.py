@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
@@ -74,6 +75,44 @@ def test_a_lease_of_a_writer_that_died_expires_and_a_live_one_does_not(prefix: O
     clock.now += 2
     assert second.acquire() and second.confirmed()
     assert not first.confirmed()
+
+
+def test_a_number_whose_creation_was_answered_as_a_failure_is_held_all_the_same(tmp_path: Path):
+    """A client asks again when it got no answer, and is told that what it created itself exists."""
+    store = FailingStore(error=FileExistsError())
+    place = store.at(f"locks/{tmp_path.name}")
+    locks.expect_create(place)
+    store.puts, store.takes = 0, True
+    assert Lease(place).acquire()
+
+
+def test_numbers_that_were_given_up_do_not_pile_up(prefix: ObjectPlace):
+    for number in (1, 2, 3):
+        with held(prefix / "LOCK", 0, "busy"):
+            pass
+        assert [entry.name for entry in (prefix / "LOCK.lease").iterdir()] == [f"{number:06d}"]
+
+
+def test_a_lease_is_renewed_for_as_long_as_it_is_held(prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch):
+    renewed = threading.Event()
+    monkeypatch.setattr(locks, "RENEWED", 0.001)
+    monkeypatch.setattr(Lease, "renew", lambda lease: renewed.set())
+    with held(prefix / "LOCK", 0, "busy"):
+        assert renewed.wait(60)
+    assert "lease" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_lock_that_the_store_did_not_give_up_is_not_confirmed_afterwards(
+    prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch
+):
+    def gone(_: Lease) -> None:
+        raise OSError
+
+    monkeypatch.setattr(Lease, "release", gone)
+    with held(prefix / "LOCK", 0, "busy"):
+        pass
+    with pytest.raises(BusyError, match="Expected to hold the lock still"):
+        confirm(prefix / "LOCK")
 
 
 def test_a_renewal_that_the_store_did_not_take_holds_nothing(tmp_path: Path):

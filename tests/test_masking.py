@@ -112,6 +112,14 @@ def test_a_citation_masks_its_source_and_path_and_still_resolves() -> None:
     assert len(set(made["citations"]["evidence_id"].to_pylist())) == 1
 
 
+def test_a_citation_masks_its_section() -> None:
+    row = {"text": "x", "path": "a.md", "section": "Ask bob@example.com"}
+    cited = line([row], requests={"r1": {"mask": ["email"]}}).run()["citations"]
+    assert cited.select(["section", "locator"]).to_pylist() == [
+        {"section": "Ask [email********]", "locator": "a.md#1 (Ask [email********])"}
+    ]
+
+
 def test_what_stands_beside_a_text_is_masked_with_it() -> None:
     record = {
         "text": "id: ENG-001\nfee: $5\nowner: bob@example.com\n", "entity": "ENG-001", "origin_class": "structured-sot",

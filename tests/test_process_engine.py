@@ -17,6 +17,7 @@ import pytest
 from dying_encoder import DyingEncoder, LostEncoder, UnreadableEncoder
 from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError, InputError
+from scoped_retrieval.pipeline import process_engine
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.process_engine import ProcessEngine, local_engine, worth_starting
 from scoped_retrieval.pipeline.retriever import Retriever
@@ -134,6 +135,19 @@ def test_workers_end_with_the_process_that_began_them(story: Story):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(parent.pid, signal.SIGKILL)
             os.close(begun)
+
+
+@pytest.mark.parametrize("before", [None, "3"])
+def test_what_workers_inherit_is_put_back(monkeypatch: pytest.MonkeyPatch, before: str | None):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if before is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", before)
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with process_engine._as_workers_begin():
+        assert os.environ["OMP_NUM_THREADS"] == "1"
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert os.environ.get("OMP_NUM_THREADS") == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == heard
 
 
 @pytest.mark.parametrize(("shards", "workers"), [(0, 1), (3, 1), (4, 2), (6, 3), (80, 3)])

@@ -12,11 +12,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import dying_encoder
 import pyarrow as pa
@@ -255,6 +256,29 @@ def test_what_answers_word_by_word_has_no_longer_than_what_is_silent(monkeypatch
         ray_engine._reached(address)
 
 
-def test_a_port_that_there_cannot_be_is_not_left_to_ray():
+@pytest.mark.parametrize("port", [1 << 16, 99999999])
+def test_a_port_that_there_cannot_be_is_not_left_to_ray(port: int):
     with pytest.raises(OSError, match="no such port"):
-        ray_engine._reached("127.0.0.1:99999999")
+        ray_engine._reached(f"127.0.0.1:{port}")
+
+
+def test_an_engine_that_is_closed_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch):
+    """Whoever resumes the run must not meet a worker that still writes it."""
+    waited: list[tuple[list[int], int]] = []
+
+    def wait(flying: list[int], num_returns: int) -> tuple[list[int], list[int]]:
+        waited.append((flying, num_returns))
+        return flying[:num_returns], flying[num_returns:]
+
+    task = SimpleNamespace(remote=lambda packed, token, shard, now: shard)
+    cluster = SimpleNamespace(
+        cloudpickle=SimpleNamespace(dumps=lambda sent: b""), put=lambda packed: packed, get=lambda reference: None,
+        cluster_resources=lambda: {"CPU": 1}, remote=lambda run: SimpleNamespace(options=lambda **how: task), wait=wait,
+    )  # fmt: skip
+    monkeypatch.setattr(ray_engine, "_connected", lambda address: nullcontext(cluster))
+    monkeypatch.setattr(ray_engine, "SentJob", SimpleNamespace(of=lambda job: SimpleNamespace(token="token")))
+    job: Any = SimpleNamespace(staged=SimpleNamespace(run_id="run"))
+    running = RayEngine()(job, [0, 1, 2, 3], lambda: NOON)
+    assert next(running) == 0
+    running.close()
+    assert waited == [([0, 1], 1), ([1], 1)]

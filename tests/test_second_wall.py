@@ -1,0 +1,58 @@
+"""The second wall by itself: what of its own rules no disagreement with the first wall would show."""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.gates import NUMBER
+from scoped_retrieval.nodes.second_wall import leads_to, place_stops
+from scoped_retrieval.nodes.tables import EVIDENCE, GRANTS, REQUESTS
+from wall_worlds import GRANT, REQUEST, ROW, contract_bounds_of, contracts_of
+
+
+def judged(row: dict, request: dict | None = None, grant: dict | None = None, **bound: str) -> int:
+    """The number of the gate that removes a row; 0 where none does. `bound` replaces columns of its only bound."""
+    rows = EVIDENCE.from_rows([ROW | {"evidence_id": hashlib.sha256(b"0").hexdigest()[:26]} | row])
+    asked, held = REQUESTS.from_rows([REQUEST | (request or {})]), GRANTS.from_rows([GRANT | (grant or {})])
+    bounds = contract_bounds_of(asked, held)
+    for name, value in bound.items():
+        at = bounds.schema.get_field_index(name)
+        bounds = bounds.set_column(at, bounds.schema.field(name), pa.array([value], bounds.schema.field(name).type))
+    world = SimpleNamespace(rows=rows, contracts=contracts_of(asked, held), bounds=bounds)
+    (stop,) = place_stops(world.rows, pa.array([0]).to_numpy(), world.contracts, world.bounds).tolist()
+    return stop
+
+
+def test_only_a_verified_memory_is_accepted_as_verified_memory() -> None:
+    asked = {"accepted_authority": ["verified-memory"], "max_unverified_items": 3}
+    assert judged({"origin_class": "memory"}, asked) == 0
+    assert judged({"origin_class": "memory", "lifecycle": "candidate"}, asked) == NUMBER["accepted_authority"]
+
+
+@pytest.mark.parametrize(("glob", "path"), [("d/[*].md", "d/*.md"), ("[[]id]/", "[id]/a.md"), ("**/[?]", "a/b/?")])
+def test_a_character_in_brackets_is_looked_for_without_them(glob: str, path: str) -> None:
+    assert judged({"path": path}, {}, {"denied_paths": [glob]}) == NUMBER["path_deny"]
+    assert judged({"path": path}, {}, {"paths": [glob]}) == 0
+
+
+def test_a_bound_whose_zone_nobody_knows_reaches_nothing() -> None:
+    assert judged({"zone": "public"}) == 0
+    assert judged({"zone": "public"}, zone="attic") == NUMBER["zone"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "matches"),
+    [
+        ("a**/b", "ab", False),
+        ("a**/b", "a/b", True),
+        ("a**/b", "ax/y/b", True),
+        ("a/**/b", "a/b", True),
+        ("a/**/b", "ab", False),
+        ("**/b", "b", True),
+    ],
+)
+def test_no_folder_at_all_is_crossed_only_between_two_slashes(glob: str, path: str, matches: bool) -> None:
+    assert leads_to(glob, path) is matches
