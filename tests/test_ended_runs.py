@@ -39,6 +39,19 @@ def interrupted(corpus: Corpus, store: RunStore, rows: Sequence[dict[str, Any]])
     return run_id
 
 
+def refused(corpus: Corpus, store: RunStore, run_id: str, grants: Path, expected: str) -> None:
+    """Over this corpus the run is not gone on with, with this message, and stays unfinished."""
+    with opened(corpus, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=expected):
+        retriever.run(resume=run_id)
+    assert store.unfinished() == [run_id]
+
+
+def goes_on(corpus: Corpus, store: RunStore, run_id: str) -> None:
+    """Over this corpus the run is gone on with to its last request."""
+    with opened(corpus, runs=store) as retriever:
+        assert retriever.run(resume=run_id).unanswered == 0
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:
     return RunStore(tmp_path / "runs")
@@ -165,19 +178,13 @@ def test_a_generation_that_another_corpus_lacks_is_not_gone(
     corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
 ):
     run_id = interrupted(corpus, store, batch(4))
-    grants, other = tmp_path / "corpus" / "grants.yaml", Corpus.create(tmp_path / "other")
-    expected = r"^Expected the corpus that the run began with, got another - at .*other\n\nHint: .*/corpus"
-    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=expected):
-        retriever.run(resume=run_id)
-    assert store.unfinished() == [run_id]
+    other = Corpus.create(tmp_path / "other")
+    another = r"^Expected the corpus that the run began with, got another - at .*other\n\nHint: .*/corpus"
+    refused(other, store, run_id, tmp_path / "corpus" / "grants.yaml", another)
     shutil.move(tmp_path / "corpus", tmp_path / "moved")
-    grants = tmp_path / "moved" / "grants.yaml"
     away = r"^Expected the corpus that the run began with, got none - at .*/corpus\n\nHint: bring it back"
-    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=away):
-        retriever.run(resume=run_id)
-    assert store.unfinished() == [run_id]
-    with opened(Corpus.open(tmp_path / "moved"), runs=store) as retriever:
-        assert retriever.run(resume=run_id).unanswered == 0
+    refused(other, store, run_id, tmp_path / "moved" / "grants.yaml", away)
+    goes_on(Corpus.open(tmp_path / "moved"), store, run_id)
 
 
 def test_another_corpus_in_the_folder_ends_no_run(
@@ -189,15 +196,11 @@ def test_another_corpus_in_the_folder_ends_no_run(
     for count in (20, 21, 22):
         rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
         other.publish(rows, now=NOON)
-    grants = tmp_path / "away" / "grants.yaml"
-    expected = r"^Expected the corpus that the run began with, got another - at .*/corpus\n\nHint: bring it back"
-    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=expected):
-        retriever.run(resume=run_id)
-    assert store.unfinished() == [run_id]
+    another = r"^Expected the corpus that the run began with, got another - at .*/corpus\n\nHint: bring it back"
+    refused(other, store, run_id, tmp_path / "away" / "grants.yaml", another)
     shutil.rmtree(tmp_path / "corpus")
     shutil.move(tmp_path / "away", tmp_path / "corpus")
-    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever:
-        assert retriever.run(resume=run_id).unanswered == 0
+    goes_on(Corpus.open(tmp_path / "corpus"), store, run_id)
 
 
 def test_an_older_copy_of_the_corpus_ends_no_run(
