@@ -212,12 +212,14 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
     for name, given in content.items():
         try:
             values[name] = _of_file(name, given, file, kind)
-        except InputError:
+        except InputError as error:
             from .quoting import shown_row
 
             [(name, given)] = shown_row({name: given}).items()
             _of_file(name, given, file, kind)
-            raise
+            # A URL was refused, and what stands for it would pass as a path.
+            expected = error.message.partition(", got ")[0]
+            raise InputError(f"{expected}, got {given!r} - at {file}: {name}", hint=error.hint) from None
     return values
 
 
