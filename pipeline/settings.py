@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
-from .places import ObjectPlace, Place, is_url, place_of
+from .places import ObjectPlace, Place, at_home, is_url, place_of
 
 __all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
 
@@ -247,11 +247,11 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
     match setting.kind:
         case "place" if isinstance(given, (str, Path, ObjectPlace)) and str(given):
             place = place_of(given, at)
-            return base / place.expanduser() if isinstance(place, Path) else place
+            return base / at_home(place, at) if isinstance(place, Path) else place
         case "path" if isinstance(given, (str, Path)) and str(given):
             if is_url(given):
                 raise InputError.expected("a path of this machine", given, at)
-            return base / Path(given).expanduser()
+            return base / at_home(Path(given), at)
         case "paths" if isinstance(given, (str, list, tuple)):
             items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
             return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")

@@ -119,6 +119,10 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ("corpus = 3", "Expected a value of kind place, got 3"),
         ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
         ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
+        (
+            "policies = '~nobody-of-this-name'",
+            "Expected a path whose ~ is the home of a user, got '~nobody-of-this-name' - at",
+        ),
         ("a = " + "[" * 3000, "Expected TOML in UTF-8, got too deep nesting"),
     ],
 )
