@@ -80,7 +80,10 @@ def test_a_folder_gives_its_files_of_a_kind_and_counts_the_others_but_hidden_one
 
 
 def test_fields_that_no_reader_asked_for_are_noted_with_those_of_objects_inside(tmp_path: Path) -> None:
-    record, report = only(tmp_path, '{"id": "e1", "extra": 1, "scope": {"user": "ana", "team": "x", "%s": 1}}' % TOKEN), SourceReport()
+    record, report = (
+        only(tmp_path, '{"id": "e1", "extra": 1, "scope": {"user": "ana", "team": "x", "%s": 1}}' % TOKEN),
+        SourceReport(),
+    )
     record.text("id")
     record.mapping("scope").text("user")
     note_unread([record], report, "events")
