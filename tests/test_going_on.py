@@ -273,6 +273,16 @@ def test_a_run_that_is_compacted_while_its_session_goes_on_is_left(corpus: Corpu
     assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
 
 
+def test_a_run_that_its_session_leaves_is_let_go(corpus: Corpus, tmp_path: Path):
+    rows = batch(2)
+    with opened(corpus, runs=tmp_path / "runs") as session:
+        found = [session.retrieve(rows[0])]
+        kept = session._session.live  # what is released is not left to who collects garbage
+        session._session.under(session._session.line)
+        found += ask(corpus, tmp_path / "runs", rows[1])
+    assert (runs_of(found), kept is None) == (["a", "a"], False)
+
+
 def test_a_run_whose_compaction_broke_off_before_its_files_went_is_left_alone(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
