@@ -254,15 +254,12 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "m.jsonl").write_text(json.dumps({"id": "m", "content": "A fact.", "status": "verified"}))
     (tmp_path / "again").symlink_to(tmp_path / "shop")
     monkeypatch.chdir(tmp_path)
-    flags = {"corpus": "corpus", "project": "shop", "principal": "ana"}
-    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    twice = IndexRequest(
+    report = indexed(
+        tmp_path,
         paths=(Path("shop"), tmp_path / "shop", Path("again")),
         evidence=(Path("rows.jsonl"), Path("./rows.jsonl")),
         memory=(Path("m.jsonl"), Path("shop/../m.jsonl")),
-        semantic=False,
     )
-    report = index_into(settings, twice)
     assert report.rows == report.places == {"work tree": 1, "evidence": 1, "memory": 1}
 
 
