@@ -25,6 +25,7 @@ from ..nodes.errors import InputError
 from .corpus import Corpus
 from .grants import write_starter_grants
 from .indexing import IndexReport, IndexRequest, index_into
+from .places import at_home
 from .runs import RunStore, replay
 from .service import open_retriever, snapshot_rows
 from .settings import PROJECT_FILE, Settings, Value, load_settings
@@ -219,7 +220,7 @@ def _in(settings: Settings, project: str) -> Settings:
 
 def _fresh(folder: Path) -> Path:
     """The folder, emptied of an earlier demo; anything else in it is left alone and refused."""
-    folder = folder.expanduser().resolve()
+    folder = at_home(folder, "--folder").resolve()
     if folder.exists() and not folder.is_dir():
         raise InputError.described("a folder", "a file", f"{folder}")
     if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):

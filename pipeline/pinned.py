@@ -41,8 +41,9 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
 
 
 def _lost_by(corpus: Place, pin: Mapping[str, Any]) -> bool:
-    """Whether the corpus that a run began over stands here, further on than then: just as far on, it is a copy that went its
-    own way.
+    """Whether the corpus that a run began over stands here, further on than then.
+
+    Where it is as far on as it was then, it is a copy that went its own way.
     """
     if not _corpus_at(corpus):
         return False

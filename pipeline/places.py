@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..nodes.errors import InputError, ScopedRetrievalError, StoreError
 
-__all__ = ["ObjectPlace", "Place", "fixed_place", "is_url", "place_of"]
+__all__ = ["ObjectPlace", "Place", "at_home", "fixed_place", "is_url", "place_of"]
 
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
@@ -268,6 +268,18 @@ def fixed_place(given: str | Place) -> Place:
     """The place that a path or URL names now, wherever this process goes: a relative path is another one in another folder."""
     place = place_of(given)
     return place.absolute() if isinstance(place, Path) else place
+
+
+def at_home(path: Path, at: str) -> Path:
+    """A path that may begin with `~`; `at` says where it was given.
+
+    Raises:
+        InputError: nobody knows the home that is meant.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise InputError.expected("a path whose ~ is the home of a user", str(path), at) from error
 
 
 def _expanded(key: str) -> bool:

@@ -1,9 +1,9 @@
 """What a message may show of a file that somebody wrote: its keys, and values that are words or numbers.
 
 Gives `shown`, a value as it may stand in `got Y`, `canonical`, a word of a closed list under an error that says so,
-`shown_key` for places, `shown_problem` for what a parser says, and `shown_row`, an object with all of it replaced at
-once. A file may be another than was meant, and a key may stand where a secret is: texts are named by their length, and
-what the rules of redaction know is named as a secret.
+`shown_key` for places, `shown_keys` for what came, `shown_problem` for what a parser says, and `shown_row`, an object
+with all of it replaced at once. A file may be another than was meant, and a key may stand where a secret is: texts are
+named by their length, and what the rules of redaction know is named as a secret.
 
 What one would otherwise get wrong: the start of a secret is no secret that a detector knows. A text is shown whole or not
 at all.
@@ -12,13 +12,13 @@ at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..nodes.errors import kind_of
 from ..nodes.vocabulary import Vocabulary
 
-__all__ = ["LONGEST", "canonical", "shown", "shown_key", "shown_problem", "shown_row"]
+__all__ = ["LONGEST", "canonical", "shown", "shown_key", "shown_keys", "shown_problem", "shown_row"]
 
 LONGEST = 40
 """Characters up to which a word is shown."""
@@ -66,6 +66,11 @@ def shown_key(key: str) -> str:
     if len(key) > LONGEST or not key.isprintable() or _is_secret(key):
         return f"<key of {len(key)} characters>"
     return key
+
+
+def shown_keys(keys: Iterable[str]) -> str:
+    """Several keys in quotes, as a message says what came."""
+    return ", ".join(repr(shown_key(key)) for key in keys)
 
 
 def _is_secret(text: str) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..nodes.errors import InputError, kind_of
-from .quoting import shown_key
+from .quoting import shown_keys
 from .request_fields import LISTS, NUMBERS, TEXTS, column_of
 from .strict_json import RepeatedKeyError, strict_json
 
@@ -146,7 +146,7 @@ def _object(line: str, file: str, number: int) -> Row:
 
 def _again(error: RepeatedKeyError) -> str:
     """A field that a row names twice, as a message may say it: a file may be another than was meant."""
-    return f"{shown_key(error.args[0])!r} again"
+    return f"{shown_keys(error.args)} again"
 
 
 def _json(text: str, file: str) -> list[Row]:
@@ -236,8 +236,7 @@ def _header(cells: list[str], file: str) -> list[str]:
     if not _decoded(names):
         raise _other_encoding(f"{file}:1")
     if repeated := sorted({n for n in names if names.count(n) > 1}):
-        got = ", ".join(repr(shown_key(name)) for name in repeated)
-        raise InputError(f"Expected each column once, got {got} twice - at {file}:1")
+        raise InputError(f"Expected each column once, got {shown_keys(repeated)} twice - at {file}:1")
     return names
 
 

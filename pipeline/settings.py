@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
-from .places import ObjectPlace, Place, is_url, place_of
+from .places import ObjectPlace, Place, at_home, is_url, place_of
 
 __all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
 
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
 PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
+# Said again here, as what has these lists loads Arrow, and settings are read for every command.
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL")
@@ -212,12 +213,14 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
     for name, given in content.items():
         try:
             values[name] = _of_file(name, given, file, kind)
-        except InputError:
+        except InputError as error:
             from .quoting import shown_row
 
             [(name, given)] = shown_row({name: given}).items()
             _of_file(name, given, file, kind)
-            raise
+            # A URL was refused, and what stands for it would pass as a path.
+            expected = error.message.partition(", got ")[0]
+            raise InputError(f"{expected}, got {given!r} - at {file}: {name}", hint=error.hint) from None
     return values
 
 
@@ -245,11 +248,11 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
     match setting.kind:
         case "place" if isinstance(given, (str, Path, ObjectPlace)) and str(given):
             place = place_of(given, at)
-            return base / place.expanduser() if isinstance(place, Path) else place
+            return base / at_home(place, at) if isinstance(place, Path) else place
         case "path" if isinstance(given, (str, Path)) and str(given):
             if is_url(given):
                 raise InputError.expected("a path of this machine", given, at)
-            return base / Path(given).expanduser()
+            return base / at_home(Path(given), at)
         case "paths" if isinstance(given, (str, list, tuple)):
             items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
             return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")

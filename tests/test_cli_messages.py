@@ -341,6 +341,21 @@ def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
     assert (apart.stdout.endswith("\n"), apart.stderr.startswith("snapshot: ")) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("command", "at"),
+    [
+        ("corpus info --corpus {}", "--corpus"), ("ask default --grants {}", "--grants"),
+        ("demo --folder {}", "--folder"), ("xray {snapshot} --out {}", "--out"), ("context-actions --out {}", "--out"),
+        ("contract delegate {snapshot} --out {}", "--out"), ("overlay validate {}", "FILE"),
+        ("verify-answer {snapshot} {}", "ANSWER_FILE"),
+    ],
+)  # fmt: skip
+def test_a_path_under_the_home_of_nobody_is_refused_by_name(shop, capsys, command: str, at: str):
+    path = "~nobody-of-this-name/x"
+    code, _, err = run(*command.format(path, snapshot=ask(capsys=capsys)[1]).split(), capsys=capsys)
+    assert (code, err) == (2, f"error: Expected a path whose ~ is the home of a user, got {path!r} - at {at}\n")
+
+
 def test_the_package_of_the_commands_can_be_run(shop):
     command = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "corpus", "info", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -168,7 +168,7 @@ def test_a_writer_that_was_open_knows_of_a_merge_that_died_before_its_pointer(
     assert sorted(Corpus.open(tmp_path).frame().evidence["text"].to_pylist()) == ["one", "three", "two"]
 
 
-@pytest.mark.parametrize("next_", ["publish", "gc"])
+@pytest.mark.parametrize("next_", ["publish", "gc", "gc of a copy that kept no times"])
 def test_a_generation_whose_writer_died_never_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, next_: str
 ) -> None:
@@ -182,6 +182,8 @@ def test_a_generation_whose_writer_died_never_counts(
         again.append(import_rows({"text": "two"}), now=day(2))
         kept = [*kept, again.generation]
     else:
+        for path in [*(tmp_path / "generations").iterdir(), tmp_path / "generations"] if "copy" in next_ else []:
+            os.utime(path, (1, 1))  # before the pointer
         again.gc(keep=9)
     assert manifest.generations(tmp_path) == kept
     assert sorted(path.stem for path in (tmp_path / "generations").glob("*.json")) == sorted(kept)

@@ -273,6 +273,33 @@ def test_a_run_that_is_compacted_while_its_session_goes_on_is_left(corpus: Corpu
     assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
 
 
+def test_a_run_that_its_session_leaves_is_let_go(corpus: Corpus, tmp_path: Path):
+    rows = batch(2)
+    with opened(corpus, runs=tmp_path / "runs") as session:
+        found = [session.retrieve(rows[0])]
+        kept = session._session.live  # what is released is not left to who collects garbage
+        session._session.under(session._session.line)
+        found += ask(corpus, tmp_path / "runs", rows[1])
+    assert (runs_of(found), kept is None) == (["a", "a"], False)
+
+
+def test_a_run_whose_compaction_broke_off_before_its_files_went_is_left_alone(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rows = batch(2)
+    found = ask(corpus, tmp_path / "runs", rows[0])
+    store = RunStore(tmp_path / "runs")
+    (run_id,) = store.folders()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(compacting, "_remove", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        compact(store, run_id)
+    assert going_on.live_files(store.folder(run_id))
+    found += ask(corpus, tmp_path / "runs", rows[1])
+    assert runs_of(found) == ["a", "b"]
+    compact(store, run_id)
+    assert [verify(store, one).status for one in store.folders()] == ["ok", "ok"]
+
+
 def test_a_long_session_is_compacted_in_shards(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     found = ask(corpus, tmp_path / "runs", *batch(5))
     store = RunStore(tmp_path / "runs")

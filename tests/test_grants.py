@@ -264,6 +264,7 @@ def test_names_that_yaml_could_misread_come_back_as_written(tmp_path, name):
         "keys/.",
         "a/../keys/",
         "keys/ ",
+        " keys/",
         "keys\\\\",
         "(a|b)/",
         "^keys/",

@@ -251,17 +251,16 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop/a.md").write_text("# a\n\nText.\n")
     (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": "amber"}))
+    (tmp_path / "m.jsonl").write_text(json.dumps({"id": "m", "content": "A fact.", "status": "verified"}))
     (tmp_path / "again").symlink_to(tmp_path / "shop")
     monkeypatch.chdir(tmp_path)
-    flags = {"corpus": "corpus", "project": "shop", "principal": "ana"}
-    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    twice = IndexRequest(
+    report = indexed(
+        tmp_path,
         paths=(Path("shop"), tmp_path / "shop", Path("again")),
         evidence=(Path("rows.jsonl"), Path("./rows.jsonl")),
-        semantic=False,
+        memory=(Path("m.jsonl"), Path("shop/../m.jsonl")),
     )
-    report = index_into(settings, twice)
-    assert report.rows == report.places == {"work tree": 1, "evidence": 1}
+    assert report.rows == report.places == {"work tree": 1, "evidence": 1, "memory": 1}
 
 
 def test_a_path_that_no_file_system_can_name_is_refused_as_others_that_are_not_utf8(tmp_path: Path):

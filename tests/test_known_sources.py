@@ -84,6 +84,33 @@ def test_a_tree_of_which_half_the_files_are_as_they_were_is_the_same_one(world: 
     assert world.index(copy).rows == {"work tree": 2}
 
 
+def test_a_tree_whose_large_file_goes_on_another_way_is_another(tmp_path: Path) -> None:
+    world, copy = World(tmp_path), tmp_path / "copy" / "tree"
+    for tree, more in ((world.tree, ""), (copy, "y")):
+        tree.mkdir(parents=True)
+        (tree / "long.md").write_text("x" * 600_000 + more)
+    world.index()
+    with pytest.raises(InputError, match="got another folder of that name"):
+        world.index(copy)
+
+
+@pytest.mark.parametrize("left", ["no repository", "no commits"])
+def test_a_history_whose_folder_has_none_any_more_is_another(tmp_path: Path, left: str) -> None:
+    world, other = World(tmp_path, git=True), tmp_path / "other" / "tree"
+    for tree in (world.tree, other):
+        tree.mkdir(parents=True)
+        (tree / "a.md").write_text(f"# {tree}\n")
+        git(tree, "init", "-q", "-b", "main")
+        git(tree, "add", ".")
+        git(tree, "commit", "-qm", "x")
+    world.index()
+    shutil.rmtree(world.tree / ".git")
+    if left == "no commits":
+        git(world.tree, "init", "-q", "-b", "main")
+    with pytest.raises(InputError, match="got another folder of that name"):
+        world.index(other)
+
+
 @pytest.mark.parametrize("other_first", [False, True])
 def test_a_file_that_is_named_beside_its_known_tree_is_counted_once(world: World, other_first: bool) -> None:
     world.index()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.places import ObjectPlace, place_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
+NEW_YEAR, NANOSECONDS = datetime(2026, 1, 1, tzinfo=UTC), 1_767_225_600_000_000_000
 
 
 @pytest.fixture(params=["memory", "s3"])
@@ -20,6 +22,21 @@ def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectPlace:
     place = place_of(f"{base}/{tmp_path.name}")
     assert isinstance(place, ObjectPlace)
     return place
+
+
+@pytest.mark.parametrize(
+    ("told", "put"),
+    [
+        ({"LastModified": NEW_YEAR}, NANOSECONDS), ({"last_modified": NEW_YEAR}, NANOSECONDS),
+        ({"mtime": NEW_YEAR}, NANOSECONDS), ({"LastModified": "Mon", "mtime": NEW_YEAR}, NANOSECONDS),
+        ({"mtime": 1.7e9}, 0), ({"LastModified": None}, 0), ({}, 0),
+    ],
+)  # fmt: skip
+def test_when_an_object_was_put_is_known_from_a_date_alone_however_its_store_calls_it(
+    told: dict[str, object], put: int
+):
+    stat = ObjectPlace(None, "s3", "bucket/a", {"name": "bucket/a", "size": 8, "type": "file"} | told).stat()
+    assert (stat.st_size, stat.st_mtime_ns) == (8, put)
 
 
 def test_what_was_put_is_read_listed_and_removed_as_in_a_folder(prefix: ObjectPlace, tmp_path: Path):

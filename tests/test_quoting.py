@@ -48,6 +48,8 @@ BAD = {
 SETTINGS = {
     "a key": f"{TOKEN} = 1", "a table": f"[{TOKEN}]", "a word": f'workers = "{TOKEN}"', "a list": f'workers = ["{TOKEN}"]',
     "a key below": f"lanes = {{{TOKEN} = 1}}", "one of several": f'lanes = ["lexical", "{TOKEN}"]',
+    "a URL for a path": f'cross_encoder = "https://host/{TOKEN}"', "among several": f'tokenizers = ["https://{TOKEN}/x"]',
+    "an unknown protocol": f'corpus = "nope://{TOKEN}/x"', "a pattern": f'corpus = "s3://bucket/{TOKEN}/*"',
 }  # fmt: skip
 
 

@@ -249,6 +249,13 @@ def test_what_answers_as_grpc_does_is_for_ray_to_ask():
         ray_engine._reached(address)
 
 
+@pytest.mark.parametrize("how", ["1", "True"])
+def test_what_takes_connections_by_tls_is_for_ray_to_ask(monkeypatch: pytest.MonkeyPatch, how: str):
+    monkeypatch.setenv("RAY_USE_TLS", how)
+    with answering(b"") as address:
+        ray_engine._reached(address)
+
+
 def test_what_answers_word_by_word_has_no_longer_than_what_is_silent(monkeypatch: pytest.MonkeyPatch):
     a_second_later = count().__next__
     monkeypatch.setattr(ray_engine, "time", SimpleNamespace(monotonic=a_second_later), raising=False)

@@ -188,7 +188,7 @@ def test_requests_that_failed_at_the_door_are_the_last_shard(tmp_path: Path, lin
 def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     staged = stage(store, line_tables)
-    for name in ("texts/part-00007.parquet", "tables/decisions/.tmp-1"):
+    for name in ("texts/part-00007.parquet", "tables/decisions/.tmp-1", ".tmp-manifest"):
         (staged.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (staged.folder / name).write_bytes(b"half")
     assert verify(store, do_the_rest(staged, line_tables).run_id).ok

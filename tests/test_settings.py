@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.vocabulary import PURPOSES
+from scoped_retrieval.pipeline import driver
 from scoped_retrieval.pipeline.settings import PROJECT_FILE, SETTINGS, load_settings
 
 
@@ -119,6 +121,10 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ("corpus = 3", "Expected a value of kind place, got 3"),
         ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
         ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
+        (
+            "policies = '~nobody-of-this-name'",
+            "Expected a path whose ~ is the home of a user, got '~nobody-of-this-name' - at",
+        ),
         ("a = " + "[" * 3000, "Expected TOML in UTF-8, got too deep nesting"),
     ],
 )
@@ -138,6 +144,11 @@ def test_a_file_in_another_encoding_is_named(place):
 def test_lanes_keep_their_declared_order(place):
     environ = {"SCOPED_RETRIEVAL_LANES": "symbol, lexical"}
     assert place.load(environ=environ)["lanes"] == ("lexical", "symbol")
+
+
+def test_settings_choose_among_the_lanes_and_purposes_that_there_are():
+    assert SETTINGS["lanes"].choices == SETTINGS["lanes"].default == driver.LANES
+    assert SETTINGS["purpose"].choices == PURPOSES.values
 
 
 def test_a_number_out_of_range_names_the_variable_it_came_from(place):

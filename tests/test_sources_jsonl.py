@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.jsonl import files_of, note_unread, read_lines
 from scoped_retrieval.pipeline.sources.report import SourceReport
+
+TOKEN = "AKIA" + "Q7XN4M2PZR5TVB3L"
 
 
 def only(folder: Path, text: str | bytes):
@@ -77,8 +80,9 @@ def test_a_folder_gives_its_files_of_a_kind_and_counts_the_others_but_hidden_one
 
 
 def test_fields_that_no_reader_asked_for_are_noted_with_those_of_objects_inside(tmp_path: Path) -> None:
-    record, report = only(tmp_path, '{"id": "e1", "extra": 1, "scope": {"user": "ana", "team": "x"}}'), SourceReport()
+    inside = {"user": "ana", "team": "x", TOKEN: 1}
+    record, report = only(tmp_path, json.dumps({"id": "e1", "extra": 1, "scope": inside})), SourceReport()
     record.text("id")
     record.mapping("scope").text("user")
     note_unread([record], report, "events")
-    assert report.notes == ["events: fields not read: extra (1), scope.team (1)"]
+    assert report.notes == ["events: fields not read: extra (1), scope.<key of 20 characters> (1), scope.team (1)"]

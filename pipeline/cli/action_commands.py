@@ -30,6 +30,7 @@ def context_actions(
 ) -> int:
     """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
     from ...nodes.errors import InputError
+    from ..places import at_home
     from ..runs import RunStore
     from ..service import read_each, readable_snapshots
     from ..views.context_actions import actions_of, as_csv
@@ -52,7 +53,7 @@ def context_actions(
             sys.stdout.write(text)
         return EXIT["ok"]
     try:
-        out.expanduser().write_text(text, encoding="utf-8", newline="")
+        at_home(out, "--out").write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}") from error
     note(f"wrote {out}")

@@ -253,9 +253,10 @@ def _shown(value: Any) -> str:
 
 def _write(out: Path, text: str) -> None:
     from ...nodes.errors import InputError
+    from ..places import at_home
 
     try:
-        out.expanduser().write_text(text, encoding="utf-8")
+        at_home(out, "--out").write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}") from error
     note(f"wrote {out}")

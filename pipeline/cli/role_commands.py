@@ -94,10 +94,11 @@ def show(
 
 def _validated(file: Path, validate: Any, as_json: bool) -> int:
     from ...nodes.errors import InputError
+    from ..places import at_home
     from ..sources.jsonl import parse_json
 
     try:
-        data = file.expanduser().read_bytes()
+        data = at_home(file, "FILE").read_bytes()
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at FILE {file}") from error
     try:

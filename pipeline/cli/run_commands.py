@@ -371,8 +371,9 @@ def _deliver(value: Any, text: str, out: Path | None, as_json: bool) -> None:
 def _write(out: Path, data: bytes) -> None:
     """Write a file whose path may begin with `~`."""
     from ...nodes.errors import InputError
+    from ..places import at_home
 
-    out = out.expanduser()
+    out = at_home(out, "--out")
     try:
         out.write_bytes(data)
     except OSError as error:

@@ -24,7 +24,8 @@ from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 
 FORMAT = "scoped-retrieval/run/6"
 """Schema version of a run; another one is refused."""
-
+JOINED = 128
+"""Interactive files of a run that are read before they are joined."""
 
 BATCH, INTERACTIVE = "batch", "interactive"
 """Kinds of runs: a table of requests, or one snapshot at a time."""
@@ -55,10 +56,6 @@ def started_by(folder: Place, principal: str) -> bool:
         return starter_of(folder) == principal
     except StoreError:
         return False
-
-
-JOINED = 128
-"""Interactive files of a run that are read before they are joined."""
 
 
 class Run:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from ..quoting import shown_key
+from ..quoting import shown_keys
 from .column_types import PLACE, Where, as_declared, authority_ranks, instant
 from .jsonl import Record, read_lines
 from .report import SourceReport
@@ -185,7 +185,7 @@ def _wrong(expected: str, value: Any, at: str) -> InputError:
 def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
     if unknown := [name for name in names if name not in IMPORT_ROWS.columns]:
         raise InputError(
-            f"Expected columns of import rows, got {', '.join(repr(shown_key(name)) for name in unknown)} - at {at}",
+            f"Expected columns of import rows, got {shown_keys(unknown)} - at {at}",
             hint=f"known columns: {', '.join(IMPORT_ROWS.columns)}",
         )
     if missing and (lacking := [name for name in ("source_id", "text") if name not in names]):

@@ -156,7 +156,7 @@ def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
         line = mark.line + 2 if mark else 1
         alias = getattr(error, "problem", None) == _ALIAS
         got = _ALIAS if alias else "text that does not parse"
-        raise InputError.expected("YAML front matter", got, f"{at}:{line}") from error
+        raise InputError.described("YAML front matter", got, f"{at}:{line}") from error
     if not isinstance(value, dict | None):
         raise InputError.of_kind("front matter with fields", value, f"{at}:2")
     stands = {_key(str(key.value)): key.start_mark.line + 2 for key, _ in node.value} if node and value else {}

@@ -35,7 +35,7 @@ from ...nodes.vocabulary import (
     ZONES,
     Vocabulary,
 )
-from ..quoting import canonical, shown_key
+from ..quoting import canonical, shown_keys
 from ..redaction import mask_spans, redact_columns
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
@@ -174,8 +174,8 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
     """Every column of IMPORT_ROWS in its declared type, null where the table has none."""
     known = IMPORT_ROWS.columns
     if unknown := [name for name in rows.column_names if name not in known]:
-        got, hint = ", ".join(repr(shown_key(name)) for name in unknown), f"known columns: {', '.join(known)}"
-        raise InputError.described("columns of import rows", got, "rows", hint=hint)
+        hint = f"known columns: {', '.join(known)}"
+        raise InputError.described("columns of import rows", shown_keys(unknown), "rows", hint=hint)
     if missing := [name for name in ("source_id", "text") if name not in rows.column_names]:
         raise InputError.described("columns source_id and text", f"no {' and no '.join(missing)}", "rows")
     columns = {name: pa.nulls(rows.num_rows, column.type) for name, column in known.items()}

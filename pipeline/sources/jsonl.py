@@ -118,8 +118,8 @@ class Record:
         return self.inside.setdefault(name, Record(f"{self.at}.{name}", *place, value or {}))
 
     def unread(self) -> Iterator[str]:
-        """The fields that no reader asked for, those of objects inside by their path."""
-        yield from self.fields.keys() - self.used
+        """The fields that no reader asked for, as a message may name them, those of objects inside by their path."""
+        yield from map(shown_key, self.fields.keys() - self.used)
         for name, record in self.inside.items():
             yield from (f"{name}.{each}" for each in record.unread())
 

@@ -95,7 +95,8 @@ class RecordSchema:
     def check(self, record: Mapping[str, str], at: str) -> None:
         """Raises InputError, naming file, row and column, unless every value is of its type."""
         if unknown := [name for name in record if self.types and name not in self.types]:
-            raise InputError.one_of(self.types, unknown[0], at, hint="the schema beside the file names its columns.")
+            hint = "the schema beside the file names its columns."
+            raise InputError.one_of(self.types, shown_key(unknown[0]), at, hint=hint)
         for name in sorted(self.required):
             if not record.get(name):
                 raise InputError(f"Expected a value, got none - at {at}.{name}")

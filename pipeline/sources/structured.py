@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import ZONES
+from ..quoting import shown_key
 from ..yaml_files import parse
 from .column_types import instant
 from .jsonl import files_of
@@ -228,7 +229,7 @@ def _yaml_records(file: Path, data: bytes) -> list[_Record]:
     found = []
     for number, item in enumerate(value, start=1):
         at = f"{file}:record {number}"
-        found.append(_Record(at, {name: _plain(field, f"{at}.{name}") for name, field in item.items()}))
+        found.append(_Record(at, {name: _plain(field, f"{at}.{shown_key(name)}") for name, field in item.items()}))
     return found
 
 
