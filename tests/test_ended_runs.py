@@ -75,8 +75,10 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
         whole = digests(RunStore(tmp_path / "whole"), retriever.run(batch(4)).run_id)
     run_id = interrupted(corpus, store, [*batch(4), {"request_id": "unread", "project": "shop", "purpose": "dance"}])
     move_on()
+    said: list[str] = []
     with opened(Corpus.open(corpus.path), runs=store, lanes=("lexical",)) as retriever:  # other settings: no matter
-        summary = retriever.run(resume=run_id)
+        summary = retriever.run(resume=run_id, say=said.append)
+    assert len(said) == 1 and "ending the run without 3 requests" in said[0]
     assert (summary.run_id, summary.unanswered, summary.statuses["failed"]) == (run_id, 2, 3)
     rows = {row["request_id"]: row for row in store.open(run_id).table("snapshots", texts=True).to_pylist()}
     failed = [request_id for request_id, row in rows.items() if row["error"] == GONE]
