@@ -20,8 +20,8 @@ from pathlib import Path
 from ..nodes.digests import named_digest
 
 INPUTS = (
-    "commits", "corpus.frame", "corpus.postings", "corpus.vectors", "cross_encoder", "encoder", "grants", "policies",
-    "requests",
+    "corpus.frame", "corpus.postings", "corpus.vectors", "encoders.cross_encoder", "encoders.encoder", "grants",
+    "policies.tables", "requests.commits", "requests.door",
 )  # fmt: skip
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 

@@ -103,7 +103,7 @@ def _packages(_: _Subject) -> Iterator[Check]:
 
 
 def _model(subject: _Subject) -> Iterator[Check]:
-    from .encoder import encoder_available, expect_weights, missing_files
+    from .encoders.encoder import encoder_available, expect_weights, missing_files
 
     available, why = encoder_available()
     if missing := missing_files():
@@ -155,7 +155,7 @@ def _stores(subject: _Subject) -> Iterator[Check]:
 
 
 def _corpus(subject: _Subject) -> Iterator[Check]:
-    from .redaction import REDACTOR
+    from .redaction.masking import REDACTOR
     from .service import corpus_facts
 
     folder = subject.settings["corpus"]
@@ -195,7 +195,7 @@ def _grants(subject: _Subject) -> Iterator[Check]:
 
 
 def _policies(subject: _Subject) -> Iterator[Check]:
-    from .policies import load_policies
+    from .policies.tables import load_policies
 
     policies = load_policies(subject.settings["policies"])
     yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")

@@ -32,10 +32,10 @@ from ..nodes.keys import flat, pair_codes
 from ..nodes.list_columns import holds
 from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..nodes.token_counting import Counters
-from .cross_encoder import CROSS_ENCODER, PairScores, score_table
+from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
+from .encoders.unit_vectors import Encoder, encoded
 from .lanes import Silent, known_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, failed_node
-from .unit_vectors import Encoder, encoded
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 

@@ -28,13 +28,13 @@ from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
 from .corpus.writing import expect_writable
 from .durable import stands
-from .encoder import encoder_available, load_encoder
+from .encoders.encoder import encoder_available, load_encoder
+from .encoders.ollama import PREFIX as OLLAMA
 from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
-from .ollama import PREFIX as OLLAMA
 from .places import Place
 from .progress import Say, Tenths, quiet
-from .redaction import REDACTOR
+from .redaction.masking import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
 from .sources.evidence_file import read_evidence

@@ -24,8 +24,8 @@ from ..nodes.errors import ModelError
 from ..nodes.frames import RowIndex
 from ..nodes.keys import flat, integers, positions, take_or
 from ..nodes.tables import LANE_STATES
-from .cross_encoder import CROSS_ENCODER
-from .encoder import encoder_available
+from .encoders.cross_encoder import CROSS_ENCODER
+from .encoders.encoder import encoder_available
 
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
 SOME_VECTORS = "some of the rows that this contract reaches were indexed without vectors"

@@ -13,7 +13,7 @@ from ..nodes.tables import PROVENANCE
 from ..nodes.text_analysis import ANALYZERS
 from ..nodes.token_counting import BASE
 from .code_digest import code_digest
-from .redaction import REDACTOR
+from .redaction.masking import REDACTOR
 
 PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
 """Packages whose versions may move a result; a manifest names them, a digest does not cover them."""

@@ -44,7 +44,7 @@ def shown(value: Any, at: str = "") -> Any:
         return _Instead(f"{kind_of(value)} of {len(value)}")
     if value is None or isinstance(value, bool):
         return value
-    from .redaction_rules import is_telling
+    from .redaction.rules import is_telling
 
     if is_telling(re.split(r"[.:\s]", at)[-1]):
         return _Instead(kind_of(value))
@@ -74,7 +74,7 @@ def shown_keys(keys: Iterable[str]) -> str:
 
 
 def _is_secret(text: str) -> bool:
-    from .redaction import redact_text  # only here: most commands need no detector
+    from .redaction.masking import redact_text  # only here: most commands need no detector
 
     return redact_text(text) != text
 

@@ -20,11 +20,11 @@ from ..nodes.errors import AccessError, StoreError
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
 from .driver import Line, failed_line, run_line
+from .engines.shards import ShardJob, with_counters
 from .pinned import pinned_at
 from .provenance import difference, with_part
 from .runs import Run, RunStore, StagedRun, started_by
 from .runs.answer_log import sha256_of_text
-from .shards import ShardJob, with_counters
 
 __all__ = ["GONE", "resumed", "unanswered", "without_generation"]
 

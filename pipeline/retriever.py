@@ -27,28 +27,28 @@ import pyarrow as pa
 from ..nodes.bm25 import Bm25
 from ..nodes.errors import InputError
 from ..nodes.vocabulary import LANES as LANE_NAMES
-from .commits import Commits
 from .contracts.out_of_scope import expect_auditor
 from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
-from .cross_encoder import PairReader, PairScores, load_cross_encoder
 from .driver import LANES, Line, QueryVectors, build_driver, lanes_known
-from .encoder import encoder_of
+from .encoders.cross_encoder import PairReader, PairScores, load_cross_encoder
+from .encoders.encoder import encoder_of
+from .engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
 from .grants import GrantsFile, WatchedGrants
 from .grouping import Grouped
 from .lanes import lanes_off
 from .places import ObjectPlace, Place
-from .policies import Policies, load_policies
+from .policies.tables import Policies, load_policies
 from .progress import Say, quiet
 from .provenance import package_versions, provenance, with_part
-from .request_files import Row
-from .requests import resolve_requests
+from .requests.commits import Commits
+from .requests.door import resolve_requests
+from .requests.files import Row
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, left_open
 from .session import Asked, Session
-from .shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
 from .tokenizers import registered
 
 SHARD_REQUESTS = 512

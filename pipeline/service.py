@@ -110,12 +110,12 @@ def engine_of(settings: Settings) -> Iterator[Any]:
         EngineError: it is Ray, which is not installed or does not answer.
     """
     if settings["engine"] == "ray":
-        from .ray_engine import RayEngine
+        from .engines.ray_engine import RayEngine
 
         with RayEngine(settings["ray_address"]).ready() as engine:
             yield engine
     else:
-        from .process_engine import local_engine
+        from .engines.process_engine import local_engine
 
         yield local_engine(settings["workers"])
 
@@ -229,7 +229,7 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         StoreError: its run is damaged.
         VerificationError: what is stored does not match its hashes.
     """
-    from .role_policies import max_age_days
+    from .policies.roles import max_age_days
     from .runs import replay
     from .views.bundle import TABLES_READ as BUNDLE_TABLES
     from .views.bundle import bundle

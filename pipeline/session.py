@@ -24,12 +24,12 @@ from ..nodes.errors import ErasedError, InputError, ScopedRetrievalError, Verifi
 from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
 from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
-from .request_fields import readable_columns
+from .engines.shards import by_request, with_counters
+from .requests.fields import readable_columns
 from .retrieval import Retrieval, retrieval_of, without_snapshot
 from .runs import LiveRun, RunTakenError
 from .runs.ids import new_run_id, snapshot_id
 from .runs.parts import Vectors
-from .shards import by_request, with_counters
 
 __all__ = ["Asked", "Session"]
 

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
 from scoped_retrieval.pipeline.cli.output import exit_code_of, note, print_error, to_json, write_table
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.redaction import REDACTOR
+from scoped_retrieval.pipeline.redaction.masking import REDACTOR
 from scoped_retrieval.pipeline.runs.live_files import SUFFIX
 
 COMMANDS = [

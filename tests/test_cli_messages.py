@@ -116,7 +116,7 @@ def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
 
 
 def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import shards
+    from scoped_retrieval.pipeline.engines import shards
 
     Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
 
@@ -207,7 +207,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
 
 
 def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import encoder
+    from scoped_retrieval.pipeline.encoders import encoder
 
     def lane() -> dict[str, str]:
         checks = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]

@@ -24,7 +24,7 @@ def copied(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("module", [
     "nodes/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/byte_runs", "pipeline/driver", "pipeline/lanes",
-    "pipeline/requests", "pipeline/request_fields", "pipeline/tokenizers", "pipeline/commits", "pipeline/redaction_rules",
+    "pipeline/requests/door", "pipeline/requests/fields", "pipeline/tokenizers", "pipeline/requests/commits", "pipeline/redaction/rules",
     "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/row_forms",
     "pipeline/contracts/presets",
 ])  # fmt: skip

@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.tables import REQUESTS
 from scoped_retrieval.pipeline.contracts.narrowing import Fields, narrowed
 from scoped_retrieval.pipeline.contracts.presets import fields_in, load_preset, plain_fields, preset_of
 from scoped_retrieval.pipeline.patterns import common_patterns
-from scoped_retrieval.pipeline.request_fields import FIELDS, columns_of
+from scoped_retrieval.pipeline.requests.fields import FIELDS, columns_of
 from wall_worlds import GLOBS, NOON, SELECTORS, grant_lists, row_changes
 
 words = st.sampled_from

@@ -20,8 +20,8 @@ from scoped_retrieval.pipeline.contracts.preview import preview
 from scoped_retrieval.pipeline.contracts.scope import Desk
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.policies import load_policies
-from scoped_retrieval.pipeline.request_fields import columns_of
+from scoped_retrieval.pipeline.policies.tables import load_policies
+from scoped_retrieval.pipeline.requests.fields import columns_of
 from small_corpus import NOON, Story, days_ago, row
 
 ROWS = (

@@ -13,10 +13,10 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
-from scoped_retrieval.pipeline import cross_encoder
-from scoped_retrieval.pipeline.cross_encoder import PairScores, load_cross_encoder
 from scoped_retrieval.pipeline.driver import build_driver
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.encoders import cross_encoder
+from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores, load_cross_encoder
+from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Story, days_ago, places, row
 from tiny_cross_encoder import WORDS, model_at

@@ -24,7 +24,7 @@ from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.driver import LANES
-from scoped_retrieval.pipeline.policies import Policies, load_policies
+from scoped_retrieval.pipeline.policies.tables import Policies, load_policies
 from scoped_retrieval.pipeline.retrieval import Retrieval
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise

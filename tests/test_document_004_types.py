@@ -10,9 +10,9 @@ from typing import Any, get_args
 import pytest
 from role_world import asked, overlay
 from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
-from scoped_retrieval.pipeline import overlays
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
+from scoped_retrieval.pipeline.policies import overlays
 from scoped_retrieval.pipeline.views import bundle_models as models
 
 FIELDS = {

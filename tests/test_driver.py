@@ -29,9 +29,9 @@ from scoped_retrieval.pipeline.driver import (
 )
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.lanes import NO_VECTORS
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.provenance import code_digest, difference, provenance
-from scoped_retrieval.pipeline.requests import resolve_requests
+from scoped_retrieval.pipeline.requests.door import resolve_requests
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 GOLDEN = Path(__file__).parent / "golden" / "dataflow.txt"

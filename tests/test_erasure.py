@@ -32,11 +32,11 @@ from scoped_retrieval.pipeline import erasure as corpus_erasure
 from scoped_retrieval.pipeline import session
 from scoped_retrieval.pipeline.corpus import Corpus, tombstones, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
+from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.erasure import erase
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasure as runs_erasure
-from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.encoder import NAME
+from scoped_retrieval.pipeline.encoders.encoder import NAME
 from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.handoff import handoff, trees_around
+from scoped_retrieval.pipeline.requests.handoff import handoff, trees_around
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
 

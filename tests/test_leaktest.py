@@ -29,7 +29,7 @@ from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.settings import Settings, load_settings
 from scoped_retrieval.pipeline.sources.importing import normalise
 

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.masking import DETECTOR, masked, masked_with_spans
 from scoped_retrieval.nodes.token_counting import Counters
 from scoped_retrieval.pipeline.contracts.why import why_not
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle
 from selection_line import line

@@ -10,8 +10,8 @@ import pytest
 from ollama_server import OllamaServer, ollama_server
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.encoder import load_encoder
-from scoped_retrieval.pipeline.ollama import OllamaEncoder, is_loopback
+from scoped_retrieval.pipeline.encoders.encoder import load_encoder
+from scoped_retrieval.pipeline.encoders.ollama import OllamaEncoder, is_loopback
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import yaml
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, PURPOSES, REQUIRED_EVIDENCE, ROLE_TERMS, SCORE_TERMS
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.policies.tables import load_policies
 
 FIX_TEST = resources.files("scoped_retrieval.data").joinpath("policies", "purposes", "fix-test.yaml").read_text()
 OPTIONAL = {*ROLE_TERMS, "cross_encoder"}

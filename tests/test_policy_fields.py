@@ -15,7 +15,8 @@ from policy_world import PURPOSE, answer, asked
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, ROLE_TERMS
 from scoped_retrieval.pipeline import grants as grant_files
-from scoped_retrieval.pipeline import mode_policies, policies
+from scoped_retrieval.pipeline.policies import modes as mode_policies
+from scoped_retrieval.pipeline.policies import tables as policies
 
 Parts = Mapping[str, Mapping[str, Any]]
 

@@ -26,12 +26,13 @@ import stand_in_encoder
 from dying_encoder import CountedEncoder, DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError
-from scoped_retrieval.pipeline import ray_engine, retriever, sent_job
+from scoped_retrieval.pipeline import retriever
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
-from scoped_retrieval.pipeline.ray_engine import RayEngine
+from scoped_retrieval.pipeline.engines import ray_engine, sent_job
+from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
+from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story
 from tiny_cross_encoder import model_at

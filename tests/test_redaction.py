@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.pipeline import redaction
-from scoped_retrieval.pipeline.redaction import (
+from scoped_retrieval.pipeline.redaction import masking as redaction
+from scoped_retrieval.pipeline.redaction.masking import (
     MASK,
     REDACTOR,
     mask_spans,
@@ -24,7 +24,7 @@ from scoped_retrieval.pipeline.redaction import (
     redact_text,
     redact_texts,
 )
-from scoped_retrieval.pipeline.redaction_rules import token_rules
+from scoped_retrieval.pipeline.redaction.rules import token_rules
 
 BODY = "MIIBVAIBADANBgkqhkiG9w0BAQEFAASCAT4wggE6AgEAAkEAxAIxg6QtxmnJ0Bsj"
 BEGIN, END = "-----BEGIN RSA " + "PRIVATE KEY-----", "-----END RSA " + "PRIVATE KEY-----"

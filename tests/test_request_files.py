@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
-from scoped_retrieval.pipeline.request_fields import NUMBERS
-from scoped_retrieval.pipeline.request_files import Unreadable, read_requests
-from scoped_retrieval.pipeline.requests import resolve_requests
+from scoped_retrieval.pipeline.requests.door import resolve_requests
+from scoped_retrieval.pipeline.requests.fields import NUMBERS
+from scoped_retrieval.pipeline.requests.files import Unreadable, read_requests
 
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
 
@@ -141,7 +141,7 @@ def test_a_row_of_a_file_is_named_by_its_line_or_row(tmp_path: Path):
 
 
 def test_a_cell_of_csv_is_typed_like_its_column(tmp_path: Path):
-    from scoped_retrieval.pipeline.request_fields import FIELDS
+    from scoped_retrieval.pipeline.requests.fields import FIELDS
 
     given = {
         "time.window_days": 1.5, "min_authority": 2, "evidence_policy.max_unverified_items": 0,

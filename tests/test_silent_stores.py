@@ -12,12 +12,12 @@ import pytest
 from engine_runs import ASKED, QUESTIONS, digests, handlers
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline import ray_engine
+from scoped_retrieval.pipeline.engines import ray_engine
+from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
+from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
+from scoped_retrieval.pipeline.engines.shards import in_this_process
 from scoped_retrieval.pipeline.places import ObjectPlace, place_of
-from scoped_retrieval.pipeline.process_engine import ProcessEngine
-from scoped_retrieval.pipeline.ray_engine import RayEngine
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.shards import in_this_process
 from small_corpus import Story
 
 pytest.importorskip("fsspec", reason="needs the extra remote")

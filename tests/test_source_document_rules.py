@@ -12,7 +12,7 @@ import pytest
 from scoped_retrieval.nodes.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Row, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart

@@ -15,8 +15,8 @@ from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.nodes.frames import VectorIndex
 from scoped_retrieval.pipeline.corpus import Corpus, vectors
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.unit_vectors import TOO_LONG, encoded
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
 

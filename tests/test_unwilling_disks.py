@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, store
+from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.shards import ShardJob, in_this_process
 from small_corpus import Story, row
 
 resource = pytest.importorskip("resource", reason="needs limits on what a process writes")

@@ -210,7 +210,7 @@ def _told(row: dict[str, Any]) -> str:
 def _desk(settings: Any) -> Any:
     """Where contracts are looked at, for whoever asks from the folder that the command stands in."""
     from ..contracts.scope import desk_of
-    from ..handoff import trees_around
+    from ..requests.handoff import trees_around
 
     return desk_of(settings, trees_around(Path.cwd()))
 
@@ -221,8 +221,8 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     from ..contracts.narrowing import PLACES, Fields
     from ..contracts.presets import fields_in
     from ..contracts.snapshots import fields_of_snapshot
-    from ..request_fields import column_of, columns_of
-    from ..request_files import cell
+    from ..requests.fields import column_of, columns_of
+    from ..requests.files import cell
 
     if subject is None:
         found = Fields()

@@ -64,9 +64,9 @@ def run(
 ) -> int:
     """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
-    from ..handoff import trees_around
     from ..progress import quiet
-    from ..request_files import read_requests
+    from ..requests.files import read_requests
+    from ..requests.handoff import trees_around
     from ..runs import RunStore
     from ..service import engine_of, open_retriever
 
@@ -211,7 +211,7 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
-    from ..handoff import trees_around
+    from ..requests.handoff import trees_around
     from ..service import open_retriever
 
     if format_ not in FORMATS:
@@ -303,7 +303,7 @@ def evaluate(
     as_json: JsonFlag = False,
 ) -> int:
     """Measure the lanes, their fusion and the full line on labelled collections, all asked in one run."""
-    from ..encoder import encoder_available
+    from ..encoders.encoder import encoder_available
     from ..evaluation.collections import open_collection
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def validate_overlay_file(file: FileArgument, as_json: JsonFlag = False) -> int:
     """Check a role overlay: {valid, errors}, each error with file, key, what was expected and what came."""
-    from ..overlays import validate_overlay
+    from ..policies.overlays import validate_overlay
 
     return _validated(file, validate_overlay, as_json)
 
@@ -46,7 +46,7 @@ def validate_bundle_file(file: FileArgument, as_json: JsonFlag = False) -> int:
 
 def list_overlays(as_json: JsonFlag = False) -> int:
     """List the roles that requests may name, those of the `policies` folder included."""
-    from ..role_policies import load_roles
+    from ..policies.roles import load_roles
 
     columns = ("role", "version", "label", "mission")
     rows = load_roles(settings_of()["policies"]).policies.select(list(columns)).to_pylist()
@@ -67,7 +67,7 @@ def score(
 ) -> int:
     """Measure every role on every golden set; exit 5 if a role does no better on its own than one it must beat."""
     from ..evaluation.roles import bundled_sample, score_roles
-    from ..policies import load_policies
+    from ..policies.tables import load_policies
 
     sample, sets = bundled_sample()
     done = score_roles(load_policies(settings_of()["policies"]), evidence or sample, golden or sets, metric)

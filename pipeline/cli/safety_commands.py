@@ -127,7 +127,7 @@ def leak_test(
     from ...nodes.errors import InputError
     from ..leaktest import ANGLES
     from ..leaktest import leak_test as tested
-    from ..request_files import read_requests
+    from ..requests.files import read_requests
 
     for name in angle or ():
         if name not in ANGLES:

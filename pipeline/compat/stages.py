@@ -35,13 +35,13 @@ from ...nodes.tables import (
 from ...nodes.token_counting import Counters
 from ..corpus.memory import MemoryCorpus
 from ..driver import PLANNED, SCOPED, build_driver
+from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..grants import grant_all
-from ..ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
-from ..overlays import RoleOverlay, overlay_of
-from ..policies import Policies, load_policies
-from ..requests import resolve_requests
+from ..policies.overlays import RoleOverlay, overlay_of
+from ..policies.roles import NO_ROLES, roles_of
+from ..policies.tables import Policies, load_policies
+from ..requests.door import resolve_requests
 from ..retriever import Retriever
-from ..role_policies import NO_ROLES, roles_of
 from ..sources.importing import normalise
 from ..views.bundle import TABLES_READ, bundle, query_trace
 from .cases import either_case, snake

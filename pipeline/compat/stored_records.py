@@ -26,10 +26,10 @@ from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
 from ..corpus.memory import MemoryCorpus
 from ..corpus.postings import index_text
 from ..corpus.vectors import ENCODED_COLUMNS
+from ..encoders.ollama import rounded
 from ..model_errors import Document, checked
-from ..ollama import rounded
-from ..overlays import Text, TrustTier
-from ..redaction import redact_text
+from ..policies.overlays import Text, TrustTier
+from ..redaction.masking import redact_text
 from ..sources.importing import normalise
 
 __all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table",

@@ -21,7 +21,7 @@ from typing import Any
 from ...nodes.errors import InputError
 from ..patterns import pattern_parts
 from ..quoting import shown_key, shown_row
-from ..request_fields import PATTERNS, column_of, columns_of
+from ..requests.fields import PATTERNS, column_of, columns_of
 from ..yaml_files import parse
 from .narrowing import PLACES, Fields, narrowed
 

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from ...nodes.clocks import clocks
 from ...nodes.errors import InputError
 from ...nodes.keys import flat, gathered
-from ..commits import Commits
 from ..corpus import Corpus
 from ..driver import build_driver
 from ..grants import GrantsFile, load_grants
-from ..policies import Policies, load_policies
-from ..requests import resolve_requests
+from ..policies.tables import Policies, load_policies
+from ..requests.commits import Commits
+from ..requests.door import resolve_requests
 from ..settings import Settings
 from ..tokenizers import registered
 from .narrowing import Fields

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
-from ..request_fields import FIELDS
+from ..requests.fields import FIELDS
 from ..service import audience_of, open_run
 from ..settings import Settings
 from .narrowing import Fields

@@ -1,6 +1,6 @@
 """The corpus: immutable segments of evidence, published as generations."""
 
-from ..unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .erasing import Selection
 from .frame import CorpusFrame
 from .publishing import PublishReport

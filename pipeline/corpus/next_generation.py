@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.ragged import slabs
-from ..unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .amendments import Amendments
 from .changes import CHANGES
 from .commits import FILE, commit_hash, in_packs

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
-from ..unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .changes import applied
 from .descriptions import indexed_alike
 from .difference import Difference, difference

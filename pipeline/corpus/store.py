@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ...nodes.tables import PLACEMENTS
 from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published, stands
+from ..encoders.unit_vectors import Encoder
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import Place, fixed_place
-from ..unit_vectors import Encoder
 from .checking import damaged_files, problems
 from .commits import commits_after
 from .erasing import (

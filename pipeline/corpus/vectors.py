@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.keys import flat
-from ..unit_vectors import Encoder, encoded
+from ..encoders.unit_vectors import Encoder, encoded
 from .packs import Pack
 from .pieces import PIECE, Pieces
 from .postings import index_text

@@ -24,7 +24,7 @@ import yaml
 from ...nodes.errors import InputError
 from ...nodes.tables import HITS, RANKED
 from ..corpus import Corpus
-from ..encoder import NAME, load_encoder
+from ..encoders.encoder import NAME, load_encoder
 from ..retriever import Retriever
 from ..runs import RunStore
 from ..sources.importing import normalise

@@ -18,7 +18,7 @@ import pandas as pd
 from ...nodes.errors import InputError
 from ..corpus.memory import MemoryCorpus
 from ..grants import grant_all
-from ..policies import Policies
+from ..policies.tables import Policies
 from ..retriever import Retriever
 from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalise

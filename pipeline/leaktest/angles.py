@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from ...nodes.gate_predicates import ACCEPTED_ORIGINS
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
-from ..policies import Policies
-from ..role_policies import Roles
+from ..policies.roles import Roles
+from ..policies.tables import Policies
 
 __all__ = [
     "ANGLES", "BOUNDED", "GUIDED", "LEAK_TEST", "LEFT_OUT", "OPEN", "Angle", "Others", "angle", "gate_of", "with_own_presets",

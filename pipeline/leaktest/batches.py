@@ -23,7 +23,7 @@ from typing import Any
 from ..contracts.scope import Desk
 from ..corpus import Corpus
 from ..grants import GrantsFile
-from ..policies import Policies
+from ..policies.tables import Policies
 from ..retriever import Retriever
 from ..runs import RunStore
 from ..runs.run import Run

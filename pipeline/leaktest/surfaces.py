@@ -29,7 +29,7 @@ from ..contracts.preview import preview
 from ..contracts.scope import Desk
 from ..contracts.why import why_not
 from ..driver import outputs
-from ..request_fields import columns_of
+from ..requests.fields import columns_of
 from ..retrieval import Retrieval, retrieval_of
 from ..runs.ids import SNAPSHOT_ID
 from ..runs.run import Run

@@ -28,7 +28,7 @@ from ...nodes.vocabulary import MODES
 from ..corpus import Corpus
 from ..durable import copy_tree
 from ..grants import load_grants
-from ..policies import load_policies
+from ..policies.tables import load_policies
 from ..settings import Settings
 from .angles import ANGLES, OPEN, angle, with_own_presets
 from .batches import Bench, Unit, test_batch
@@ -195,7 +195,7 @@ def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, can
 
 def _encoder(corpus: Corpus, settings: Settings) -> Any:
     """The encoder that canaries need to be found by the semantic lane; None where that lane is off."""
-    from ..encoder import encoder_of
+    from ..encoders.encoder import encoder_of
 
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
     return encoder_of(profile, settings["ollama_url"])

@@ -36,7 +36,7 @@ from ...nodes.vocabulary import (
     Vocabulary,
 )
 from ..quoting import canonical, shown_keys
-from ..redaction import mask_spans, redact_columns
+from ..redaction.masking import mask_spans, redact_columns
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
 from .trust_defaults import (

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ..corpus.readings import PathReading, Reading
 from ..durable import TICK_NS
-from ..redaction import redact_column
+from ..redaction.masking import redact_column
 from .git_commands import Commit
 from .history_states import PathState, states_of
 from .report import SourceReport

@@ -23,7 +23,7 @@ from scoped_retrieval.nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILUR
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import DIGESTS, SCOPED, build_driver, outputs
 from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.requests import resolve_requests
+from scoped_retrieval.pipeline.requests.door import resolve_requests
 from scoped_retrieval.pipeline.retriever import SHARD_REQUESTS, Retriever
 
 REQUESTS = 10_000

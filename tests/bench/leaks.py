@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.encoder import load_encoder
+from scoped_retrieval.pipeline.encoders.encoder import load_encoder
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.leaktest import leak_test
 from scoped_retrieval.pipeline.leaktest.angles import ANGLES

@@ -28,7 +28,7 @@ from scoped_retrieval.nodes.scope_postings import whole_lists
 from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import SCOPED, WALL, build_driver
-from scoped_retrieval.pipeline.requests import resolve_requests
+from scoped_retrieval.pipeline.requests.door import resolve_requests
 from scoped_retrieval.pipeline.retriever import Retriever
 
 LOOK_UPS = 6

@@ -22,7 +22,7 @@ from options import Options
 from pipeline_peers import Hybrid, Question, haystack_pipeline, lance_hybrid, llama_index_pipeline
 from rounds import Contestant, against_peers, interleaved
 from scoped_retrieval.pipeline.cores import cores
-from scoped_retrieval.pipeline.process_engine import ProcessEngine
+from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.retriever import Retriever
 
 LANE_K = 100

@@ -23,9 +23,9 @@ from lexical_peers import Bm25s
 from options import Options
 from rounds import interleaved, turns
 from scoped_retrieval.pipeline.cores import cores
-from scoped_retrieval.pipeline.process_engine import ProcessEngine
+from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
+from scoped_retrieval.pipeline.engines.shards import Engine
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.shards import Engine
 
 K = 100
 SHARES = (
@@ -126,7 +126,7 @@ def workers_row(world: World, options: Options) -> Row:
 def ray_of(workers: int) -> Iterator[Engine]:
     """A cluster of this machine with as many cores."""
     import ray
-    from scoped_retrieval.pipeline.ray_engine import RayEngine
+    from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 
     ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:

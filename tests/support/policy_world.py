@@ -15,7 +15,7 @@ import yaml
 from role_world import NOW
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.policies import load_policies
+from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.retrieval import Retrieval
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise

@@ -19,7 +19,7 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.token_counting import Counters
-from scoped_retrieval.pipeline.role_policies import NO_ROLES, Roles
+from scoped_retrieval.pipeline.policies.roles import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nodes.errors import InputError, ModelError
+from ...nodes.errors import InputError, ModelError
 from .ollama import DEFAULT_URL, PREFIX, OllamaEncoder
 
 __all__ = ["CUDA", "LONGEST", "NAME", "Encoder", "encoder_available", "encoder_of", "load_encoder"]

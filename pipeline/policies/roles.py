@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.errors import PolicyError
-from ..nodes.tables import ROLE_POLICIES, ROLE_RULES
-from ..nodes.vocabulary import AUTHORITY
+from ...nodes.errors import PolicyError
+from ...nodes.tables import ROLE_POLICIES, ROLE_RULES
+from ...nodes.vocabulary import AUTHORITY
+from ..quoting import shown_key
 from .overlays import OverlayFile, RoleOverlay, read_overlay
-from .quoting import shown_key
 
 __all__ = ["NO_ROLES", "Roles", "load_roles", "roles_of"]
 

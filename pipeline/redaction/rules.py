@@ -75,7 +75,7 @@ class Rule:
 def token_rules() -> tuple[Rule, ...]:
     """Tokens that say by their form what they are. `postgres-gateway-token` and `scalr-token` are PASETO-like forms.
 
-    They are many to compile, and most questions need none: see `redaction`.
+    They are many to compile, and most questions need none: see `masking`.
     """
     return tuple(Rule(kind, re.compile(rf"\b(?:{pattern})", re.ASCII)) for kind, pattern in _TOKENS)
 
@@ -219,7 +219,7 @@ PRIVATE_KEYS = (
     Rule("private-key", re.compile(r"PuTTY-User-Key-File-[0-9][\s\S]{20,12000}?Private-Lines: [0-9]+\s+(?:[A-Za-z0-9+/=]+\s+)+")),
     Rule("private-key", re.compile(r"<RSAKeyValue>[\s\S]{20,6000}?<D>[^<]{20,}</D>[\s\S]{0,200}?</RSAKeyValue>")),
 )  # fmt: skip
-"""Key material in other files' forms; `redaction` leaves out what is encrypted."""
+"""Key material in other files' forms; `masking` leaves out what is encrypted."""
 
 JWK_PRIVATE = Rule("jwk-private-part", re.compile(r'"(?:d|p|q|dp|dq|qi|k)"\s*:\s*"(?P<s>[A-Za-z0-9_-]{20,}=*)"'))
 """Secret members of a JSON Web Key; they count where the text has a `"kty"`."""

@@ -22,8 +22,8 @@ from multiprocessing import get_context, parent_process
 from threading import Lock, Thread
 from types import TracebackType
 
-from ..nodes.errors import EngineError, InputError, ScopedRetrievalError
-from .cores import cores
+from ...nodes.errors import EngineError, InputError, ScopedRetrievalError
+from ..cores import cores
 from .sent_job import SentJob, in_memory, raised_as, run_packed
 from .shards import ShardJob, in_this_process
 

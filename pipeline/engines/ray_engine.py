@@ -23,7 +23,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from ..nodes.errors import EngineError, ScopedRetrievalError
+from ...nodes.errors import EngineError, ScopedRetrievalError
 from .sent_job import SentJob, raised_as, run_packed
 from .shards import ShardJob
 

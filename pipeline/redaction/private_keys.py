@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from .redaction_rules import KEY_FENCE, WRAPPED
+from .rules import KEY_FENCE, WRAPPED
 
 __all__ = ["fenced_keys", "wrapped_keys"]
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
-from .code_digest import code_digest
-from .corpus import Corpus
-from .cross_encoder import PairScores
-from .driver import Line, QueryVectors
-from .runs import RunStore, StagedRun
+from ...nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
+from ..code_digest import code_digest
+from ..corpus import Corpus
+from ..driver import Line, QueryVectors
+from ..encoders.cross_encoder import PairScores
+from ..runs import RunStore, StagedRun
 from .shards import ShardJob
 
 __all__ = ["SentJob", "in_memory", "raised_as", "run_packed"]

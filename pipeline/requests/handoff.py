@@ -16,9 +16,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ..nodes.errors import InputError
-from ..nodes.vocabulary import MODES
-from .quoting import canonical
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import MODES
+from ..quoting import canonical
 
 __all__ = ["FILE", "handoff", "trees_around"]
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes import vocabulary as v
-from ..nodes.errors import InputError
-from ..nodes.selectors import AND
-from ..nodes.tables import REQUESTS
+from ...nodes import vocabulary as v
+from ...nodes.errors import InputError
+from ...nodes.selectors import AND
+from ...nodes.tables import REQUESTS
 
 Converter = Callable[[Any, str], Any]
 

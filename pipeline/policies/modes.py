@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..nodes.vocabulary import LEVELS, ZONES
-from .yaml_files import Item
+from ...nodes.vocabulary import LEVELS, ZONES
+from ..yaml_files import Item
 
 __all__ = ["mode_choices"]
 

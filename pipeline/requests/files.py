@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ..nodes.errors import InputError, kind_of
-from .quoting import shown_keys
-from .request_fields import LISTS, NUMBERS, TEXTS, column_of
-from .strict_json import RepeatedKeyError, strict_json
+from ...nodes.errors import InputError, kind_of
+from ..quoting import shown_keys
+from ..strict_json import RepeatedKeyError, strict_json
+from .fields import LISTS, NUMBERS, TEXTS, column_of
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
 LIST_SEPARATOR = ";"

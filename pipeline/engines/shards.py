@@ -21,18 +21,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes import compiled
-from ..nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
-from ..nodes.keys import flat
-from ..nodes.tables import CAPTURES
-from .contracts.out_of_scope import capture
-from .driver import Line, failed_line, run_line
-from .pinned import pinned_at
-from .places import Place
-from .progress import Say, Tenths
-from .runs import StagedRun
-from .runs.parts import check_conservation
-from .tokenizers import load_counters
+from ...nodes import compiled
+from ...nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.keys import flat
+from ...nodes.tables import CAPTURES
+from ..contracts.out_of_scope import capture
+from ..driver import Line, failed_line, run_line
+from ..pinned import pinned_at
+from ..places import Place
+from ..progress import Say, Tenths
+from ..runs import StagedRun
+from ..runs.parts import check_conservation
+from ..tokenizers import load_counters
 
 __all__ = [
     "Engine",

@@ -1,7 +1,7 @@
 """Masking of secrets: what the corpus stores, and what a question may contain, has none.
 
 Reads: texts. Gives: the texts with each secret replaced by `[REDACTED:<kind>]`, and the byte ranges of those tokens.
-Detection is detect-secrets' provider plugins plus `redaction_rules`. Masking is a function of one text alone and is
+Detection is detect-secrets' provider plugins plus `rules`. Masking is a function of one text alone and is
 idempotent: a second pass changes nothing, and text that already carries a token counts as masked.
 
 Long columns are cheap: RE2 inside Arrow picks the few texts worth a close look, and only those reach Python.
@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..nodes.schema import SPAN
-from .redaction_keys import fenced_keys, wrapped_keys
-from .redaction_rules import (
+from ...nodes.schema import SPAN
+from .private_keys import fenced_keys, wrapped_keys
+from .rules import (
     ASSIGNMENTS,
     JWK_PRIVATE,
     KEY_FENCE,

@@ -1,6 +1,6 @@
 """Policies: the files of `data/policies/`, read into the tables of purposes, modes and roles.
 
-Each purpose and mode is one YAML file, each role one JSON file (`role_policies`). A user folder of the same layout replaces
+Each purpose and mode is one YAML file, each role one JSON file (`roles`). A user folder of the same layout replaces
 whole files by name, and may add roles; what it does not hold comes from the package. A file that is not what was
 expected is an error, and nothing of any file is applied.
 """
@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.errors import PolicyError
-from ..nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
-from ..nodes.vocabulary import (
+from ...nodes.errors import PolicyError
+from ...nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
+from ...nodes.vocabulary import (
     AUTHORITY,
     EVIDENCE_KINDS,
     INTENTS,
@@ -35,11 +35,11 @@ from ..nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from .mode_policies import REQUIRED as MODE_REQUIRED
-from .mode_policies import TOP as MODE_FIELDS
-from .mode_policies import mode_choices
-from .role_policies import Roles, load_roles
-from .yaml_files import Item, parse
+from ..yaml_files import Item, parse
+from .modes import REQUIRED as MODE_REQUIRED
+from .modes import TOP as MODE_FIELDS
+from .modes import mode_choices
+from .roles import Roles, load_roles
 
 __all__ = ["Policies", "load_policies"]
 
@@ -160,7 +160,7 @@ def _files(
 
 def _bundled(names: Vocabulary) -> dict[str, tuple[str, bytes]]:
     kind = f"{names.name}s"
-    folder = resources.files(f"{__name__.rsplit('.', 2)[0]}.data").joinpath("policies", kind)
+    folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("policies", kind)
     return {
         word: (f"policies/{kind}/{word}.yaml", folder.joinpath(f"{word}.yaml").read_bytes()) for word in names.values
     }

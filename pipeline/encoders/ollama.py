@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nodes.errors import InputError, ModelError
+from ...nodes.errors import InputError, ModelError
 
 __all__ = ["DEFAULT_MODEL", "DEFAULT_URL", "PREFIX", "OllamaEncoder"]
 

@@ -19,10 +19,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..nodes.errors import InputError, PolicyError
-from ..nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE, Vocabulary
-from .model_errors import Document, checked
-from .sources.jsonl import parse_json
+from ...nodes.errors import InputError, PolicyError
+from ...nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE, Vocabulary
+from ..model_errors import Document, checked
+from ..sources.jsonl import parse_json
 
 __all__ = ["OverlayFile", "RoleOverlay", "overlay_of", "read_overlay", "validate_overlay"]
 

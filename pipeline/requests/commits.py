@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes.grant_reach import reach_of
-from ..nodes.selectors import selected_pairs, source_pairs
-from ..nodes.tables import REQUESTS
-from .corpus import Corpus
-from .corpus.memory import MemoryCorpus
-from .sources.file_kinds import CLASSES
+from ...nodes.grant_reach import reach_of
+from ...nodes.selectors import selected_pairs, source_pairs
+from ...nodes.tables import REQUESTS
+from ..corpus import Corpus
+from ..corpus.memory import MemoryCorpus
+from ..sources.file_kinds import CLASSES
 
 _ASKED = ("principal", "asked_by", "project", "asked_at")
 """What of a request decides which grants hold."""

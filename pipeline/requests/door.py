@@ -23,13 +23,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.errors import InputError, ScopedRetrievalError
-from ..nodes.mode_choices import chosen, policies_by_mode
-from ..nodes.tables import FAILURES, REQUESTS
-from .contracts.presets import Preset
-from .handoff import handoff
-from .redaction import redact_texts
-from .request_fields import (
+from ...nodes.errors import InputError, ScopedRetrievalError
+from ...nodes.mode_choices import chosen, policies_by_mode
+from ...nodes.tables import FAILURES, REQUESTS
+from ..contracts.presets import Preset
+from ..redaction.masking import redact_texts
+from ..tokenizers import resolved_name
+from .fields import (
     FIELDS,
     TEXTS,
     columns_of,
@@ -41,8 +41,8 @@ from .request_fields import (
     place_of,
     readable_columns,
 )
-from .request_files import FileRow, Row, Unreadable, read_requests
-from .tokenizers import resolved_name
+from .files import FileRow, Row, Unreadable, read_requests
+from .handoff import handoff
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
 

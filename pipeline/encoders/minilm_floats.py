@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from ..nodes.errors import ModelError
+from ...nodes.errors import ModelError
 from .minilm import WIDTH
 
 __all__ = ["LENGTHS", "FloatMiniLM", "device_class"]
