@@ -115,6 +115,23 @@ def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
     assert err == f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
 
 
+def test_an_interrupted_erasure_says_that_some_may_be_left(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline import erasure
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    assert run("ask", "default role", "--project", "shop", capsys=capsys)[0] == 0
+    asked = ("erase", "--project", "shop")
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "erase_evidence", interrupted)
+        code, out, err = run(*asked, "--yes", capsys=capsys)
+        assert run(*asked, "--dry-run", capsys=capsys)[2] == "error: Interrupted\n"
+    left = "some of it may still stand in corpus or runs; ask for the same again, which erases what is left."
+    assert (code, out, err) == (130, "", f"error: Interrupted\n\nHint: {left}\n")
+    assert run(*asked, "--yes", capsys=capsys)[0] == 0
+
+
 def test_an_interrupted_run_says_how_to_finish_it(shop, capsys, monkeypatch):
     from scoped_retrieval.pipeline.engines import shards
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, RunsFlag, settings_of
-from .output import EXIT, emit, note, note_left_out, write_table
+from .output import EXIT, InterruptedCommandError, emit, note, note_left_out, write_table
 
 __all__ = ["register"]
 
@@ -91,15 +91,19 @@ def erase(
     if dry_run == yes:
         hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
         raise InputError.described("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
-    done = erased(
-        settings_of(corpus=corpus, runs=runs, grants=grants),
-        source=source,
-        user=user,
-        project=project,
-        evidence=evidence or (),
-        reason=reason,
-        dry_run=dry_run,
-    )
+    try:
+        done = erased(
+            settings_of(corpus=corpus, runs=runs, grants=grants),
+            source=source,
+            user=user,
+            project=project,
+            evidence=evidence or (),
+            reason=reason,
+            dry_run=dry_run,
+        )
+    except KeyboardInterrupt:
+        left = "some of it may still stand in corpus or runs; ask for the same again, which erases what is left."
+        raise InterruptedCommandError("Interrupted", hint=left if yes else "") from None
     emit(done.as_dict(), as_json=as_json, text=done.text())
     return EXIT["unreadable"] if done.runs.unreadable or done.runs.being_written else EXIT["ok"]
 
