@@ -1,11 +1,16 @@
 """`run`: what its rows take from flags and settings, and what becomes of rows that are not what was expected."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from scoped_retrieval.pipeline import service
+from scoped_retrieval.pipeline.engines.shards import in_this_process
 
 ROW = {"question": "default role", "purpose": "answer-question"}
 
@@ -83,3 +88,19 @@ def test_a_run_says_how_far_it_is_where_there_is_no_terminal(shop, capsys, monke
     assert lines == ["answering 3 requests in 3 shards", "answered 1 of 3 shards", "answered 2 of 3 shards"]
     monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
     assert asked(*flags, rows=[ROW] * 3, capsys=capsys)[2] == ""
+
+
+def test_a_run_that_an_interrupt_found_finished_is_named(shop, capsys, monkeypatch):
+    Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
+
+    @contextmanager
+    def slow_to_end(_: object) -> Iterator[None]:
+        yield in_this_process
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(service, "engine_of", slow_to_end)
+    code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
+    named = re.search(r"error: Interrupted\n\nHint: (run-\S+) was finished before; `verify \1` checks it.\n$", err)
+    assert (code, out) == (130, ""), err
+    assert named, err
+    assert run("verify", named[1], capsys=capsys)[0] == 0

@@ -87,7 +87,7 @@ def run(
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
         return exit_code_of(finished["statuses"])
     rows = read_requests(requests) if requests is not None else None
-    before = _unfinished(settings)
+    before, summary = _unfinished(settings), None
     try:
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
@@ -107,6 +107,8 @@ def run(
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
         hint = f"`run --resume {begun[-1]}` finishes the rest." if begun else ""
+        if summary is not None:  # what ended it was to be waited for, such as a cluster
+            hint = f"{summary.run_id} was finished before; `verify {summary.run_id}` checks it."
         raise InterruptedCommandError("Interrupted", hint=hint) from None
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
