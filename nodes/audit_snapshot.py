@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .condition_rules import condition_rows, worst_actions
-from .decision_rules import decision_columns, masked_rows
-from .digests import EMPTY_SHA256
-from .keys import flags_at, flat, gathered, objects, positions, take_or
-from .snapshot_digest import digests_of_requests, snapshot_digests
+from .audit.condition_rules import condition_rows, worst_actions
+from .audit.decision_rules import decision_columns, masked_rows
+from .audit.snapshot_digest import digests_of_requests, snapshot_digests
+from .columns.digests import EMPTY_SHA256
+from .columns.keys import flags_at, flat, gathered, objects, positions, take_or
 from .tables import (
     DECISIONS,
     SNAPSHOTS,

@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .columns.keys import among, constants, flat, gathered_columns
 from .errors import SchemaError
-from .gates import GATES, NUMBER
-from .keys import among, constants, flat, gathered_columns
-from .second_wall import Mask, place_stops, time_stops
-from .selectors import glob_mask
+from .scope.selectors import glob_mask
 from .tables import (
     VERDICTS,
     Candidates,
@@ -28,6 +26,8 @@ from .tables import (
     Placements,
     Verdicts,
 )
+from .walls.gates import GATES, NUMBER
+from .walls.second_wall import Mask, place_stops, time_stops
 
 _JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "valid_from", "valid_until",
            "owner_project", "owner_user", "namespace", "workspace_root", "branch", "test_suite", "principals", "zone",

@@ -22,20 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .columns.array_bytes import offsets_and_bytes
+from .columns.kept import OfTable
+from .columns.keys import distinct_rows, flat, gathered, positions
+from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
-from .gate_predicates import (
-    CONTRACT_COLUMNS,
-    LAST_ACCESS,
-    LAST_VISIBILITY,
-    SegmentColumns,
-    columns_of_frame,
-    first_stops,
-)
-from .gates import GATES, NUMBER
-from .item_texts import text_bytes
-from .kept import OfTable
-from .keys import distinct_rows, flat, gathered, positions
-from .ragged import starts_of
 from .schema import TIMESTAMP
 from .tables import (
     ADMISSIBLE,
@@ -57,7 +48,16 @@ from .tables import (
     ScopeTimes,
     Segments,
 )
-from .time_gates import time_grid
+from .walls.gate_predicates import (
+    CONTRACT_COLUMNS,
+    LAST_ACCESS,
+    LAST_VISIBILITY,
+    SegmentColumns,
+    columns_of_frame,
+    first_stops,
+)
+from .walls.gates import GATES, NUMBER
+from .walls.time_gates import time_grid
 
 _TIMELESS = [gate.number for gate in GATES if gate.gate_class != "time"]
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
@@ -182,7 +182,8 @@ def scope_times(
                 passed = code == 0
                 rows[position] = np.count_nonzero(passed)
                 lengths[position] = length[passed].sum()
-                digests.append(hashlib.sha256(text_bytes(lines.take(pa.array(place[passed])))[1].data).hexdigest())
+                _, data = offsets_and_bytes(lines.take(pa.array(place[passed])))
+                digests.append(hashlib.sha256(data.data).hexdigest())
                 stopped[position] = np.bincount(code, minlength=len(GATES) + 1)[_TIME]
     return SCOPE_TIMES.build(
         {

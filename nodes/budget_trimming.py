@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .digests import text_sha256
-from .fact_notes import fact_notes
-from .frames import micros
-from .greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
-from .item_rendering import Items, fenced, group_lines, printed, rendered
-from .item_texts import ItemTexts, item_texts, slices
-from .keys import (
+from .blocks.greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
+from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered
+from .blocks.item_texts import ItemTexts, item_texts, slices
+from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
+from .blocks.token_counting import Counters
+from .columns.digests import text_sha256
+from .columns.keys import (
     codes_of,
     constants,
     flags_at,
@@ -40,7 +40,8 @@ from .keys import (
     rank_within,
     take_or,
 )
-from .masking import DETECTOR, class_lists, clipped, masked_with_spans
+from .facts.fact_notes import fact_notes
+from .frames import micros
 from .rendering import GROUPS, TRIMMING_POLICY, labels
 from .schema import SPAN
 from .tables import (
@@ -57,7 +58,6 @@ from .tables import (
     Trimmed,
     Trims,
 )
-from .token_counting import Counters
 
 Int = NDArray[np.int64]
 

@@ -12,8 +12,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from .bm25 import Bm25
-from .candidate_merge import (
+from .columns.keys import constants, gathered, gathered_columns, integers, positions, rank_within
+from .columns.orders import order_by
+from .frames import PostingIndex, RowIndex, VectorIndex
+from .recall.bm25 import Bm25
+from .recall.candidate_merge import (
     Fusion,
     column_codes,
     lane_codes,
@@ -21,14 +24,11 @@ from .candidate_merge import (
     merged_order,
     policies_of,
 )
-from .clocks import clocks
-from .expansion_recall import recall_expansion
-from .frames import PostingIndex, RowIndex, VectorIndex
-from .keys import constants, gathered, gathered_columns, integers, positions, rank_within
-from .lane_recall import recall_newest, recall_symbols, recall_terms
-from .orders import order_by
-from .recall_scope import Int, RecallTables, sub_query_of
-from .recall_selection import VIA, Found, hit_table, sub_query_order
+from .recall.expansion_recall import recall_expansion
+from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
+from .recall.recall_scope import Int, RecallTables, sub_query_of
+from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
+from .recall.vector_recall import recall_vectors
 from .tables import (
     CANDIDATES,
     HITS,
@@ -45,8 +45,8 @@ from .tables import (
     Segments,
     SubQueries,
 )
-from .vector_recall import recall_vectors
 from .vocabulary import INTENTS
+from .walls.clocks import clocks
 
 _INTENTS = tuple(sorted(INTENTS.values))
 

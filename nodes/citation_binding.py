@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .item_texts import resolvable
-from .keys import flags_at, flat, gathered, pair_positions, positions, take_or
-from .masking import class_lists, masked, masked_column
+from .blocks.item_texts import resolvable
+from .blocks.masking import class_lists, masked, masked_column
+from .columns.keys import flags_at, flat, gathered, pair_positions, positions, take_or
 from .rendering import authority_words, locators
 from .tables import (
     CITATIONS,

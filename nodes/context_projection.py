@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .digests import text_sha256
-from .item_rendering import Items, rendered
-from .keys import flat, objects, pair_positions, positions, take_or
-from .masking import class_lists
+from .blocks.item_rendering import Items, rendered
+from .blocks.masking import class_lists
+from .blocks.token_counting import Counters
+from .columns.digests import text_sha256
+from .columns.keys import flat, objects, pair_positions, positions, take_or
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Ranked, Trimmed
-from .token_counting import Counters
 
 
 def blocks(

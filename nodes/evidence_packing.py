@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .byte_runs import BYTES_AT_ONCE
-from .compiled import kernels
-from .item_texts import resolvable, text_bytes
-from .keys import (
+from .blocks.byte_runs import BYTES_AT_ONCE
+from .blocks.item_texts import resolvable
+from .columns.array_bytes import offsets_and_bytes
+from .columns.keys import (
     among,
     constants,
     distinct_numbers,
@@ -38,11 +38,12 @@ from .keys import (
     take_or,
     truth,
 )
-from .orders import order_by
-from .ragged import slabs
-from .role_terms import LAST, reading_order
-from .role_words import words_apart
+from .columns.orders import order_by
+from .columns.ragged import slabs
+from .kernels.compiled import kernels
+from .reranking.role_terms import LAST, reading_order
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
+from .text.role_words import words_apart
 
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
@@ -226,7 +227,7 @@ def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
 
 def _checksums(texts: pa.Array) -> Int:
     """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
-    offsets, data = text_bytes(texts)
+    offsets, data = offsets_and_bytes(texts)
     sums = np.empty(len(texts), dtype=np.int64)
     if (loops := kernels(0)) is not None:
         loops.texts.sums(data, offsets, _WEIGHT, sums)

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .fact_matching import Subjects, findings
-from .fact_values import STATED
+from .blocks.item_texts import item_texts
+from .blocks.masking import class_lists, masked
+from .columns.keys import flags_at, gathered, positions, take_or
+from .facts.fact_matching import Subjects, findings
+from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .item_texts import item_texts
-from .keys import flags_at, gathered, positions, take_or
-from .masking import class_lists, masked
 from .rendering import locators
 from .tables import (
     FACT_CHECKS,

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .kept import Kept
-from .keys import flat
+from .columns.kept import Kept
+from .columns.keys import flat
+from .columns.ragged import expand_ranges
 
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
@@ -235,11 +236,3 @@ def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:
         return np.full(len(column), null, dtype=np.int64)
     values = flat(column).view(pa.int64())
     return (values.fill_null(null) if values.null_count else values).to_numpy()
-
-
-def expand_ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The concatenation of `arange(start, start + count)` for each pair."""
-    ends = counts.cumsum()
-    if not len(ends) or not ends[-1]:
-        return np.empty(0, dtype=np.int64)
-    return np.arange(ends[-1], dtype=np.int64) + (starts - ends + counts).repeat(counts)

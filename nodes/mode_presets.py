@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from .keys import distinct_rows, flat
-from .mode_choices import chosen, policies_by_mode
+from .columns.keys import distinct_rows, flat
+from .scope.mode_choices import chosen, policies_by_mode
 from .tables import MODE_PRESETS, ModePolicies, ModePresets, Requests
 
 

@@ -15,10 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .anchor_keys import definition_terms, id_terms, path_terms
-from .anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
-from .frames import MICROS_PER_DAY, expand_ranges, micros
-from .keys import (
+from .columns.keys import (
     NOWHERE,
     constants,
     distinct_numbers,
@@ -30,9 +27,9 @@ from .keys import (
     positions,
     truth,
 )
-from .list_columns import flattened, held
-from .ragged import Ragged, starts_of
-from .role_words import EXPANSION_WEIGHT, expansions
+from .columns.list_columns import flattened, held
+from .columns.ragged import Ragged, expand_ranges, starts_of
+from .frames import MICROS_PER_DAY, micros
 from .schema import TIMESTAMP
 from .tables import (
     ANCHORS,
@@ -48,7 +45,10 @@ from .tables import (
     SessionTexts,
     SubQueries,
 )
-from .text_analysis import query_tokens
+from .text.anchor_keys import definition_terms, id_terms, path_terms
+from .text.anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
+from .text.role_words import EXPANSION_WEIGHT, expansions
+from .text.text_analysis import query_tokens
 from .vocabulary import RECALL_EFFORTS, REQUIRED_EVIDENCE
 
 _WEIGHTS = {

@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .item_texts import text_bytes
-from .keys import constants, flat, literal
-from .ragged import starts_of
+from .columns.array_bytes import offsets_and_bytes
+from .columns.keys import constants, flat, literal
+from .columns.ragged import starts_of
 from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
 __all__ = [
@@ -140,7 +140,7 @@ def clean(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     array = flat(texts).cast(_TEXT)
     if array.null_count == len(array):
         return array
-    _, data = text_bytes(array)
+    _, data = offsets_and_bytes(array)
     if _DOUBTFUL[data].any():
         array = pc.replace_substring_regex(array, pattern=_HIDDEN, replacement=" ")
         array = pc.replace_substring_regex(array, pattern=_ENTITY, replacement=r"& \1")

@@ -21,15 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .digests import combined_digests, digests_by_request, table_digest
+from .columns.digests import combined_digests, digests_by_request, table_digest
+from .columns.kept import OfTable
+from .columns.keys import constants, distinct_numbers, first_that_holds, flat, positions, present, truth
+from .columns.list_columns import collected, flattened, tidied
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .gate_predicates import CONTRACT_COLUMNS
-from .grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
-from .kept import OfTable
-from .keys import constants, distinct_numbers, first_that_holds, flat, positions, present, truth
-from .list_columns import collected, flattened, tidied
 from .schema import TIMESTAMP, Table
+from .scope.grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
 from .tables import (
     CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
@@ -47,6 +46,7 @@ from .tables import (
     ScopeGroups,
 )
 from .vocabulary import CITATION_STYLES, LIFECYCLES, WEIGHED_TERMS
+from .walls.gate_predicates import CONTRACT_COLUMNS
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .clocks import clocks
-from .frames import RowIndex, expand_ranges
-from .keys import flat, gathered, integers, positions, rank_within
+from .columns.keys import flat, gathered, integers, positions, rank_within
+from .columns.ragged import expand_ranges
+from .frames import RowIndex
 from .tables import (
     SESSION_EVENTS,
     SESSION_TEXTS,
@@ -27,6 +27,7 @@ from .tables import (
     SessionEvents,
     SessionTexts,
 )
+from .walls.clocks import clocks
 
 EVENTS = 3
 """Events per request: what was just observed, not the session's history."""

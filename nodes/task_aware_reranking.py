@@ -17,9 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .anchor_hits import anchor_term
-from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .keys import (
+from .columns.keys import (
     constants,
     first_of_runs,
     first_that_holds,
@@ -33,9 +31,11 @@ from .keys import (
     take_or,
     truth,
 )
-from .numbers import quantise
-from .orders import order_by
-from .role_terms import freshness, role_terms
+from .columns.numbers import quantise
+from .columns.orders import order_by
+from .frames import MICROS_PER_DAY, OPEN_START, micros
+from .reranking.anchor_hits import anchor_term
+from .reranking.role_terms import freshness, role_terms
 from .tables import (
     RANKED,
     RERANK_WEIGHTS,

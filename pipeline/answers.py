@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.answer_checks import Shown, answer_findings, places_of
+from ..nodes.answers.answer_checks import Shown, answer_findings, places_of
 from ..nodes.rendering import shows_text
 from .runs import Replay, Run, RunStore, log_answer, replay
 from .runs.answer_log import sha256_of_text

@@ -88,7 +88,7 @@ def _bm25_of(run: Any) -> Any:
     Raises:
         StoreError: the run does not say.
     """
-    from ..nodes.bm25 import Bm25
+    from ..nodes.recall.bm25 import Bm25
 
     stored = run.settings.get("bm25")
     said = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")

@@ -17,7 +17,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from ..nodes.digests import named_digest
+from ..nodes.columns.digests import named_digest
 
 INPUTS = (
     "corpus.frame", "corpus.postings", "corpus.vectors", "encoders.cross_encoder", "encoders.encoder", "grants",
@@ -49,7 +49,7 @@ def digest_of(folders: Mapping[str, Traversable | Path], steps: Collection[str])
 
 def modules(folders: Mapping[str, Traversable | Path], steps: Collection[str]) -> dict[str, bytes]:
     """The sources that decide digests, by dotted name, sorted: the step modules, the driver, `INPUTS`, and what they import."""
-    files = dict(pair for name, folder in folders.items() for pair in _sources(folder, name))
+    files = dict(pair for name, folder in folders.items() for pair in sources_below(folder, name))
     beside = {f"pipeline.{name}" for name in BESIDE}
     found: dict[str, bytes] = {}
     wanted = [f"nodes.{step}" for step in steps] + [f"pipeline.{name}" for name in ("driver", *INPUTS)]
@@ -63,12 +63,12 @@ def modules(folders: Mapping[str, Traversable | Path], steps: Collection[str]) -
     return dict(sorted(found.items()))
 
 
-def _sources(folder: Traversable | Path, name: str) -> Iterator[tuple[str, Traversable | Path]]:
+def sources_below(folder: Traversable | Path, name: str) -> Iterator[tuple[str, Traversable | Path]]:
     """Every source in the folder of a package and below, by dotted name; a module comes after a package of its name."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         stem, dot, ending = entry.name.partition(".")
         if not dot and entry.is_dir():
-            yield from _sources(entry, f"{name}.{stem}")
+            yield from sources_below(entry, f"{name}.{stem}")
         elif ending == "py":
             yield (name if stem == "__init__" else f"{name}.{stem}"), entry
 

@@ -26,12 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..nodes.bm25 import Bm25
+from ..nodes.blocks.token_counting import Counters
+from ..nodes.columns.keys import flat, pair_codes
+from ..nodes.columns.list_columns import holds
 from ..nodes.errors import ScopedRetrievalError
-from ..nodes.keys import flat, pair_codes
-from ..nodes.list_columns import holds
+from ..nodes.recall.bm25 import Bm25
 from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
-from ..nodes.token_counting import Counters
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .encoders.unit_vectors import Encoder, encoded
 from .lanes import Silent, known_and_lost, lane_states

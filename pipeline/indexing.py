@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm.auto import tqdm
 
-from ..nodes.digests import text_sha256
+from ..nodes.columns.digests import text_sha256
 from ..nodes.errors import InputError, MovedOnError, StoreError
 from .corpus import Corpus
 from .corpus.identity import evidence_ids

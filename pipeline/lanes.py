@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..nodes.clocks import distinct_clocks
+from ..nodes.columns.keys import flat, integers, positions, take_or
 from ..nodes.errors import ModelError
 from ..nodes.frames import RowIndex
-from ..nodes.keys import flat, integers, positions, take_or
 from ..nodes.tables import LANE_STATES
+from ..nodes.walls.clocks import distinct_clocks
 from .encoders.cross_encoder import CROSS_ENCODER
 from .encoders.encoder import encoder_available
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..nodes.selectors import AND
+from ..nodes.scope.selectors import AND
 
 __all__ = ["common_patterns", "pattern_parts"]
 

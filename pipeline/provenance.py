@@ -8,10 +8,10 @@ from importlib import metadata
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes.digests import FORM, named_digest
+from ..nodes.blocks.token_counting import BASE
+from ..nodes.columns.digests import FORM, named_digest
 from ..nodes.tables import PROVENANCE
-from ..nodes.text_analysis import ANALYZERS
-from ..nodes.token_counting import BASE
+from ..nodes.text.text_analysis import ANALYZERS
 from .code_digest import code_digest
 from .redaction.masking import REDACTOR
 

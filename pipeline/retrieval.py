@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.digests import EMPTY_SHA256
+from ..nodes.columns.digests import EMPTY_SHA256
 from ..nodes.tables import TABLES
 from ..nodes.vocabulary import ACTIONS
 from .places import Place

@@ -24,8 +24,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.bm25 import Bm25
 from ..nodes.errors import InputError
+from ..nodes.recall.bm25 import Bm25
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .contracts.out_of_scope import expect_auditor
 from .contracts.presets import Preset, load_preset

@@ -77,7 +77,7 @@ def open_retriever(
     Raises:
         StoreError: there is no corpus, or one of another schema version.
     """
-    from ..nodes.bm25 import Bm25
+    from ..nodes.recall.bm25 import Bm25
     from .retriever import Retriever
 
     retriever = Retriever.open(

@@ -19,8 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..nodes.blocks.token_counting import BASE, Counter, Counters, EncodedCounter
 from ..nodes.errors import InputError, ModelError
-from ..nodes.token_counting import BASE, Counter, Counters, EncodedCounter
 
 __all__ = ["load_counter", "load_counters", "registered", "resolved_name"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes.errors import InputError
-from ..nodes.fact_matching import Subjects, findings
+from ..nodes.facts.fact_matching import Subjects, findings
 from ..nodes.tables import CONTRACTS, STRUCTURED_FACTS
 
 __all__ = ["FactFinding", "verify_facts"]

@@ -22,13 +22,13 @@ import pyarrow.compute as pc
 import rank_bm25
 from numpy.typing import NDArray
 
-from ..nodes.bm25 import Bm25
-from ..nodes.clocks import clocks
-from ..nodes.keys import flat, positions
-from ..nodes.numbers import RESOLUTION
-from ..nodes.role_words import EXPANSION_WEIGHT
+from ..nodes.columns.keys import flat, positions
+from ..nodes.columns.numbers import RESOLUTION
+from ..nodes.recall.bm25 import Bm25
 from ..nodes.schema import boolean, float64, string, table
-from ..nodes.text_analysis import analyze, analyzer_for, query_tokens
+from ..nodes.text.role_words import EXPANSION_WEIGHT
+from ..nodes.text.text_analysis import analyze, analyzer_for, query_tokens
+from ..nodes.walls.clocks import clocks
 from .corpus.postings import index_text
 
 WITNESSED = table(

@@ -13,7 +13,8 @@ import hypothesis
 import pyarrow as pa
 import pytest
 from failing_reads import FailingReads
-from scoped_retrieval.nodes import audit_snapshot, compiled
+from scoped_retrieval.nodes import audit_snapshot
+from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import write_starter_grants

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import anchor_patterns
-from scoped_retrieval.nodes.anchor_patterns import PATTERNS, anchors_in
+from scoped_retrieval.nodes.text import anchor_patterns
+from scoped_retrieval.nodes.text.anchor_patterns import PATTERNS, anchors_in
 
 PIECES = (
     "a", "B", "_", "__", "foo", "Bar", "fooBar", "FooBar", "src/", "app.py", ".", "()", "`", "Error", "Exception",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.answer_checks import Shown, answer_findings
-from scoped_retrieval.nodes.answer_claims import claims_of
-from scoped_retrieval.nodes.answer_values import values_in
+from scoped_retrieval.nodes.answers.answer_checks import Shown, answer_findings
+from scoped_retrieval.nodes.answers.answer_claims import claims_of
+from scoped_retrieval.nodes.answers.answer_values import values_in
 from scoped_retrieval.nodes.tables import ANSWER_FINDINGS
 
 CODE = "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n"

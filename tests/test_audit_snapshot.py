@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from scoped_retrieval.nodes import audit_snapshot, decision_rules
-from scoped_retrieval.nodes.gates import GATES
+from scoped_retrieval.nodes import audit_snapshot
+from scoped_retrieval.nodes.audit import decision_rules
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import OUTCOMES, REASON_CODES, STAGES
+from scoped_retrieval.nodes.walls.gates import GATES
 from selection_line import line
 
 Tables = dict[str, pa.Table]

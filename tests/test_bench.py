@@ -26,7 +26,7 @@ from options import Options
 from ours import Scoped
 from parts import PARTS
 from rounds import Contestant, interleaved, turns
-from scoped_retrieval.nodes.text_analysis import query_tokens
+from scoped_retrieval.nodes.text.text_analysis import query_tokens
 from scoped_retrieval.pipeline.driver import DIGESTS, build_driver
 from scoped_retrieval.pipeline.retriever import Retriever
 

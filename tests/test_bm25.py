@@ -6,8 +6,8 @@ from math import log
 
 import numpy as np
 import pytest
-from scoped_retrieval.nodes.bm25 import VARIANTS, Bm25
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
 
 
 def _one(bm25: Bm25, *, rows: int, df: int, tf: int, length: int, mean: float, average: float = 0.0) -> float:

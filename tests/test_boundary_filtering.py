@@ -15,7 +15,6 @@ from scoped_retrieval.nodes.boundary_filtering import bounded_candidates, verdic
 from scoped_retrieval.nodes.boundary_gates import gated_rows
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
-from scoped_retrieval.nodes.gates import GATES, NUMBER
 from scoped_retrieval.nodes.scope_resolution import scope_groups
 from scoped_retrieval.nodes.tables import (
     CANDIDATES,
@@ -26,7 +25,8 @@ from scoped_retrieval.nodes.tables import (
     SEGMENTS,
     VERDICTS,
 )
-from scoped_retrieval.nodes.time_gates import time_codes
+from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
+from scoped_retrieval.nodes.walls.time_gates import time_codes
 from wall_worlds import (
     DAY,
     GRANT,

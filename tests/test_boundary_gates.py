@@ -8,7 +8,7 @@ import pytest
 from first_wall import stops, wall
 from refusals import REFUSED
 from scoped_retrieval.nodes import boundary_gates
-from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from wall_worlds import (
     DAY,
     NOON,

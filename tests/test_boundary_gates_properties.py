@@ -8,10 +8,10 @@ import pyarrow as pa
 from first_wall import stops, wall
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.gates import GATES, NUMBER
 from scoped_retrieval.nodes.tables import (
     EVIDENCE,
 )
+from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from wall_worlds import (
     DAY,
     GLOBS,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import greedy_fit
-from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
+from scoped_retrieval.nodes.blocks import greedy_fit
+from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from selection_line import line
 
 WORDS = [

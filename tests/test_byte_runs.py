@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import byte_runs, compiled
-from scoped_retrieval.nodes.byte_runs import plain, text_tokens, unit_tokens
+from scoped_retrieval.nodes.blocks import byte_runs
+from scoped_retrieval.nodes.blocks.byte_runs import plain, text_tokens, unit_tokens
+from scoped_retrieval.nodes.blocks.token_counting import TOKEN
+from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.rendering import MARGIN, quoted
-from scoped_retrieval.nodes.token_counting import TOKEN
 
 ASCII_TOKEN = re.compile(TOKEN.replace(r"[\x{00C0}-\x{04FF}]{1,2}|", ""))
 """The expression itself, without its one alternative that no ASCII text can take and that Python writes otherwise."""

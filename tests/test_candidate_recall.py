@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from recall_world import LANES, day, evidence_id, frame, line, names, rules, vectors
-from scoped_retrieval.nodes import vector_recall
-from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.recall import vector_recall
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 

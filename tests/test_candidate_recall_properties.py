@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, passes, rules, vectors
-from scoped_retrieval.nodes import (
-    compiled,
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.recall import (
     compiled_recall,
     expansion_recall,
     lane_recall,
@@ -22,9 +22,9 @@ from scoped_retrieval.nodes import (
     scope_postings,
     vector_recall,
 )
-from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
-from scoped_retrieval.nodes.text_analysis import analyze, query_tokens
+from scoped_retrieval.nodes.text.text_analysis import analyze, query_tokens
 
 WORDS = ("session", "token", "cache", "create_user", "retry", "login")
 PLAN = rules(

@@ -23,9 +23,9 @@ def copied(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("module", [
-    "nodes/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/byte_runs", "pipeline/driver", "pipeline/lanes",
+    "nodes/recall/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/blocks/byte_runs", "pipeline/driver", "pipeline/lanes",
     "pipeline/requests/door", "pipeline/requests/fields", "pipeline/tokenizers", "pipeline/requests/commits", "pipeline/redaction/rules",
-    "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/row_forms",
+    "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/columns/row_forms",
     "pipeline/contracts/presets",
 ])  # fmt: skip
 def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Path], module: str):
@@ -37,7 +37,7 @@ def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Pat
 
 
 @pytest.mark.parametrize("module", [
-    "nodes/answer_checks", "nodes/answer_values", "nodes/answer_facts", "pipeline/doctor", "pipeline/runs/verify",
+    "nodes/answers/answer_checks", "nodes/answers/answer_values", "nodes/answers/answer_facts", "pipeline/doctor", "pipeline/runs/verify",
     "pipeline/cli/app", "pipeline/durable", "pipeline/corpus/store",
 ])  # fmt: skip
 def test_a_change_of_anything_else_is_the_same_code(copied: dict[str, Path], module: str):
@@ -53,7 +53,7 @@ def test_a_module_in_a_package_below_counts_once_it_is_imported(copied: dict[str
     deep.mkdir()
     (deep / "__init__.py").write_text("")
     (deep / "near.py").write_text("from .far import FAR as NEAR\n")
-    (deep / "far.py").write_text("from ..numbers import quantise\n\nFAR = 1\n")
+    (deep / "far.py").write_text("from ..columns.numbers import quantise\n\nFAR = 1\n")
     assert digest_of(copied, STEPS) == before
     step = copied["nodes"] / "query_planning.py"
     step.write_text(step.read_text() + "\nfrom .deep import (\n    near,  # a comment, with a comma\n)\n")

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from recall_world import day, frame, line, rules
-from scoped_retrieval.nodes import compiled, compiled_recall, graded_lists, posting_recall, scope_postings
 from scoped_retrieval.nodes.frames import PostingIndex, RowIndex
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.recall import compiled_recall, graded_lists, posting_recall, scope_postings
 
 pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)

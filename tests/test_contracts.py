@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.gates import GATES
+from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.contracts.delegation import delegated, written_out
 from scoped_retrieval.pipeline.contracts.difference import difference
 from scoped_retrieval.pipeline.contracts.explain import explain

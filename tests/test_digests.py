@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import digests
-from scoped_retrieval.nodes.digests import (
+from scoped_retrieval.nodes.columns import digests
+from scoped_retrieval.nodes.columns.digests import (
     LONG,
     digests_by_request,
     named_digest,

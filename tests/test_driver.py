@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.blocks.token_counting import Counters
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, TABLES
-from scoped_retrieval.nodes.token_counting import Counters
 from scoped_retrieval.pipeline import driver
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import (

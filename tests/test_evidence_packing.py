@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import compiled, evidence_packing
+from scoped_retrieval.nodes import evidence_packing
+from scoped_retrieval.nodes.kernels import compiled
 from selection_line import line
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from recall_world import NOW, day, evidence_id, frame, line, names, rules
-from scoped_retrieval.nodes import expansion_recall
+from scoped_retrieval.nodes.recall import expansion_recall
 
 _PLAN = rules({"lanes": ["lexical", "expansion"]})
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.fact_matching import FINDINGS, Subjects, findings, names_fields
-from scoped_retrieval.nodes.fact_values import KINDS, canonical, values_in
+from scoped_retrieval.nodes.facts.fact_matching import FINDINGS, Subjects, findings, names_fields
+from scoped_retrieval.nodes.facts.fact_values import KINDS, canonical, values_in
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
 from scoped_retrieval.pipeline.verify_facts import verify_facts
 from selection_line import CONTRACT, line

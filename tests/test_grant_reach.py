@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of, seen
-from scoped_retrieval.nodes.grant_reach import bounds_of, reach_of
 from scoped_retrieval.nodes.mode_presets import mode_presets
+from scoped_retrieval.nodes.scope.grant_reach import bounds_of, reach_of
 from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
 from scoped_retrieval.nodes.vocabulary import LIFECYCLES

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.index_keys import DEPTH, conflict_keys, definition_keys, id_keys, path_keys
-from scoped_retrieval.nodes.ragged import Ragged
+from scoped_retrieval.nodes.columns.ragged import Ragged
+from scoped_retrieval.nodes.text.index_keys import DEPTH, conflict_keys, definition_keys, id_keys, path_keys
 
 PATHS = st.lists(st.text("abC.", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join)
 

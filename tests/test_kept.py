@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
-from scoped_retrieval.nodes.kept import Kept, OfTable
+from scoped_retrieval.nodes.columns.kept import Kept, OfTable
 
 
 def _arrays(*numbers: int) -> tuple[np.ndarray, ...]:

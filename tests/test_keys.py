@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import keys
-from scoped_retrieval.nodes.keys import (
+from scoped_retrieval.nodes.columns import keys
+from scoped_retrieval.nodes.columns.keys import (
     first_of_runs,
     first_that_holds,
     flat,

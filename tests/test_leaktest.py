@@ -19,7 +19,7 @@ import yaml
 from command_line import run
 from scoped_retrieval.nodes import audit_snapshot, scope_resolution
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.gates import GATES, NUMBER
+from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.grants import load_grants

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.line_units import LONG_LINE, units_of
+from scoped_retrieval.nodes.blocks.line_units import LONG_LINE, units_of
+from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
 from scoped_retrieval.nodes.rendering import quoted
-from scoped_retrieval.nodes.token_counting import BASE, Counters
 
 ASCII = st.text(st.sampled_from("abzABZ019 \t.,(|_\n\x01"), max_size=60)
 PIECES = st.sampled_from(

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from scoped_retrieval.nodes.blocks.masking import DETECTOR, masked, masked_with_spans
+from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.errors import PolicyError
-from scoped_retrieval.nodes.masking import DETECTOR, masked, masked_with_spans
-from scoped_retrieval.nodes.token_counting import Counters
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.settings import load_settings

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.path_templates import filled, variable_values, variables_in
-from scoped_retrieval.nodes.second_wall import leads_to
-from scoped_retrieval.nodes.selectors import glob_mask
+from scoped_retrieval.nodes.scope.path_templates import filled, variable_values, variables_in
+from scoped_retrieval.nodes.scope.selectors import glob_mask
 from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
+from scoped_retrieval.nodes.walls.second_wall import leads_to
 from wall_worlds import REQUEST
 
 POLICY = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import orders
-from scoped_retrieval.nodes.orders import order_by
+from scoped_retrieval.nodes.columns import orders
+from scoped_retrieval.nodes.columns.orders import order_by
 
 LARGEST = 2**63 - 1
 

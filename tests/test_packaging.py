@@ -53,9 +53,10 @@ def test_every_folder_with_modules_is_a_package():
 
 
 def test_the_map_of_the_line_names_every_module():
-    told = (ROOT / "nodes" / "__init__.py").read_text(encoding="utf-8")
-    modules = {file.stem for file in (ROOT / "nodes").glob("*.py")} - {"__init__"}
-    assert sorted(name for name in modules if f"`{name}`" not in told) == []
+    for told in (ROOT / "nodes").rglob("__init__.py"):
+        text = told.read_text(encoding="utf-8")
+        beside = {f.stem for f in told.parent.glob("*.py")} | {f.parent.name for f in told.parent.glob("*/__init__.py")}
+        assert sorted(name for name in beside - {"__init__"} if f"`{name}`" not in text) == [], told
 
 
 def test_all_imports_between_our_modules_are_relative():

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import yaml
 from asking import answers, line_of
-from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.sources.importing import normalise
 from worlds import NOW, Row, World

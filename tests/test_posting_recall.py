@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scoped_retrieval.nodes.posting_recall import _profiles
-from scoped_retrieval.nodes.recall_entries import Entries
+from scoped_retrieval.nodes.recall.posting_recall import _profiles
+from scoped_retrieval.nodes.recall.recall_entries import Entries
 
 SAME: dict[str, Any] = {"request": 0, "key": [0, 1], "weight": [1.0, 2.0], "hop": [False, True]}
 

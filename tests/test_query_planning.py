@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, rules
-from scoped_retrieval.nodes.anchor_patterns import KINDS, PATTERNS, Said, anchors_in, find_all, spoken_state
 from scoped_retrieval.nodes.tables import SESSION_TEXTS
+from scoped_retrieval.nodes.text.anchor_patterns import KINDS, PATTERNS, Said, anchors_in, find_all, spoken_state
 
 PIECES = [
     "`load`", "parseUser", "HttpClient", "x1Y", "_", "__init__", ".", "app.config", "run()", "ValueError: a", "OldWarning",

@@ -20,8 +20,6 @@ from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.readings import FOLDER, Reading
 from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
 from scoped_retrieval.pipeline.settings import load_settings
-from scoped_retrieval.pipeline.sources import reader_digest as reader_module
-from scoped_retrieval.pipeline.sources.reader_digest import reader_digest
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.rereading import Rereadings
 from scoped_retrieval.pipeline.sources.same_source import same_folder
@@ -389,12 +387,3 @@ def test_readings_that_the_disk_does_not_take_cost_no_import(world: World) -> No
     world.index()
     assert paths_of(world.corpus) == {"a.md", "b.md"}
     assert world.index().unread == {}
-
-
-def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    digests = [reader_digest(), reader_digest(vectors=True)]
-    for module, name in ((reader_module.platform, "python_version"), (reader_module, "version")):
-        with monkeypatch.context() as patched:
-            patched.setattr(module, name, lambda *of: "0")
-            digests += [reader_digest.__wrapped__(), reader_digest.__wrapped__(vectors=True)]
-    assert len(set(digests)) == len(digests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from role_world import asked, overlay
-from scoped_retrieval.nodes.role_words import EXPANSION_WEIGHT, content_words, drifting, saying, spoken
+from scoped_retrieval.nodes.text.role_words import EXPANSION_WEIGHT, content_words, drifting, saying, spoken
 
 
 @pytest.mark.parametrize(

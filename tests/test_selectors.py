@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.selectors import glob_mask, selected, source_pairs
+from scoped_retrieval.nodes.scope.selectors import glob_mask, selected, source_pairs
 
 SOURCES = ["git:shop", "git:owner/shop", "memory:ana", "external:site/page", "security-review-of-marketing-site"]
 CLASSES = ["workspace", "workspace", "memory", "external", "project-doc"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.errors import AccessError
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline import service
 from scoped_retrieval.pipeline.corpus import Corpus

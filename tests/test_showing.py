@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from scoped_retrieval.nodes.rival_facts import DISAGREE
+from scoped_retrieval.nodes.facts.rival_facts import DISAGREE
 from scoped_retrieval.pipeline.runs.parts import PERSISTED, stored_tables, texts_of
 from scoped_retrieval.pipeline.runs.showing import texts_showing
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.snapshot_digest import snapshot_digests
+from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
 from scoped_retrieval.pipeline.policies.tables import load_policies

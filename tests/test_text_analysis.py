@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import word_runs
+from scoped_retrieval.nodes.columns.ragged import FEW_STRINGS
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.ragged import FEW_STRINGS
-from scoped_retrieval.nodes.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens, terms_by_kind
+from scoped_retrieval.nodes.text import word_runs
+from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens, terms_by_kind
 
 ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
-from scoped_retrieval.nodes.gates import GATES, NUMBER
 from scoped_retrieval.nodes.schema import TIMESTAMP
-from scoped_retrieval.nodes.time_gates import time_codes, time_grid
+from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
+from scoped_retrieval.nodes.walls.time_gates import time_codes, time_grid
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.pipeline.tokenizers import load_counter, load_counters
 
 

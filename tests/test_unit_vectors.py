@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from corpus_rows import HashEncoder, day, import_rows
-from scoped_retrieval.nodes import compiled, vector_recall
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.nodes.frames import VectorIndex
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.recall import vector_recall
 from scoped_retrieval.pipeline.corpus import Corpus, vectors
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded

@@ -8,8 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-from scoped_retrieval.nodes import compiled, vector_recall
 from scoped_retrieval.nodes.frames import RowIndex, VectorIndex
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.recall import vector_recall
 
 WAYS = ("exact", "shortlist", "compiled")
 
@@ -126,7 +127,7 @@ def test_any_number_of_dimensions_and_of_equal_queries(way: str, dimensions: int
 TILE = """
 import numpy as np
 from numba import njit
-from scoped_retrieval.nodes.product_tiles import QUERIES, ROWS, SHAPE, lowest, reaching, tile
+from scoped_retrieval.nodes.kernels.product_tiles import QUERIES, ROWS, SHAPE, lowest, reaching, tile
 
 @njit
 def products(queries, rows, out):

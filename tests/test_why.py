@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import AccessError, StoreError
-from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
+from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.contracts.remedies import remedies
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.settings import load_settings

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 import rank_bm25
 from recall_world import asked, day, frame, line
-from scoped_retrieval.nodes.bm25 import VARIANTS, Bm25
+from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
 from scoped_retrieval.pipeline.witness import witness_scores
 
 ROWS = [

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import word_runs
-from scoped_retrieval.nodes.word_runs import runs_of
+from scoped_retrieval.nodes.text import word_runs
+from scoped_retrieval.nodes.text.word_runs import runs_of
 
 WORD = "[0-9A-Za-z_\x80-\U0010ffff]"
 ALONE, JOINED = re.compile(rf"{WORD}+"), re.compile(rf"{WORD}+(?:[.'-]{WORD}+)*")

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.candidate_merge import Fusion
-from ...nodes.keys import flat, positions
+from ...nodes.blocks.token_counting import Counters
+from ...nodes.columns.keys import flat, positions
+from ...nodes.recall.candidate_merge import Fusion
 from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
@@ -32,7 +33,6 @@ from ...nodes.tables import (
     SESSION_TEXTS,
     TABLES,
 )
-from ...nodes.token_counting import Counters
 from ..corpus.memory import MemoryCorpus
 from ..driver import PLANNED, SCOPED, build_driver
 from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...nodes.gates import GATES
+from ...nodes.walls.gates import GATES
 from ..patterns import pattern_parts
 from .scope import Scope
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.condition_rules import EVIDENCE_NEEDS
+from ...nodes.audit.condition_rules import EVIDENCE_NEEDS
+from ...nodes.columns.keys import gathered
 from ...nodes.frames import micros
-from ...nodes.keys import gathered
-from ...nodes.selectors import glob_mask, selected
+from ...nodes.scope.selectors import glob_mask, selected
 from ..patterns import pattern_parts
 from .explain import refusal_of
 from .narrowing import PLACES, Fields

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.columns.keys import gathered, rank_within
 from ...nodes.errors import AccessError, StoreError
-from ...nodes.gates import GATES, NUMBER
-from ...nodes.keys import gathered, rank_within
 from ...nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
+from ...nodes.walls.gates import GATES, NUMBER
 from ..driver import Line, build_driver
 from ..durable import make_folders
 from ..places import Place

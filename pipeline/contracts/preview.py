@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.keys import gathered
+from ...nodes.columns.keys import gathered
 from .scope import Scope
 
 __all__ = ["preview"]

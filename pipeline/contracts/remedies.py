@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.gates import GATES
-from ...nodes.selectors import glob_mask, selected
+from ...nodes.scope.selectors import glob_mask, selected
 from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.vocabulary import ORIGIN_CLASSES, ZONES
+from ...nodes.walls.gates import GATES
 from ..views.refusal import refusals
 from .explain import in_words
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.clocks import clocks
+from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError
-from ...nodes.keys import flat, gathered
+from ...nodes.walls.clocks import clocks
 from ..corpus import Corpus
 from ..driver import build_driver
 from ..grants import GrantsFile, load_grants

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.frames import posting_keys
-from ...nodes.selectors import glob_mask, selected
+from ...nodes.scope.selectors import glob_mask, selected
 
 __all__ = ["not_recalled"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, StoreError
-from ...nodes.gates import GATES
+from ...nodes.walls.gates import GATES
 from ..runs import replay
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
 from ..settings import Settings

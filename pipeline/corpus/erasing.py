@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.keys import among, truth
+from ...nodes.columns.keys import among, truth
 from ..durable import entries, read_table, remove_leftovers, remove_published, sync_path
 from ..locks import confirm
 from ..places import Place

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.columns.kept import Kept
+from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import LISTS_KEPT, PostingIndex, RowIndex, VectorIndex
-from ...nodes.kept import Kept
-from ...nodes.ragged import starts_of
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
 from .amendments import Amendments
 from .changes import applied

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ...nodes.ragged import starts_of
+from ...nodes.columns.ragged import starts_of
 from ..places import Place
 from .changes import CHANGES
 from .commits import FILE, SMALL_TABLE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.kept import Kept
+from ...nodes.columns.kept import Kept
 from ..places import Place
 from .amendments import Amendments
 from .commits import COMMITS, FILE, commits_of

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.row_forms import row_forms
+from ...nodes.columns.row_forms import row_forms
 from ...nodes.tables import EVIDENCE, PLACEMENTS
 
 ID_COLUMNS = (

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.digests import text_sha256
+from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import SchemaError
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS, PLACEMENTS
 from .identity import evidence_ids, row_digests, row_keys

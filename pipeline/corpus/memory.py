@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.columns.kept import Kept
 from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
-from ...nodes.kept import Kept
 from ...nodes.tables import EVIDENCE, SEGMENTS
 from ..encoders.unit_vectors import Encoder
 from .commits import COMMITS

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.ragged import slabs
+from ...nodes.columns.ragged import slabs
 from ..encoders.unit_vectors import Encoder
 from .amendments import Amendments
 from .changes import CHANGES

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.ragged import starts_of
-from ...nodes.row_forms import row_forms
+from ...nodes.columns.ragged import starts_of
+from ...nodes.columns.row_forms import row_forms
 from ...nodes.tables import EVIDENCE
 from .identity import PLACEMENT_COLUMNS, MultisetHash, elements
 from .postings import Postings, joined, postings_of

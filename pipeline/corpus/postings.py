@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.columns.ragged import Ragged, starts_of
 from ...nodes.frames import FIELDS, SegmentPostings
-from ...nodes.index_keys import conflict_keys, id_keys
-from ...nodes.plain_keys import keys_of_definitions, keys_of_paths
-from ...nodes.ragged import Ragged, starts_of
-from ...nodes.siphash import siphash
-from ...nodes.text_analysis import terms_by_kind
+from ...nodes.text.index_keys import conflict_keys, id_keys
+from ...nodes.text.plain_keys import keys_of_definitions, keys_of_paths
+from ...nodes.text.siphash import siphash
+from ...nodes.text.text_analysis import terms_by_kind
 from ..cores import cores
 
 _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import SegmentPostings
-from ...nodes.ragged import starts_of
 from .changes import applied
 from .descriptions import described
 from .frame import stored_evidence, stored_placements

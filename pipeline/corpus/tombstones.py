@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.columns.keys import among
 from ...nodes.errors import StoreError
-from ...nodes.keys import among
 from ..durable import read_whole, write_atomic
 from ..places import Place
 from .incoming import Incoming

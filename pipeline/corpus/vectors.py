@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.keys import flat
+from ...nodes.columns.keys import flat
 from ..encoders.unit_vectors import Encoder, encoded
 from .packs import Pack
 from .pieces import PIECE, Pieces

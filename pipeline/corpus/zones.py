@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.keys import flat, positions
+from ...nodes.columns.keys import flat, positions
 from ...nodes.tables import EVIDENCE
 from ...nodes.vocabulary import ZONES
 

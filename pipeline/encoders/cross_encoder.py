@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ...nodes.columns.keys import flat, gathered, positions
+from ...nodes.columns.numbers import quantise
 from ...nodes.errors import ModelError
-from ...nodes.keys import flat, gathered, positions
-from ...nodes.numbers import quantise
 from ...nodes.tables import CROSS_ENCODER_SCORES
 
 __all__ = [

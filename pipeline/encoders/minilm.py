@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from ...nodes.compiled import kept_by_content
+from ...nodes.kernels.compiled import kept_by_content
 
 with kept_by_content(Path(__file__).parent, ("minilm_kernels",)):
     from .minilm_kernels import GREATEST, embedded, gelu, heads, in_bytes, normed, pooled

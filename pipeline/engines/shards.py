@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes import compiled
+from ...nodes.columns.keys import flat
 from ...nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
-from ...nodes.keys import flat
+from ...nodes.kernels import compiled
 from ...nodes.tables import CAPTURES
 from ..contracts.out_of_scope import capture
 from ..driver import Line, failed_line, run_line

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.gate_predicates import ACCEPTED_ORIGINS
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
+from ...nodes.walls.gate_predicates import ACCEPTED_ORIGINS
 from ..policies.roles import Roles
 from ..policies.tables import Policies
 

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError
-from ...nodes.keys import flat
 from ...nodes.tables import TABLES
 from ..contracts.narrowing import Fields
 from ..contracts.preview import preview

@@ -21,8 +21,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from ...nodes.columns.keys import flat
 from ...nodes.errors import InputError
-from ...nodes.keys import flat
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import MODES
 from ..corpus import Corpus

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.grant_reach import reach_of
-from ...nodes.selectors import selected_pairs, source_pairs
+from ...nodes.scope.grant_reach import reach_of
+from ...nodes.scope.selectors import selected_pairs, source_pairs
 from ...nodes.tables import REQUESTS
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
-from ...nodes.mode_choices import chosen, policies_by_mode
+from ...nodes.scope.mode_choices import chosen, policies_by_mode
 from ...nodes.tables import FAILURES, REQUESTS
 from ..contracts.presets import Preset
 from ..redaction.masking import redact_texts

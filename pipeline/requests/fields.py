@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
-from ...nodes.selectors import AND
+from ...nodes.scope.selectors import AND
 from ...nodes.tables import REQUESTS
 
 Converter = Callable[[Any, str], Any]

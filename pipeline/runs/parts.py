@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
+from ...nodes.columns.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
+from ...nodes.columns.keys import flat, pair_codes
 from ...nodes.errors import VerificationError
-from ...nodes.keys import flat, pair_codes
 from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 

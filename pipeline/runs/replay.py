@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from ...nodes.errors import VerificationError
-from ...nodes.snapshot_digest import COVERED, snapshot_digests
 from ...nodes.tables import TABLES
 from ..views import harness_forms
 from .parts import changed_texts, references, with_texts

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.keys import flat, pair_codes, positions
-from ...nodes.list_columns import flattened, holds
-from ...nodes.rival_facts import DISAGREE
+from ...nodes.columns.keys import flat, pair_codes, positions
+from ...nodes.columns.list_columns import flattened, holds
+from ...nodes.facts.rival_facts import DISAGREE
 from .parts import PERSISTED, values_of
 
 __all__ = ["Stored", "texts_showing"]

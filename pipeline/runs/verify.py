@@ -17,9 +17,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.snapshot_digest import snapshot_digests
+from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
-from ...nodes.keys import flat
-from ...nodes.snapshot_digest import snapshot_digests
 from ..durable import TEMPORARY, stands
 from ..places import Place
 from .answer_log import check_answers

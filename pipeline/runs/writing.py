@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.snapshot_digest import digests_known
+from ...nodes.audit.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 from ..durable import sync_all
 from ..places import ObjectPlace, Place

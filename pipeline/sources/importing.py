@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.digests import text_sha256
+from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.masking import class_lists, masked
+from ...nodes.blocks.masking import class_lists, masked
 from .xray import Row
 
 __all__ = ["masked_places"]

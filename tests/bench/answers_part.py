@@ -21,7 +21,7 @@ from bench_world import BUILT, World, open_world
 from options import Options
 from ours import NOW
 from scaling_part import ray_of
-from scoped_retrieval.nodes import compiled
+from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process

@@ -23,9 +23,8 @@ import synthetic
 import yaml
 from ours import NOW, Order, Scoped
 from scoped_retrieval import nodes, pipeline
-from scoped_retrieval.nodes.frames import expand_ranges
-from scoped_retrieval.nodes.ragged import starts_of
-from scoped_retrieval.nodes.text_analysis import analyze, analyzer_for, query_tokens
+from scoped_retrieval.nodes.columns.ragged import expand_ranges, starts_of
+from scoped_retrieval.nodes.text.text_analysis import analyze, analyzer_for, query_tokens
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text
 from scoped_retrieval.pipeline.sources.importing import normalise

@@ -20,7 +20,7 @@ from bench_world import BUILT, built_with, is_built
 from options import Options
 from ours import Scoped
 from rounds import Contestant, Timing, interleaved
-from scoped_retrieval.nodes.text_analysis import query_tokens
+from scoped_retrieval.nodes.text.text_analysis import query_tokens
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scoped_retrieval.nodes import candidate_recall, compiled
-from scoped_retrieval.nodes.bm25 import Bm25
-from scoped_retrieval.nodes.recall_scope import RecallTables
-from scoped_retrieval.nodes.recall_selection import Found
-from scoped_retrieval.nodes.scope_postings import whole_lists
+from scoped_retrieval.nodes import candidate_recall
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.recall.bm25 import Bm25
+from scoped_retrieval.nodes.recall.recall_scope import RecallTables
+from scoped_retrieval.nodes.recall.recall_selection import Found
+from scoped_retrieval.nodes.recall.scope_postings import whole_lists
 from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import SCOPED, WALL, build_driver

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import rank_bm25
 from recall_world import day, frame, line
-from scoped_retrieval.nodes.bm25 import Bm25
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 
 WORDS = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}x" for n in range(60)]
 """Words that no stemmer changes."""

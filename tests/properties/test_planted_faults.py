@@ -24,21 +24,12 @@ from promises import (
     check_one_answer,
 )
 from scoped_retrieval.nodes import audit_snapshot as audit
-from scoped_retrieval.nodes import (
-    boundary_filtering,
-    boundary_gates,
-    budget_trimming,
-    clocks,
-    gate_predicates,
-    greedy_fit,
-    lane_recall,
-    posting_recall,
-    recall_scope,
-    second_wall,
-    task_aware_reranking,
-)
-from scoped_retrieval.nodes.keys import flat
+from scoped_retrieval.nodes import boundary_filtering, boundary_gates, budget_trimming, task_aware_reranking
+from scoped_retrieval.nodes.blocks import greedy_fit
+from scoped_retrieval.nodes.columns.keys import flat
+from scoped_retrieval.nodes.recall import lane_recall, posting_recall, recall_scope
 from scoped_retrieval.nodes.tables import DECISIONS
+from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import publishing, vectors
 from worlds import World, foreign_rows, worlds

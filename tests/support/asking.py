@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
+from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
-from scoped_retrieval.nodes.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import LANES, Line, QueryVectors, run_line
 from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from scoped_retrieval.nodes import boundary_gates
 from scoped_retrieval.nodes.frames import RowIndex
-from scoped_retrieval.nodes.gates import GATES
 from scoped_retrieval.nodes.scope_resolution import scope_groups
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
@@ -25,6 +24,7 @@ from scoped_retrieval.nodes.tables import (
     SCOPE_TIMES,
     SEGMENTS,
 )
+from scoped_retrieval.nodes.walls.gates import GATES
 from wall_worlds import (
     DAY,
     GRANT,

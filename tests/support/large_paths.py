@@ -11,30 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes import (
-    boundary_gates,
-    byte_runs,
-    clocks,
-    compiled,
+from scoped_retrieval.nodes import boundary_gates, evidence_packing
+from scoped_retrieval.nodes.blocks import byte_runs, greedy_fit
+from scoped_retrieval.nodes.columns import digests, keys, orders, ragged
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.recall import (
     compiled_recall,
-    digests,
-    evidence_packing,
     expansion_recall,
     graded_lists,
-    greedy_fit,
-    keys,
     lane_recall,
-    orders,
-    plain_keys,
     posting_recall,
-    ragged,
     recall_scope,
     recall_selection,
     scope_postings,
-    siphash,
-    text_analysis,
     vector_recall,
 )
+from scoped_retrieval.nodes.text import plain_keys, siphash, text_analysis
+from scoped_retrieval.nodes.walls import clocks
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "A_HANDFUL": (0, (keys,)),

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from asking import COUNTERS, answers, built, caller_view, inside_view, line_of, together
-from scoped_retrieval.nodes.token_counting import BASE
+from scoped_retrieval.nodes.blocks.token_counting import BASE
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify

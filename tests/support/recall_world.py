@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 from hamilton import driver
 from scoped_retrieval.nodes import candidate_recall, query_planning
-from scoped_retrieval.nodes.bm25 import Bm25
 from scoped_retrieval.nodes.frames import PostingIndex, RowIndex, SegmentPostings, VectorIndex, key_hashes, posting_keys
-from scoped_retrieval.nodes.index_keys import conflict_keys, definition_keys, id_keys, path_keys
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
     CONTRACTS,
@@ -39,7 +38,8 @@ from scoped_retrieval.nodes.tables import (
     SESSION_TEXTS,
     SUB_QUERIES,
 )
-from scoped_retrieval.nodes.text_analysis import analyze
+from scoped_retrieval.nodes.text.index_keys import conflict_keys, definition_keys, id_keys, path_keys
+from scoped_retrieval.nodes.text.text_analysis import analyze
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")

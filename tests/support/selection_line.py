@@ -17,8 +17,8 @@ from scoped_retrieval.nodes import (
     fact_verification,
     task_aware_reranking,
 )
+from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.nodes.token_counting import Counters
 from scoped_retrieval.pipeline.policies.roles import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)

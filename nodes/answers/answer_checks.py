@@ -1,0 +1,229 @@
+"""An answer held against the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
+
+Reads `Shown` items (label, locator, visible text), what records that were looked up say of values of the answer, and its
+text. Gives `answer_findings`, `places_of`.
+
+What one would otherwise get wrong: a finding says that the visible bytes do not carry something, not that it is false.
+What the model knows from elsewhere is exactly what this is meant to show (S0.100, S0.102). Evidence left unused is noted
+and is no defect.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..tables import ANSWER_FINDINGS, AnswerFindings
+from .answer_claims import PATH, Claims, Span, claims_of
+from .answer_facts import contradictions
+from .answer_values import values_in
+
+__all__ = ["Shown", "answer_findings", "places_of"]
+
+_ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
+_TRAILING = ".,;:!?"
+Finding = tuple[str, bool, str, str | None, str | None, int, int]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One item as the model saw it: its label, its locator and its visible text."""
+
+    label: str
+    locator: str
+    text: str
+    evidence_kind: str
+
+    @cached_property
+    def words(self) -> str:
+        """Locator and text with every run of white space as one space."""
+        return _spaced(f"{self.locator} {self.text}")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self.text.splitlines()]
+
+
+def answer_findings(
+    items: Sequence[Shown], answer: str, frame: str = "", mismatches: Sequence[tuple[str, str]] = ()
+) -> AnswerFindings:
+    """What is wrong with an answer, and what it leaves unused, by place in the answer.
+
+    `frame` is what else of the block carries values: dates and words on its fences. `mismatches` are values of the answer
+    with what a record that the contract admits says in their place, shown or not.
+    """
+    claims = claims_of(answer)
+    by_label = {item.label: item for item in items}
+    contradicted = list(_facts(claims, items, answer, mismatches))
+    taken = [finding[-2:] for finding in contradicted]
+    found = [
+        *_citations(claims, by_label),
+        *_quotes(claims, by_label),
+        *(finding for finding in _values(claims, items, frame) if not _overlaps(finding[-2:], taken)),
+        *contradicted,
+        *_actions(claims, by_label),
+        *_unused(claims, by_label),
+    ]
+    rows = [
+        {
+            "finding": name, "wrong": wrong, "subject": subject, "label": label, "expected": expected,
+            "line": 0 if start == end else answer.count("\n", 0, start) + 1,
+            "byte_start": len(answer[:start].encode()), "byte_end": len(answer[:end].encode()),
+        }
+        for name, wrong, subject, label, expected, start, end in dict.fromkeys(found)
+    ]  # fmt: skip
+    rows.sort(key=lambda row: tuple(row[name] for name in ANSWER_FINDINGS.order))
+    return ANSWER_FINDINGS.from_rows(rows) if rows else ANSWER_FINDINGS.empty()
+
+
+def _citations(claims: Claims, items: Collection[str]) -> Iterator[Finding]:
+    for cited in claims.citations:
+        if cited.text not in items:
+            yield "unknown_citation", True, cited.text, cited.text, None, cited.start, cited.end
+
+
+def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+    """Quotes that stand in no visible text, or not in one of those cited beside them."""
+    for quote in claims.quotes:
+        holders = [label for label, item in items.items() if _stands(quote, item)]
+        cited = [label for label in quote.labels if label in items]
+        label = cited[0] if cited else None
+        if not holders:
+            yield "changed_quote", True, quote.text, label, None, quote.start, quote.end
+        elif cited and not set(holders) & set(cited):
+            yield "misattributed_quote", True, quote.text, label, holders[0], quote.start, quote.end
+
+
+def _stands(quote: Span, item: Shown) -> bool:
+    """Whether an item shows a quote: code line by line under one indentation, words in order around ellipses."""
+    if quote.code:
+        return _has_lines([line.rstrip() for line in quote.text.splitlines()], item.lines)
+    place = 0
+    for part in filter(None, _ELLIPSIS.split(_spaced(quote.text))):
+        options = (item.words.find(part, place), item.words.find(part.rstrip(_TRAILING), place))
+        place = next((at + 1 for at in options if at >= 0), 0)
+        if not place:
+            return False
+    return True
+
+
+def _has_lines(wanted: list[str], lines: list[str]) -> bool:
+    while wanted and not wanted[0]:
+        wanted = wanted[1:]
+    while wanted and not wanted[-1]:
+        wanted = wanted[:-1]
+    for start in range(len(lines) - len(wanted) + 1):
+        same = lines[start : start + len(wanted)]
+        if _dedented(same) == _dedented(wanted):
+            return True
+    # One line may be a part of a longer one.
+    return len(wanted) == 1 and any(wanted[0].strip() in line for line in lines)
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
+    return [line[indent:] for line in lines]
+
+
+def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Finding]:
+    texts = [frame, *(f"{item.locator}\n{item.text}" for item in items)]
+    known = {(value.kind, value.canonical) for text in texts for value in values_in(text)}
+    whole = "\n".join(texts).lower()
+    for value, sentence in claims.values:
+        if (value.kind, value.canonical) in known or (value.kind == "id" and value.canonical in whole):
+            continue
+        subject = sentence.text[value.start - sentence.start : value.end - sentence.start]
+        yield "unsupported_value", True, subject, None, None, value.start, value.end
+
+
+def _facts(
+    claims: Claims, items: Sequence[Shown], answer: str, mismatches: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Values that a record contradicts: one that is shown, else one that was looked up; one finding per place.
+
+    An amount is looked up with its currency and may be read without: both stand at one place.
+    """
+    records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
+    taken: list[tuple[int, int]] = []
+    for sentence in claims.sentences:
+        for label, place, expected in contradictions(sentence, records):
+            start, end = place
+            subject = sentence.text[start - sentence.start : end - sentence.start]
+            if (start, end) in taken or not _overlaps(place, taken):
+                taken.append(place)
+                yield "contradicted_fact", True, subject, label, expected, start, end
+    places = places_of([subject for subject, _ in mismatches], answer)
+    longest = sorted(zip(mismatches, places, strict=True), key=lambda one: -len(one[0][0]))
+    for (subject, expected), start in longest:
+        if not _overlaps((start, start + len(subject)), taken):
+            taken.append((start, start + len(subject)))
+            yield "contradicted_fact", True, subject, None, expected, start, start + len(subject)
+
+
+def _overlaps(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
+    return any(start < place[1] and place[0] < end for start, end in taken)
+
+
+def places_of(values: Sequence[str], answer: str) -> list[int]:
+    """Where each value first stands on its own, in characters; -1 = nowhere. 15 is not where 2015 or 2025-11-15 is.
+
+    Nor, if it stands elsewhere as well, where a longer value of the list does, such as EUR 15.
+    """
+    spans = [(value.start, value.end) for value in values_in(answer)]
+    starts = [start for start, _ in spans]
+
+    def cut(match: re.Match[str]) -> bool:
+        """Whether a value begins before the match and ends inside or after it, or begins inside and ends after it."""
+        before, last = (spans[max(0, bisect_right(starts, at) - 1)] for at in (match.start(), match.end() - 1))
+        return before[0] < match.start() < before[1] or match.start() <= last[0] < match.end() < last[1]
+
+    places = dict.fromkeys(values, -1)
+    taken: list[tuple[int, int]] = []
+    for value in sorted(places, key=len, reverse=True):
+        alone = list(re.finditer(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", answer))
+        whole = [match for match in alone if not (spans and cut(match))] or alone
+        free = [match for match in whole if not _overlaps(match.span(), taken)] or whole
+        places[value] = free[0].start() if free else answer.find(value)
+        taken.append((places[value], places[value] + len(value)))
+    return [places[value] for value in values]
+
+
+def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+    """Actions on what no cited item names. The evidence cited anywhere in the answer counts."""
+    cited = [items[label] for label in dict.fromkeys(c.text for c in claims.citations) if label in items]
+    for action in claims.actions:
+        names = _commanded(action.text) if action.code else [_target(action.text)]
+        if not any(_spaced(action.text) in item.words for item in cited) and not all(
+            any(_names(item, name) for item in cited) for name in names
+        ):
+            yield "unfounded_action", True, action.text, None, None, action.start, action.end
+
+
+def _target(name: str) -> str:
+    """A path as the evidence would name it; of a symbol its last part."""
+    name = name.removeprefix("./").removesuffix("()")
+    return name if PATH.fullmatch(name) else re.split(r"\.|::|#", name)[-1]
+
+
+def _commanded(command: str) -> list[str]:
+    """What a command must find in the evidence: its program, and every file that it names."""
+    words = [word for word in command.split() if word not in {"sudo", "env"} and not re.fullmatch(r"\w+=.*", word)]
+    return words[:1] + [word for word in words[1:] if "/" in word or re.fullmatch(r"[\w-]+\.\w{1,5}", word)]
+
+
+def _names(item: Shown, name: str) -> bool:
+    return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.words))
+
+
+def _unused(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+    cited = {span.text for span in claims.citations}
+    for label in items:
+        if label not in cited:
+            yield "unused_evidence", False, label, label, None, 0, 0
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,194 @@
+"""What an answer says, in the parts that can be held against evidence: citations, quotes, values and actions.
+
+Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited beside it.
+
+What one would otherwise get wrong: fenced code is a quote unless it says that it is something else. A `diff` quotes its
+context and removed lines and proposes the rest; a shell block is commands to run. Inline code is a name, not a quote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..vocabulary import EVIDENCE_KINDS
+from .answer_values import Value, values_in
+
+__all__ = ["PATH", "Claims", "Span", "claims_of"]
+
+Place = tuple[int, int]
+
+LABEL = re.compile(
+    rf"(?<![\w/.#-])(?:(?P<known>(?:{'|'.join(EVIDENCE_KINDS.values)})#\d+)|(?<=\[)(?P<other>[a-z][a-z-]*#\d+)(?=\]))(?![\w#])"
+)
+_FENCE = re.compile(
+    r"(?m)^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>(?:.*\n)*?) {0,3}(?P=mark)[`~]*[ \t]*$"
+)
+_INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<code>[^`\n]+?)\1(?!`)")
+_QUOTED = re.compile(
+    r"(?<![\w\"])\"(?P<straight>[^\"\n]{2,}?(?:\n(?!\n)[^\"\n]+?)*)\"(?!\w)|\u201c(?P<curly>[^\u201c\u201d]+)\u201d"
+    r"|\u00ab(?P<angle>[^\u00ab\u00bb]+)\u00bb|\u300c(?P<corner>[^\u300c\u300d]+)\u300d|\u201e(?P<low>[^\u201e\u201c\u201d]+)[\u201c\u201d]"
+)
+_BLOCKQUOTE = re.compile(r"(?m)(?:^ {0,3}>[^\n]*(?:\n|\Z))+")
+_ORDINAL = re.compile(r"(?m)^\s*(?:#+\s*)?\d+[.)](?=\s)")
+_SENTENCE = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\]))\s+(?=[^a-z\s\[])|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_VERB = re.compile(
+    r"(?i)\b(?:(?P<change>change|edit|modify|update|delete|remove|rename|replace|revert|fix|move|patch|refactor|disable|"
+    r"enable|drop|rewrite|extend|adjust|correct|call|set|bump|deprecate)|(?P<run>run|execute|rerun|invoke|launch)|"
+    r"(?P<add>add|create|introduce|write|insert|define|append))\b"
+)
+_AT = re.compile(r"(?i)\b(?:to|in|into|inside|after|before|at|from|on)\s+(?:the\s+\w+\s+)?[`\w./\\-]*$")
+PATH = re.compile(
+    r"(?<![\w/:@.-])(?:[\w.@+-]+/)+[\w.@+-]*[\w@+-]|(?<![\w/:@.-])[\w@+-]+\.(?:[cm]?[jt]sx?|py|rs|go|java|kt|rb|php|cs|cpp|cc|[ch]|"
+    r"hpp|swift|sql|sh|ya?ml|toml|json|md|rst|txt|cfg|ini|css|html|vue|lock)(?![\w-])"
+)
+_SYMBOL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*(?:\(\))?")
+_SHELLS = frozenset({"sh", "bash", "shell", "zsh", "console", "shell-session", "powershell", "bat", "cmd"})
+_PATCHES = frozenset({"diff", "patch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words of the answer: their place, and the labels cited in the same sentence."""
+
+    start: int
+    end: int
+    text: str
+    labels: tuple[str, ...] = ()
+    code: bool = False
+
+
+@dataclass
+class Claims:
+    """Everything of an answer that can be checked, each list in order of place."""
+
+    citations: list[Span] = field(default_factory=list)
+    quotes: list[Span] = field(default_factory=list)
+    values: list[tuple[Value, Span]] = field(default_factory=list)
+    """Each with the sentence that it stands in."""
+    actions: list[Span] = field(default_factory=list)
+    """Files, symbols and commands that the answer proposes to change or run."""
+    sentences: list[Span] = field(default_factory=list)
+
+
+def claims_of(answer: str) -> Claims:
+    """The claims of an answer."""
+    found = Claims()
+    fences = list(_FENCE.finditer(answer))
+    prose = _blanked(answer, [match.span() for match in fences])
+    found.citations = [Span(*m.span(), m[0]) for m in LABEL.finditer(prose)]
+    found.sentences = list(_sentences(prose, found.citations))
+    for match in fences:
+        _read_fence(match, _nearest(found, match), found)
+    inline = [match.span() for match in _INLINE.finditer(prose)]
+    quoted = list(_BLOCKQUOTE.finditer(prose))
+    found.quotes += [Span(*m.span(), _unquoted(m[0]), _labels_at(found, m.span())) for m in quoted]
+    for m in _QUOTED.finditer(_blanked(prose, [*inline, *(m.span() for m in quoted)])):
+        found.quotes.append(Span(*m.span(), m[m.lastgroup or 0], _labels_at(found, m.span())))
+    found.quotes.sort(key=lambda span: span.start)
+    bare = _blanked(prose, [(s.start, s.end) for s in [*found.citations, *found.quotes]])
+    bare = _blanked(bare, [m.span() for m in _ORDINAL.finditer(bare)])
+    paths = [m.span() for m in PATH.finditer(bare)]
+    for value in values_in(_blanked(bare, paths)):
+        found.values.append((value, _sentence_at(found, value.start)))
+    for sentence in found.sentences:
+        found.actions += _actions(_slice(bare, sentence), sentence)
+    found.actions.sort(key=lambda span: span.start)
+    return found
+
+
+def _sentences(prose: str, citations: Iterable[Span]) -> Iterator[Span]:
+    """The sentences and list items of prose. A citation after the full stop belongs to the sentence before it."""
+    start = 0
+    for end in [*(m.end() for m in _SENTENCE.finditer(prose)), len(prose)]:
+        if prose[start:end].strip():
+            labels = dict.fromkeys(c.text for c in citations if start <= c.start < end)
+            yield Span(start, end, prose[start:end], tuple(labels))
+        start = end
+
+
+def _sentence_at(found: Claims, place: int) -> Span:
+    return next((s for s in found.sentences if s.start <= place < s.end), Span(place, place, ""))
+
+
+def _labels_at(found: Claims, place: Place) -> tuple[str, ...]:
+    """Labels of the sentences that a place lies in."""
+    within = [s.labels for s in found.sentences if s.start < place[1] and place[0] < s.end]
+    return tuple(dict.fromkeys(label for labels in within for label in labels))
+
+
+def _nearest(found: Claims, fence: re.Match[str]) -> tuple[str, ...]:
+    """Labels that the info string of a fence names, else those of the sentence before it."""
+    if named := tuple(m[0] for m in LABEL.finditer(fence["info"])):
+        found.citations += [
+            Span(m.start() + fence.start("info"), m.end() + fence.start("info"), m[0])
+            for m in LABEL.finditer(fence["info"])
+        ]
+        return named
+    before = [s for s in found.sentences if s.end <= fence.start() + 1]
+    return before[-1].labels if before else ()
+
+
+def _read_fence(fence: re.Match[str], labels: tuple[str, ...], found: Claims) -> None:
+    language = fence["info"].split()[0].lower() if fence["info"].split() else ""
+    start, body = fence.start("body"), fence["body"]
+    if language in _SHELLS:
+        for line in re.finditer(r"(?m)^\s*(?:\$ |> |# )?(?P<command>\S.*)$", body):
+            if not line["command"].startswith("#"):
+                found.actions.append(
+                    Span(start + line.start("command"), start + line.end(), line["command"].strip(), labels, True)
+                )
+    elif language in _PATCHES:
+        for line in re.finditer(r"(?m)^(?:(?:---|\+\+\+) (?:[ab]/)?(?P<file>\S+).*|[ -](?P<old>.*\S.*))$", body):
+            if line["file"] and line["file"] != "/dev/null":
+                found.actions.append(Span(start + line.start("file"), start + line.end("file"), line["file"], labels))
+            elif line["old"]:
+                found.quotes.append(Span(start + line.start("old"), start + line.end("old"), line["old"], labels, True))
+    elif body.strip():
+        found.quotes.append(Span(start, fence.end("body"), body, labels, True))
+
+
+def _actions(text: str, sentence: Span) -> Iterator[Span]:
+    """What a sentence proposes to change or run: names in code marks and paths after a verb of doing."""
+    verb = _VERB.search(text)
+    if not verb:
+        return
+    inside = [m.span("code") for m in _INLINE.finditer(text)]
+    named = [_stripped(text, place) for place in inside if text[slice(*place)].strip()]
+    named += [m.span() for m in PATH.finditer(text) if not any(a <= m.start() < b for a, b in inside)]
+    for start, end in sorted(named):
+        name = sentence.text[start:end]  # a citation between code marks is blank in `text`
+        doing = list(_VERB.finditer(text, 0, start))
+        if not doing:
+            continue
+        if doing[-1]["add"] and not _AT.search(text, 0, start):
+            continue  # what is new cannot stand in the evidence; where it goes must
+        if PATH.fullmatch(name) or _SYMBOL.fullmatch(name):
+            yield Span(sentence.start + start, sentence.start + end, name, sentence.labels)
+        elif doing[-1]["run"]:
+            yield Span(sentence.start + start, sentence.start + end, name, sentence.labels, True)
+
+
+def _stripped(text: str, place: Place) -> Place:
+    start, end = place
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def _unquoted(block: str) -> str:
+    """A block quote without its marks and without the citation that ends it."""
+    text = re.sub(r"(?m)^ {0,3}> ?", "", block)
+    return re.sub(r"(?:[\s\[(\u2014\u2013-]*" + LABEL.pattern + r"[\])]*)+\s*\Z", "", text)
+
+
+def _slice(text: str, span: Span) -> str:
+    return text[span.start : span.end]
+
+
+def _blanked(text: str, places: Iterable[Place]) -> str:
+    """The text with these places as spaces; line breaks stay, and so does every other place."""
+    characters = list(text)
+    for start, end in places:
+        characters[start:end] = ["\n" if c == "\n" else " " for c in characters[start:end]]
+    return "".join(characters)

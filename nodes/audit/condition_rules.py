@@ -1,0 +1,271 @@
+"""The conditions of an answer: which hold, for what, with what action.
+
+What a caller learns follows from the request, the contract and what was shown, all of them functions of the admissible
+rows alone. Rules that read withheld rows are for auditors, and no other rule heeds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import constants, flags_at, flat, gathered, objects, pair_codes, positions, take_or
+from ..facts.fact_conditions import mismatches, stale_records
+from ..facts.rival_facts import rivals
+from ..tables import CONDITIONS
+from ..vocabulary import ACTIONS, AUDIT_CONDITIONS
+
+STRONG_SEMANTIC = 0.5
+"""Cosine from which a shown row counts as a strong match by meaning."""
+STRONG_LEXICAL = 0.5
+"""Lexical term from which a shown row counts as a strong match by words: the mean of its pool."""
+FEW_ITEMS = 3
+"""Below this many items nothing is said about diversity."""
+
+Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
+"""Where it holds (one flag per request), condition, subject, action, message."""
+
+EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
+    "current-code": ("code", None),
+    "test-log": ("test-log", None),
+    "project-rule": ("rule", None),
+    "verified-memory": ("memory", "verified"),
+    "decision-record": ("decision-record", None),
+}
+"""Required evidence: the kind that serves it, and the lifecycle it must have."""
+
+
+def condition_rows(
+    requests: pa.Table,
+    failures: pa.Table,
+    contracts: pa.Table,
+    lane_states: pa.Table,
+    verdicts: pa.Table,
+    score_terms: pa.Table,
+    candidates: pa.Table,
+    packs: pa.Table,
+    trimmed: pa.Table,
+    blocks: pa.Table,
+    decisions: pa.Table,
+    evidence: pa.Table,
+    structured_facts: pa.Table,
+    fact_checks: pa.Table,
+    admissible: pa.Table,
+) -> pa.Table:
+    """CONDITIONS of every request and failure."""
+    ids = _ids(requests, failures)
+    contract = positions(ids, contracts["request_id"])
+    failed = positions(ids, failures["request_id"])
+    walls = np.zeros(len(ids), bool)
+    walls[positions(verdicts["request_id"].filter(verdicts["wall_disagreement"]), ids)] = True
+    denied = flags_at(contracts["denied"], contract)
+    rules: list[Row] = [
+        (failed >= 0, "request_failed", "", "block", objects(take_or(failures["error"], failed, ""))),
+        (walls, "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"),
+        (denied & (failed < 0), "nothing_granted", "", "block", "nothing that was asked for is granted"),
+        *_lane_rules(ids, lane_states),
+        *_overlay_rules(ids, requests, contracts),
+    ]  # fmt: skip
+    open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
+    shown = _shown_rules(
+        ids,
+        requests,
+        contracts,
+        contract,
+        admissible,
+        verdicts,
+        score_terms,
+        candidates,
+        packs,
+        trimmed,
+        blocks,
+        decisions,
+        evidence,
+    )
+    rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
+    rules += [
+        (held & open_, name, "", "warn", message)
+        for name, (held, message) in (
+            ("fact_mismatch", mismatches(ids, fact_checks, trimmed)),
+            ("sot_stale", stale_records(ids, structured_facts)),
+        )
+    ]
+    said = np.zeros(len(ids), bool)
+    for mask, name, *_ in rules:
+        if name not in AUDIT_CONDITIONS:
+            said |= mask
+    rules.append((~said, "healthy", "", "continue", "nothing to remark"))
+    return _table(ids, rules)
+
+
+def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
+    """The worst action of the conditions that each caller may see; `continue` where there are none."""
+    conditions = conditions.filter(pc.equal(conditions["audience"], "caller"))
+    level = positions(conditions["action"], constants(ACTIONS.values))
+    worst = np.zeros(len(ids), np.int64)
+    np.maximum.at(worst, positions(conditions["request_id"], ids), level)
+    return np.asarray(ACTIONS.values, dtype=object)[worst]
+
+
+def _ids(requests: pa.Table, failures: pa.Table) -> pa.Array:
+    both = pa.concat_arrays([flat(requests["request_id"]), flat(failures["request_id"])])
+    return pc.unique(both.take(pc.sort_indices(both)))
+
+
+def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
+    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())
+    at = positions(lane_states["lane"], pa.array(lanes, pa.string())), positions(lane_states["request_id"], ids)
+    state, message = (np.full((len(lanes), len(ids)), "", dtype=object) for _ in range(2))
+    state[at], message[at] = objects(lane_states["state"]), objects(lane_states["message"])
+    for lane, own, said in zip(lanes, state, message, strict=True):
+        yield own == "failed", "lane_failed", lane, "degrade", said
+        yield own == "off", "lane_off", lane, "continue", said
+
+
+def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> Iterator[Row]:
+    """A role that was named and has no overlay sees the shared corpus (S4.9)."""
+    at, contract = positions(ids, requests["request_id"]), positions(ids, contracts["request_id"])
+    given = np.asarray(take_or(requests["role"], at).is_valid())
+    applied = np.asarray(take_or(contracts["role"], contract).is_valid())
+    yield given & ~applied, "no_overlay", "role", "continue", "no role overlay was applied: the shared corpus alone"
+
+
+def _shown_rules(
+    ids: pa.Array,
+    requests: pa.Table,
+    contracts: pa.Table,
+    contract: NDArray[np.int64],
+    admissible: pa.Table,
+    verdicts: pa.Table,
+    score_terms: pa.Table,
+    candidates: pa.Table,
+    packs: pa.Table,
+    trimmed: pa.Table,
+    blocks: pa.Table,
+    decisions: pa.Table,
+    evidence: pa.Table,
+) -> Iterator[Row]:
+    selected = decisions.select(["request_id", "evidence_id", "evidence_kind"])
+    selected = selected.filter(pc.equal(decisions["outcome"], "selected"))
+    tables = (selected, score_terms, candidates)
+    keys, terms, pool = pair_codes(*((table["request_id"], table["evidence_id"]) for table in tables))
+    owner = positions(selected["request_id"], ids)
+    term, row = positions(keys, terms), take_or(candidates["row"], positions(keys, pool))
+    count = np.bincount(owner, minlength=len(ids))
+    block = positions(ids, blocks["request_id"])
+    items = np.asarray(take_or(blocks["items"], block, 0))
+
+    def at_least(column: str, floor: float) -> NDArray[np.bool_]:
+        return np.asarray(take_or(score_terms[column], term, 0.0)) >= floor
+
+    def number(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(owner[mask], minlength=len(ids))
+
+    packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
+    over = packed & (items == 0)
+    strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
+    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, requests, admissible)
+
+    stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
+    yield (
+        (count > 0) & (2 * number(stale) > count),
+        "stale_dominant",
+        "",
+        "warn",
+        "most of what is shown is old for its kind",
+    )
+
+    lifecycle = objects(gathered(evidence["lifecycle"], row))
+    unverified = (lifecycle == "candidate") | (lifecycle == None)  # noqa: E711 - element-wise
+    yield (count > 0) & (number(unverified) == count), "unverified_only", "", "degrade", "nothing shown is verified"
+
+    alone = np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)
+    noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
+    # A claim beside its rivals is disputed no less than one that stands alone.
+    noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
+    disagree, message = rivals(ids, candidates, verdicts, selected, evidence, contracts)
+    message = np.where(noted > 0, "competing claims exist about something shown", message)
+    yield ((noted > 0) | disagree) & (items > 0), "conflicting", "", "warn", message
+
+    forbidden = decisions["request_id"].filter(pc.equal(decisions["reason_code"], "forbidden_source"))
+    withheld = np.bincount(positions(forbidden, ids), minlength=len(ids)) > 0
+    yield withheld, "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
+
+    kinds = objects(selected["evidence_kind"])
+    distinct = np.zeros(len(ids), np.int64)
+    for kind in sorted(set(kinds.tolist())):
+        distinct += number(kinds == kind) > 0
+    few = (items >= FEW_ITEMS) & (distinct == 1)
+    yield few, "low_diversity", "", "continue", "everything shown is of one kind"
+
+    bound_by = objects(take_or(blocks["bound_by"], block))
+    yield over, "over_budget", "", "degrade", "the budget is too small for any item"
+    for limit in ("max_items", "max_tokens", "max_chars", "max_chunk_tokens"):
+        yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"
+
+    yield from _missing(ids, contracts, contract, owner, kinds, lifecycle)
+
+
+def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
+    """What to say of a request with nothing shown: that nothing matches, or, where A(r) is empty, that there is no row.
+
+    It names `as_of`, whether or not there are rows at another time, and whenever it was asked.
+    """
+    at = positions(ids, requests["request_id"])
+    rows = np.asarray(take_or(admissible["rows"], positions(ids, admissible["request_id"]), 1))
+    seconds = take_or(requests["as_of"], at).cast(pa.timestamp("s", "UTC"), safe=False)
+    time = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%SZ")
+    none = objects(pc.binary_join_element_wise("there is no row that may be shown as of", time, " "))
+    return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
+
+
+def _weakness(ids: pa.Array, items: NDArray[np.int64], requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
+    """What to say of each request whose answer is weak."""
+    said = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
+    bare = np.flatnonzero(items == 0)
+    if len(bare):
+        said[bare] = _nothing(ids.take(pa.array(bare)), requests, admissible)
+    return said
+
+
+def _missing(
+    ids: pa.Array,
+    contracts: pa.Table,
+    contract: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    kinds: NDArray[np.object_],
+    lifecycle: NDArray[np.object_],
+) -> Iterator[Row]:
+    required = take_or(contracts["required_evidence"], contract)
+    parents, values = np.asarray(pc.list_parent_indices(required)), objects(pc.list_flatten(required))
+    if not len(values):
+        return
+    for need, (kind, state) in EVIDENCE_NEEDS.items():
+        asked = np.zeros(len(ids), bool)
+        asked[parents[values == need]] = True
+        served = kinds == kind if state is None else (kinds == kind) & (lifecycle == state)
+        found = np.bincount(owner[served], minlength=len(ids)) > 0
+        yield asked & ~found, "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
+
+
+def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
+    names = objects(ids)
+    columns: dict[str, list[NDArray[np.object_]]] = {name: [] for name in CONDITIONS.columns}
+    for mask, condition, subject, action, message in rules:
+        if not mask.any():
+            continue
+        number = int(mask.sum())
+        columns["request_id"].append(names[mask])
+        for name, value in (("condition", condition), ("subject", subject), ("action", action), ("message", message)):
+            columns[name].append(value[mask] if isinstance(value, np.ndarray) else np.full(number, value, dtype=object))
+        columns["audience"].append(
+            np.full(number, "audit" if condition in AUDIT_CONDITIONS else "caller", dtype=object)
+        )
+    if not columns["request_id"]:
+        return CONDITIONS.empty()
+    table = CONDITIONS.build({name: np.concatenate(parts) for name, parts in columns.items()})
+    return table.sort_by([(name, "ascending") for name in CONDITIONS.order])

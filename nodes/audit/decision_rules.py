@@ -1,0 +1,169 @@
+"""How one candidate's fate is read off the tables of the line: stage by stage, the earliest removal decides."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import codes_of, distinct_rows, flags_at, flat, pair_codes, pair_positions, positions, take_or
+from ..columns.list_columns import flattened
+from ..vocabulary import OUTCOMES, REASON_CODES, STAGES
+from ..walls.gates import GATES, HIDING
+
+PACK_RULES = {
+    "unverified_cap": "max_unverified_items",
+    "source_cap": "max_items_per_source",
+    "citation_unresolved": "require_citation",
+}
+"""What decided, for reasons of packing that a field of the contract gives."""
+
+BUDGET_REASONS = {
+    "max_items": "budget_items",
+    "max_tokens": "budget_tokens",
+    "max_chars": "budget_tokens",
+    "max_chunk_tokens": "budget_part",
+}
+"""Reason code of a row that trimming dropped, by the limit that bound."""
+
+PACK_STAGES = {
+    "low_score": "select",
+    "unverified_cap": "select",
+    "citation_unresolved": "cite",
+}
+"""Stage of a row that packing dropped, by reason; every other reason builds items and is stage `pack`."""
+
+WORDS = {
+    "merged": "shown as part of the item it was merged into",
+    "low_score": "ranked below the items that were chosen",
+    "duplicate": "the same text stands in another item",
+    "near_duplicate": "nearly the same text stands in another item",
+    "unverified_cap": "the cap on unverified items was reached",
+    "source_cap": "the cap on items of one source was reached",
+    "budget_items": "the limit on items was reached",
+    "budget_tokens": "the limit on the block's size was reached",
+    "budget_part": "the limit on one item's size left nothing of it",
+    "conflict_downrank": "a competing claim ranks higher, and the limits leave no room for both",
+    "citation_unresolved": "its citation does not resolve",
+    "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
+}
+REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
+"""Reasons in words: the rule that a row did not meet."""
+
+
+def decision_columns(
+    candidates: pa.Table,
+    verdicts: pa.Table,
+    bounded: pa.Table,
+    ranked: pa.Table,
+    packs: pa.Table,
+    trimmed: pa.Table,
+    trims: pa.Table,
+    citations: pa.Table,
+    contracts: pa.Table,
+    conflict_sets: pa.Array,
+) -> dict[str, Any]:
+    """The columns of DECISIONS that the line's tables give, in the order of `candidates`; so are `conflict_sets`."""
+    parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
+    members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
+    merged_into = pc.fill_null(flat(packs["merged_into"]), "")
+    keys, *others = pair_codes(
+        *((table["request_id"], table["evidence_id"]) for table in (candidates, verdicts, ranked, packs, bounded)),
+        (packs["request_id"], merged_into), members,
+        *((table["request_id"], table["evidence_id"]) for table in (trimmed, trims, citations)),
+    )  # fmt: skip
+    of_verdicts, of_ranked, of_packs, of_bounded, of_leads, of_members, of_trimmed, of_trims, of_citations = others
+    verdict, rank, pack = (positions(keys, codes) for codes in (of_verdicts, of_ranked, of_packs))
+    # A merged row shares its item's fate, the item's own reason included; a duplicate has a fate of its own.
+    merged = np.asarray(pc.equal(flat(packs["reason_code"]), "merged").fill_null(False))
+    leading = np.where(merged, positions(of_leads, of_packs), np.arange(packs.num_rows))
+    lead = np.where(pack >= 0, leading[pack], -1) if packs.num_rows else pack
+    kept = flags_at(packs["kept"], lead)
+    lead_keys = take_or(of_packs, lead)
+    item, cut, citation = (positions(lead_keys, codes) for codes in (of_trimmed, of_trims, of_citations))
+    shown = positions(keys, of_members) >= 0
+    cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
+
+    # The first that holds decides; the last, of those that pass every step, always does.
+    steps = [
+        ~flags_at(verdicts["admitted"], verdict), positions(keys, of_bounded) < 0, rank < 0, pack < 0, ~kept, item < 0,
+        ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
+    ]  # fmt: skip
+    step = np.stack(steps).argmax(axis=0)
+    said = [
+        take_or(verdicts["decided_by"], verdict), take_or(verdicts["reason_code"], verdict),
+        take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
+    ]  # fmt: skip
+    first, of = distinct_rows(codes_of([pa.array(step), *said]))
+    words = (column.take(pa.array(first)).to_pylist() for column in said)
+    fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
+    chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
+    cut_off = np.array([fate.stage == "trim" for fate in fates], dtype=bool)[of]
+    beaten = cut_off & _rival_shown(candidates["request_id"], conflict_sets, chosen)
+    reasons = [fate.reason for fate in fates] + ["conflict_downrank"] * len(fates)
+    texts = pa.array(
+        [None if reason == "selected" else REASON_WORDS.get(reason, reason) for reason in reasons], pa.string()
+    )
+    at, of_reason = pa.array(of), pa.array(np.where(beaten, of + len(fates), of))
+    return {
+        "request_id": candidates["request_id"],
+        "evidence_id": candidates["evidence_id"],
+        "outcome": OUTCOMES.column([fate.outcome for fate in fates]).take(at),
+        "stage": STAGES.column([fate.stage for fate in fates]).take(at),
+        "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
+        "decided_by": pa.array([fate.decided_by for fate in fates], pa.string()).take(at),
+        "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
+        "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
+        "reason_code": REASON_CODES.column(reasons).take(of_reason),
+        "reason_text": pc.coalesce(texts.take(of_reason), take_or(ranked["selected_reason"], rank, "selected")),
+        "rank": take_or(ranked["rank"], rank),
+        "final": take_or(ranked["final"], rank),
+    }
+
+
+class _Fate(NamedTuple):
+    outcome: str
+    stage: str
+    decided_by: str | None
+    reason: str
+
+
+def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
+    """What becomes of a candidate that a step decides about, by the words of the tables; many share one fate."""
+    pack_reason = "low_score" if pack_reason is None else pack_reason
+    trimmed = _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
+    packed = _Fate("rejected", PACK_STAGES.get(pack_reason, "pack"), PACK_RULES.get(pack_reason), pack_reason)
+    return (
+        _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or ""),
+        _Fate("rejected", "gate", "walls", "wall_disagreement"),
+        _Fate("rejected", "rank", None, "low_score"),
+        _Fate("rejected", "select", None, "low_score"),
+        packed,
+        trimmed,
+        _Fate("rejected", "cite", "require_citation", "citation_unresolved"),
+        trimmed,
+        _Fate("selected", "pack", None, "merged"),
+        _Fate("selected", "project", None, "selected"),
+    )[step]
+
+
+def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
+    """Whether the candidate's request shows nothing without a citation that resolves."""
+    return flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
+
+
+def _rival_shown(request_ids: pa.ChunkedArray, conflict_sets: pa.Array, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether another member of the row's conflict set is shown: what had no room stands behind its rival."""
+    code = codes_of([request_ids, conflict_sets])
+    return np.isin(code, code[chosen]) & np.asarray(conflict_sets.is_valid())
+
+
+def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:
+    """Which candidates are in an item of which policy masked something."""
+    items = trimmed.filter(pc.is_valid(trimmed["masked_by"]))
+    item, member = flattened(items["merged_rows"])
+    owner = flat(items["request_id"]).take(pa.array(item))
+    return pair_positions((candidates["request_id"], candidates["evidence_id"]), (owner, member)) >= 0

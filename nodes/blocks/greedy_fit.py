@@ -1,0 +1,370 @@
+"""Which items fit a budget, and how much of each: greedily by rank, for all requests of a shard at once.
+
+Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that stays, the order in which it was
+chosen and the limit that bound.
+
+Policy `line-end/1`: best item first. What does not fit whole is cut at a line end, if at least a quarter of what the
+item may show remains or nothing was chosen before; else it is dropped, and the next, maybe smaller, item is tried. A cut
+keeps the start of an item, unless that would cut its leading row short or miss a log's first error line: then it starts
+there (in a log two lines above).
+
+What one would otherwise get wrong: costs are those of the rendering, margins and fences included, and everything not
+known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import constants, first_of_runs, flat, literal, run_lengths
+from ..columns.ragged import expand_ranges
+from ..rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
+from .item_texts import ItemTexts
+from .line_units import Units, focus_units, units_of
+from .token_counting import Counters
+
+BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
+"""Names of `Fit.bound`'s codes, by position; -1 = none bound."""
+ITEMS, TOKENS, CHARS, CHUNK = range(4)
+
+LEAST_TOKENS, LEAST_CHARS = 16, 40
+"""Hardly any item is smaller than this, label and fence included; a request with less left is done."""
+LEAST_SHARE = 4
+"""A cut item keeps at least one part in this many of what it may show."""
+_UNREAD = np.iinfo(np.int64).min
+RANKS_FIRST = 16
+"""Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
+still have room."""
+_FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
+_LOG_KINDS = ("test-log", "tool-output", "session-event")
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The limits of each request, int64[requests], and its counter as `names[which]`."""
+
+    max_items: Int
+    max_tokens: Int
+    max_chars: Int
+    max_chunk_tokens: Int
+    names: Sequence[str]
+    which: Int
+
+    @classmethod
+    def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
+        """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
+        encoded = flat(contracts["tokenizer"]).dictionary_encode()
+        limits = {name: contracts[name].to_numpy().astype(np.int64) for name in BUDGET_LIMITS}
+        limits["max_chunk_tokens"] = np.where(
+            shapes == "model-brief", np.minimum(limits["max_chunk_tokens"], BRIEF_TOKENS), limits["max_chunk_tokens"]
+        )
+        return cls(**limits, names=encoded.dictionary.to_pylist(), which=np.asarray(encoded.indices).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Per item: `number` in order of choice (0 = dropped), bytes kept, line breaks before and inside, `bound` code."""
+
+    number: Int
+    start: Int
+    end: Int
+    lines_before: Int
+    lines_inside: Int
+    bound: Int
+
+
+class _Progress:
+    """What each request has used up, and what became of each item."""
+
+    def __init__(self, frame_tokens: Int, frame_chars: int, groups: int, items: int) -> None:
+        self.tokens = frame_tokens.copy()
+        self.chars = np.full(len(frame_tokens), frame_chars, dtype=np.int64)
+        self.count = np.zeros(len(frame_tokens), dtype=np.int64)
+        self.seen = np.zeros((len(frame_tokens), groups), dtype=bool)
+        self.number, self.start, self.end, self.before, self.inside = (np.zeros(items, np.int64) for _ in range(5))
+        self.bound = np.full(items, -1, dtype=np.int64)
+
+    def keep(self, item: Int, units: Units, opening: Int, start: Int, end: Int) -> None:
+        """Note the units [start, end) of each item, which begins with the unit `opening`."""
+        filled = end > start
+        i, opening, start, end = item[filled], opening[filled], start[filled], end[filled] - 1
+        self.start[i], self.end[i] = units.start[start], units.end[end]
+        self.before[i] = units.line[start] - units.line[opening]
+        self.inside[i] = units.line[end] - units.line[start]
+
+    def fit(self) -> Fit:
+        return Fit(self.number, self.start, self.end, self.before, self.inside, self.bound)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
+    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs."""
+
+    tokens: Int
+    chars: Int
+    group: Int
+    heading_tokens: Int
+    heading_chars: Int
+    fenced: Bool
+    log: Bool
+
+    @classmethod
+    def of(
+        cls,
+        item: Pieces,
+        heading: pa.Array | None,
+        kinds: pa.Array,
+        counters: Counters,
+        names: Sequence[str],
+        which: Int,
+    ) -> Costs:
+        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`.
+
+        `heading` is None where nothing has a heading.
+        """
+        marks = pc.if_else(pa.array(item.fenced), literal("a" * NONCE_LENGTH), literal(""))
+        around = pc.binary_join_element_wise(item.head, marks, item.fence, marks, item.tail, item.foot, literal(""))
+        # Most requests print no headings, and texts of no bytes cost nothing.
+        headed = heading is not None
+        return cls(
+            tokens=counters.count(around, names, which),
+            chars=_numbers(pc.utf8_length(around)),
+            group=_numbers(kinds.dictionary_encode().indices),
+            heading_tokens=counters.count(heading, names, which) if headed else np.zeros(len(which), dtype=np.int64),
+            heading_chars=_numbers(pc.utf8_length(heading)) if headed else np.zeros(len(which), dtype=np.int64),
+            fenced=item.fenced,
+            log=np.asarray(pc.is_in(kinds, value_set=constants(_LOG_KINDS, kinds.type))),
+        )
+
+    def take(self, index: Int) -> Costs:
+        """The costs of the items at `index`."""
+        return Costs(**{name: values[index] for name, values in vars(self).items()})
+
+    def most(self, first: Int) -> Costs:
+        """The greatest cost of each item that may be printed in several ways; those of item `i` begin at `first[i]`."""
+        if len(first) == len(self.tokens):
+            return self
+        found = vars(self.take(first))
+        for name in ("tokens", "chars"):
+            found |= {name: np.maximum.reduceat(getattr(self, name), first) if len(first) else found[name]}
+        return Costs(**found)
+
+
+def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
+    """What fits; items are sorted by request and place, `owner` is the request of each."""
+    requests = len(budgets.which)
+    items = np.bincount(owner, minlength=requests)
+    first = items.cumsum() - items
+    frame = constants((_FRAME,), pa.large_string())
+    frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
+    done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, len(owner))
+    headed = bool(costs.heading_chars.any())
+    low, ranks, most = 0, RANKS_FIRST, int(items.max(initial=0))
+    while low < most:
+        live = _with_room(done, first + low, np.maximum(items - low, 0), owner, costs, budgets)
+        if not len(live):
+            break
+        among = expand_ranges(first[live] + low, np.minimum(items[live] - low, ranks))
+        trial = _tried(among, owner, texts, done, costs, budgets, counters)
+        left = np.arange(len(among))
+        while len(left):
+            left = run_that_fits(done, owner[among[left]], left, trial, costs, budgets, headed)
+            left = _round(done, owner[among[left]], left, trial, costs, budgets) if len(left) else left
+        low, ranks = low + ranks, 4 * ranks
+    return done.fit()
+
+
+def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs, budgets: Budgets) -> Int:
+    """The requests of which an item not tried yet may still fit; what is left of the others is settled unread.
+
+    Room only shrinks, so where nothing has room beside its text, nothing will. `first` and `count` say per request which
+    items are left.
+    """
+    rest = expand_ranges(first, count)
+    asking = owner[rest]
+    exhausted = _exhausted(done, budgets)
+    fresh = ~done.seen[asking, costs.group[rest]]
+    room_tokens = (budgets.max_tokens - done.tokens)[asking] - costs.tokens[rest]
+    room_chars = (budgets.max_chars - done.chars)[asking] - costs.chars[rest]
+    room = (room_tokens >= 0) & (room_chars >= 0)
+    live = (np.bincount(asking[room], minlength=len(count)) > 0) & (exhausted < 0)
+    over = ~live[asking]
+    # The limit that bound is the one with the heading reserved, as in a round.
+    room_tokens -= fresh * costs.heading_tokens[rest]
+    limit = np.where((room_tokens >= 0) & (room_chars - fresh * costs.heading_chars[rest] < 0), CHARS, TOKENS)
+    limit = np.where(exhausted[asking] >= 0, exhausted[asking], limit)
+    done.bound[rest[over]] = limit[over]
+    return live.nonzero()[0]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The items tried together: each one's number, its first unit and the one after its last, what all of its text
+    costs, and its focus (see `focus_units`)."""
+
+    item: Int
+    units: Units
+    opening: Int
+    closing: Int
+    whole_tokens: Int
+    whole_chars: Int
+    focus: tuple[Int, Int]
+
+
+def _tried(
+    item: Int, owner: Int, texts: ItemTexts, done: _Progress, costs: Costs, budgets: Budgets, counters: Counters
+) -> _Trial:
+    """Measure items: each distinct text once per counter, however many requests it answers.
+
+    Where not even what stands beside the text fits, the text need not be read: it counts as empty, and is not chosen.
+    """
+    asking = owner[item]
+    room = budgets.max_tokens[asking] - done.tokens[asking] >= costs.tokens[item]
+    room &= budgets.max_chars[asking] - done.chars[asking] >= costs.chars[item]
+    key = np.where(room, texts.same[item] * len(budgets.names) + budgets.which[asking], _UNREAD)
+    key, one, place = np.unique(key, return_index=True, return_inverse=True)
+    read = key != _UNREAD
+    distinct = item[one]
+    if read.all():
+        text = texts.text.take(pa.array(distinct))
+    else:
+        text = pc.fill_null(texts.text.take(pa.array(distinct, mask=~read)), "")
+    units = units_of(text, counters, budgets.names, budgets.which[owner[distinct]])
+    lead_start, lead_end = (np.where(read, edge[distinct], 0) for edge in (texts.lead_start, texts.lead_end))
+    first, last = focus_units(units, costs.log[distinct], lead_start, lead_end)
+    opening = units.first[place]
+    closing = np.where(costs.fenced[item], units.first[place + 1], opening)
+    return _Trial(item, units, opening, closing, *units.cost(opening, closing), (first[place], last[place]))
+
+
+def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(None)) -> Int:
+    """The limit that leaves no room for any further item, per request; -1 = none."""
+    limit = np.where(budgets.max_chars[requests] - done.chars[requests] < LEAST_CHARS, CHARS, -1)
+    limit = np.where(budgets.max_tokens[requests] - done.tokens[requests] < LEAST_TOKENS, TOKENS, limit)
+    return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
+
+
+def run_that_fits(
+    done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool
+) -> Int:
+    """Choose the items of each request that fit whole one after another, from its first on; gives what is left of `left`.
+
+    What they use adds up, so a running sum tells of all of them at once what `_round` would find one by one. `headed` is
+    true if some item has a heading.
+    """
+    item = trial.item[left]
+    group = costs.group[item]
+    beside_tokens, beside_chars = costs.tokens[item], costs.chars[item]
+    if headed:
+        fresh = np.zeros(len(item), dtype=bool)
+        fresh[np.unique(asking * done.seen.shape[1] + group, return_index=True)[1]] = True
+        fresh &= ~done.seen[asking, group]
+        beside_tokens = beside_tokens + fresh * costs.heading_tokens[item]
+        beside_chars = beside_chars + fresh * costs.heading_chars[item]
+    text_tokens, text_chars = trial.whole_tokens[left], trial.whole_chars[left]
+    tokens, chars = beside_tokens + text_tokens, beside_chars + text_chars
+    starts = first_of_runs(asking)
+    lengths = run_lengths(starts, len(item))
+    place = np.arange(len(item)) - starts.repeat(lengths)
+    room_tokens = (budgets.max_tokens - done.tokens)[asking] - _before(tokens, starts, lengths)
+    room_chars = (budgets.max_chars - done.chars)[asking] - _before(chars, starts, lengths)
+    fits = (room_tokens >= np.maximum(tokens, LEAST_TOKENS)) & (room_chars >= np.maximum(chars, LEAST_CHARS))
+    fits &= (text_tokens <= budgets.max_chunk_tokens[asking]) & (place < (budgets.max_items - done.count)[asking])
+    fits &= ~costs.fenced[item] | (trial.closing > trial.opening)[left]
+    fits &= _before(~fits, starts, lengths) == 0
+
+    i, r = item[fits], asking[fits]
+    if not len(i):
+        return left
+    done.number[i] = done.count[r] + place[fits] + 1
+    for used, cost in ((done.count, np.ones_like(tokens)), (done.tokens, tokens), (done.chars, chars)):
+        used += np.bincount(r, weights=cost[fits], minlength=len(used)).astype(np.int64)
+    done.seen[r, group[fits]] = True
+    done.keep(i, trial.units, *(edge[left[fits]] for edge in (trial.opening, trial.opening, trial.closing)))
+    return left[~fits]
+
+
+def _before(values: NDArray[np.generic], starts: Int, lengths: Int) -> Int:
+    """The sum of the values before each, in its run."""
+    sums = values.cumsum() - values
+    return sums - sums[starts].repeat(lengths)
+
+
+def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets) -> Int:
+    """Choose the first item that fits of each request and settle those before it; gives what is left of `left`.
+
+    Room only shrinks, so an item that does not fit now would not fit later: trying all at once equals trying in turn.
+    """
+    item, units = trial.item[left], trial.units
+    fresh = ~done.seen[asking, costs.group[item]]
+    beside_tokens = costs.tokens[item] + fresh * costs.heading_tokens[item]
+    beside_chars = costs.chars[item] + fresh * costs.heading_chars[item]
+    room_tokens = budgets.max_tokens[asking] - done.tokens[asking] - beside_tokens
+    room_chars = budgets.max_chars[asking] - done.chars[asking] - beside_chars
+    cap = budgets.max_chunk_tokens[asking]
+    fenced = costs.fenced[item]
+
+    opening, closing = trial.opening[left], trial.closing[left]
+    tokens = np.minimum(room_tokens, cap)
+    by_tokens, by_chars = units.fitting(opening, closing, tokens, room_chars)
+    end = np.minimum(by_tokens, by_chars)
+    start = opening
+    first, last = (bound[left] for bound in trial.focus)
+    if (missed := (end < closing) & (end <= last) & (first > opening)).any():
+        start = np.where(missed, _context(units, first, opening, costs.log[item]), opening)
+        by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
+        end = np.minimum(by_tokens, by_chars)
+
+    whole = (start == opening) & (end == closing)
+    used_tokens, used_chars = units.cost(start, end)
+    shown = np.minimum(trial.whole_tokens[left], cap)
+    much = (LEAST_SHARE * used_tokens >= shown) | (done.count[asking] == 0)
+    worth = whole | (much & (units.solid[end] > units.solid[start]))
+    text = ~fenced | (closing > opening)
+    exhausted = _exhausted(done, budgets, asking)
+    chosen = (exhausted < 0) & (room_tokens >= 0) & (room_chars >= 0) & worth & text
+    limit = np.where(by_chars < by_tokens, CHARS, np.where(cap < room_tokens, CHUNK, TOKENS))
+    limit = np.where((room_tokens >= 0) & (room_chars < 0), CHARS, limit)
+    limit = np.where(exhausted >= 0, exhausted, limit)
+
+    place = np.arange(len(item))
+    hits = chosen.nonzero()[0]
+    lead = hits[first_of_runs(asking[hits])]
+    reach = np.full(len(done.count), len(item))
+    reach[asking[lead]] = lead
+    before = place < reach[asking]
+    done.bound[item[before]] = limit[before]
+
+    r, i = asking[lead], item[lead]
+    done.bound[i] = np.where(whole[lead], -1, limit[lead])
+    done.count[r] += 1
+    done.tokens[r] += (beside_tokens + used_tokens)[lead]
+    done.chars[r] += (beside_chars + used_chars)[lead]
+    done.seen[r, costs.group[i]] = True
+    done.number[i] = done.count[r]
+    done.keep(i, units, opening[lead], start[lead], end[lead])
+    return left[place > reach[asking]]
+
+
+def _context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
+    """The unit that starts the focus's line; in a log two lines above it, inside the item."""
+    # An empty item has no units, and its focus may lie behind the last one.
+    start = np.maximum(units.line_first[np.minimum(focus, len(units.line_first) - 1)], opening)
+    for _ in range(2):
+        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening)
+        start = np.where(log, above, start)
+    return start
+
+
+def _numbers(values: pa.Array) -> Int:
+    return np.asarray(values).astype(np.int64)

@@ -1,0 +1,111 @@
+"""From rows of items to bytes of blocks: the stored columns that are printed, put into the renderer's hands.
+
+Reads items with their stored rows. Gives `Printed` (the pieces of each item and its heading) and `rendered` (blocks).
+Trimming calls it with the worst case of everything that it does not know yet; projection calls it with what is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import constants, flat, gathered, gathered_columns, literal, objects
+from ..rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
+from .masking import masked
+
+Int = NDArray[np.int64]
+
+_STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
+"""What is printed of a stored row beside its text."""
+_GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.large_string())
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items to be printed, all arrays in item order, sorted by `owner` and place.
+
+    `row` is the frame row of the leading row, `number` the n of its label, `line` and `section` those of the first line
+    shown, which its locator names, `shape` the output shape of its request and `style` its citation style, `mask` what
+    its request has masked (see `masking`; null = nothing).
+    """
+
+    owner: Int
+    row: pa.Array
+    number: Int
+    line: pa.Array
+    section: pa.Array
+    form: pa.Array
+    standing: pa.Array
+    conflict_note: pa.Array
+    fact_note: pa.Array
+    reason: pa.Array
+    shape: NDArray[np.object_]
+    style: NDArray[np.object_]
+    mask: pa.Array
+
+    def ways(self) -> list[pa.Array]:
+        """Columns that say how an item is printed, beside what its request says of all: equal items read the same."""
+        return [
+            self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
+            self.fact_note, self.reason,
+        ]  # fmt: skip
+
+    def take(self, index: Int) -> Items:
+        """The items at `index`."""
+        at = pa.array(index)
+        parts = {
+            name: part.take(at) if isinstance(part, pa.Array) else part[index] for name, part in vars(self).items()
+        }
+        return Items(**parts)
+
+
+def printed(items: Items, evidence: pa.Table) -> Pieces:
+    """The pieces of each item."""
+    stored = gathered_columns(evidence, _STORED, items.row)
+    return pieces(
+        label=labels(stored["evidence_kind"], items.number),
+        locator=masked(
+            locators(stored["path"], stored["title"], stored["source_id"], items.line, items.section), items.mask
+        ),
+        authority=authority_words(stored["authority"]),
+        standing=items.standing,
+        form=items.form,
+        conflict_note=items.conflict_note,
+        fact_note=items.fact_note,
+        day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
+        reason=items.reason,
+        text_sha256=stored["text_sha256"],
+        style=pa.array(items.style, pa.string()),
+        fenced=fenced(items.shape),
+    )
+
+
+def fenced(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Whether an item of this shape carries text."""
+    return np.asarray(shows_text(shapes), dtype=bool)
+
+
+def group_lines(kinds: pa.Array) -> pa.Array:
+    """The heading of each kind in a model-brief, with its line break."""
+    return _GROUP_LINES.take(pc.index_in(flat(kinds).cast(pa.string()), value_set=constants(tuple(GROUPS))))
+
+
+def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Array:
+    """The line before each item: the heading where a model-brief turns to another kind, else nothing."""
+    brief = shapes == "model-brief"
+    if not brief.any():
+        return pa.repeat(literal(""), len(owner))
+    kind = objects(kinds)
+    turns = np.ones(len(owner), dtype=bool)
+    turns[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1])
+    return pc.if_else(pa.array(turns & brief), group_lines(kinds), literal(""))
+
+
+def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:
+    """`count` blocks; `texts` are the visible texts of the items."""
+    kinds = gathered(evidence["evidence_kind"], items.row)
+    return assemble(items.owner, headings(items.owner, kinds, items.shape), printed(items, evidence), texts, count)

@@ -1,0 +1,46 @@
+"""The words that stand beside an item whose value a record contradicts: the canonical value and where it stands.
+
+Reads `fact_checks`. Gives one text per item, for the line above the item's text.
+
+The one thing to know: the words come from a record, which is evidence like any other. They are cut short and cleaned of
+everything that could speak for the frame.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..columns.keys import pair_positions, rank_within
+from ..rendering import clean
+
+NOTES = 3
+"""Values noted beside one item; every finding stands in `fact_checks`."""
+_WORDS = 60
+"""Characters of a field, a value or a locator in a note."""
+
+
+def fact_notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:
+    """The note of each item, a row of `packs`; null where no record contradicts it."""
+    wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch")) if fact_checks.num_rows else fact_checks
+    if not wrong.num_rows:
+        return pa.nulls(items.num_rows, pa.large_string())
+    item = pair_positions((wrong["request_id"], wrong["evidence_id"]), (items["request_id"], items["evidence_id"]))
+    order = item.argsort(kind="stable")
+    order = order[item[order] >= 0]
+    order = order[rank_within(item[order]) < NOTES]
+    field, value, place = (_short(wrong[name].take(pa.array(order))) for name in ("field", "canonical", "locator"))
+    said = pc.binary_join_element_wise(field, _text(" is "), value, _text(" in "), place, _text(""))
+    offsets = item[order].searchsorted(np.arange(items.num_rows + 1))
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), said)
+    noted = pc.binary_join(lists, _text("; "))
+    return pc.if_else(pa.array(np.diff(offsets) > 0), noted, pa.scalar(None, pa.large_string()))
+
+
+def _text(words: str) -> pa.Scalar:
+    return pa.scalar(words, pa.large_string())
+
+
+def _short(words: pa.ChunkedArray) -> pa.Array:
+    return pc.utf8_slice_codeunits(clean(words), 0, _WORDS)

@@ -1,0 +1,143 @@
+"""Values that can be checked against a record: ids, dates, money and numbers, as they stand in texts.
+
+Reads texts. Gives `values_in`: every value with its line, and `canonical`: the form in which two spellings of one value
+are equal (`$52,500` and `52500 USD`, `15 November 2025` and `2025-11-15`).
+
+The one thing to know: a number inside a date, an amount or an id is no value of its own, so those are taken out first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..text.anchor_patterns import find_all, unmarked
+
+__all__ = ["KINDS", "MONTH", "MONTHS", "NO_CURRENCY", "STATED", "Values", "canonical", "canonical_codes", "values_in"]
+
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+          "december")  # fmt: skip
+MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS)
+_MONTH = rf"(?:{MONTH})\.?"
+_CODES = "USD|EUR|GBP|CHF|JPY"
+_SYMBOLS = {"$": "USD", "\u20ac": "EUR", "\u00a3": "GBP"}
+_CURRENCIES = ("", *_CODES.split("|"))
+NO_CURRENCY = 0
+_AMOUNT = r"\d[\d,]*(?:\.\d+)?"
+
+_SIGN = r"[$\x{20ac}\x{a3}]"
+_NUMBER = rf"(?:^|[\s(:=~])(-?{_AMOUNT})(?:[\s,;:)%.]|$)"
+_UNREAD = ""
+
+PATTERNS = (
+    ("id", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b"),
+    ("id", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"),
+    ("id", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
+    ("date", r"\b(\d{4}-\d{2}-\d{2})(?:\b|T)"),
+    ("date", rf"(?i)\b(\d{{1,2}} {_MONTH} \d{{4}})\b"),
+    ("date", rf"(?i)\b({_MONTH} \d{{1,2}}, \d{{4}})\b"),
+    (_UNREAD, r"(\d+(?:\.\d+){2,})"),  # a version, an address
+    (_UNREAD, r"(\d[\d.]*,\d{1,2})(?:\D|$)"),  # 52.500,00: a comma may end the thousands or the units
+    (_UNREAD, rf"({_SIGN}?\d[\d.,]*(?:[A-Za-z]\w*| (?i:thousand|million|billion)\b))"),  # $52.5k, 15px, 3rd, 2 million
+    ("money", rf"(?:^|[\s(:=])(-{_SIGN}{_AMOUNT}|{_SIGN}-{_AMOUNT}|-{_AMOUNT} (?:{_CODES}))\b"),
+    ("money", rf"({_SIGN}{_AMOUNT})"),
+    ("money", rf"\b((?:{_CODES}) -?{_AMOUNT})"),
+    ("money", rf"\b({_AMOUNT} (?:{_CODES}))\b"),
+    ("number", _NUMBER),
+    ("number", _NUMBER),  # a neighbor: the first pass took the space between the two
+)
+"""Kind and RE2 with one group, the value; in this order, each on what those before it left. What has digits and no one
+reading is taken out and never compared: to call it wrong would put a falsehood beside the evidence."""
+KINDS = ("id", "date", "money", "number")
+STATED = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
+"""A line that states a field, of a record or of a memory."""
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Value `i` is `value[i]` of kind KINDS[`kind[i]`], on line `line[i]` of `lines`; `text` is each line's text."""
+
+    kind: Int
+    value: pa.Array
+    line: Int
+    lines: pa.Array
+    text: Int
+
+
+def values_in(texts: pa.Array) -> Values:
+    """Every value in an array of texts without nulls, with repetitions."""
+    split = pc.split_pattern(unmarked(texts), "\n")
+    lines, text = split.flatten(), np.asarray(pc.list_parent_indices(split)).astype(np.int64)
+    left = lines
+    parts = []
+    for kind, regex in PATTERNS:
+        if kind != _UNREAD:
+            at, found = find_all(left, regex)
+            parts.append((np.full(len(at), KINDS.index(kind)), found, at))
+        left = pc.replace_substring_regex(left, pattern=regex, replacement=" ")
+    return Values(
+        kind=np.concatenate([kind for kind, _, _ in parts]),
+        value=pc.utf8_rtrim(pa.concat_arrays([value for _, value, _ in parts]), characters=".,"),
+        line=np.concatenate([at for _, _, at in parts]),
+        lines=lines,
+        text=text,
+    )
+
+
+def canonical(kind: str, value: str) -> tuple[str, str] | None:
+    """The value and, of money, its currency (empty = unknown); None if the text is no such value."""
+    if kind == "id":
+        return value.strip().upper(), ""
+    if kind == "date":
+        found = _date(value.strip())
+        return (found.isoformat(), "") if found else None
+    return _amount(value.strip())
+
+
+def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
+    """Of values of these kinds (positions in KINDS) a number, equal where the canonical forms are, and one per currency.
+
+    -1 where a text is no value of its kind. A currency that is not named is NO_CURRENCY, and agrees with any.
+    """
+    encoded = values.dictionary_encode()
+    width = max(len(encoded.dictionary), 1)
+    asked, which = np.unique(kinds * width + np.asarray(encoded.indices), return_inverse=True)
+    words = encoded.dictionary.to_pylist()
+    forms = [canonical(KINDS[each // width], words[each % width]) for each in asked.tolist()]
+    numbers: dict[str, int] = {}
+    number = [-1 if form is None else numbers.setdefault(form[0], len(numbers)) for form in forms]
+    currency = [_CURRENCIES.index(form[1]) if form else NO_CURRENCY for form in forms]
+    return np.array(number, np.int64)[which], np.array(currency, np.int64)[which]
+
+
+def _date(value: str) -> date | None:
+    try:
+        return date.fromisoformat(value[:10])
+    except ValueError:
+        words = re.findall(r"[a-z]+|\d+", value.lower())
+    months = [number for word in words for number, name in enumerate(MONTHS, start=1) if name[:3] == word[:3]]
+    digits = [int(word) for word in words if word.isdigit()]
+    try:
+        return date(digits[1], months[0], digits[0]) if len(digits) == 2 and len(months) == 1 else None
+    except ValueError:
+        return None
+
+
+def _amount(value: str) -> tuple[str, str] | None:
+    code = re.search(_CODES, value)
+    currency = code[0] if code else next((name for symbol, name in _SYMBOLS.items() if symbol in value), "")
+    digits = re.sub(rf"{_CODES}|[$\u20ac\u00a3,% ]", "", value)
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        return None
+    return (f"{number.normalize():f}", currency) if number.is_finite() else None

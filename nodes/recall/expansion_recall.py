@@ -1,0 +1,243 @@
+"""The expansion lane: what stands beside the best hits, found through the rows' own links.
+
+Reads the visible hits of the other lanes. Gives neighbours in the same document, parents and children, partners in a
+conflict set, superseding records, and as far as the contract says documents that are cited and structured records that
+are named; each is judged by the same gates as any other row before it becomes a hit.
+
+The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
+tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import first_of_runs, gathered, integers
+from ..columns.numbers import quantise
+from ..columns.ragged import Ragged, slabs, spread, starts_of
+from ..frames import Matches, PostingIndex, posting_keys
+from ..text.index_keys import conflict_keys, id_keys
+from ..text.references import References, cited_documents, named_records
+from .recall_scope import PAIRS, Int, RecallTables, Scope
+from .recall_selection import VIA, Found, best_found
+
+SEEDS = 10
+"""Hits per request, over all lanes, from which the lane starts."""
+WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "record": 1.0, "parent": 0.5, "child": 0.5, "neighbour": 0.5,
+           "citation": 0.5}  # fmt: skip
+"""Share of the seed's fusion score: a competing, newer or canonical claim is worth as much as its seed, a surrounding or
+cited one half."""
+SWITCHES = {"neighbour": "chunk_expansion", "parent": "chunk_expansion", "child": "chunk_expansion",
+            "citation": "citation_chaining", "record": "exact_lookups"}  # fmt: skip
+"""The contract's column without which a link is not followed; the others always are."""
+
+Reached = tuple[Int, Int, str]
+"""Seed number, position in `scope.rows`, and how it was reached."""
+
+
+def recall_expansion(
+    tables: RecallTables, seeds: Found, seed_rank: Int, known: Found, postings: PostingIndex, placements: pa.Table
+) -> Found:
+    """Rows reached from the seeds, best first; the score is the seed's fusion score times the link's weight.
+
+    Args:
+        tables: the inputs every lane reads.
+        seeds: the best visible hits per request; `score` is their fusion score.
+        seed_rank: rank of each seed inside its request, from 0; only the first `SEEDS` are followed.
+        known: every hit of the other lanes: what they found is not found again.
+        postings: the frame's index.
+        placements: the frame's placements, for document order.
+    """
+    request, follows = tables.sub_request, _follows(tables.contracts)
+    followed = np.flatnonzero(seed_rank < SEEDS)
+    width = len(tables.row_index.id_rank) + 1
+    taken = np.unique(request[known.sub] * width + known.row)
+    parts = []
+    for scope in tables.scopes("expansion"):
+        own = followed[np.isin(seeds.sub[followed], scope.sub)]
+        if not len(own):
+            continue
+        local = scope.local(seeds.row[own])
+        reached = chain(
+            _linked(scope, seeds.row[own], postings),
+            _beside(scope, seeds.sub[own], seeds.row[own], local, placements),
+            _referred(scope, seeds.row[own], postings),
+        )
+        found: list[Found] = []
+        for seed, row, via in _gathered(reached):
+            sub = seeds.sub[own[seed]]
+            clock, of_request = tables.clock
+            passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
+            passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
+            passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
+            kept = np.flatnonzero(passes)
+            share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
+            score = quantise(seeds.score[own[seed[kept]]] * share)
+            found.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
+        if found:  # whose a row is, all parts decide: only then are the best of a sub-query the best
+            parts.append(best_found(tables, found[0] if len(found) == 1 else _once(tables, Found.concat(found))))
+    return Found.concat(parts)
+
+
+def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
+    """Seeds, rows and links of what is reached, about `PAIRS` at once."""
+    parts: list[Reached] = []
+    for part in reached:
+        if parts and sum(len(seed) for seed, _, _ in parts) + len(part[0]) > PAIRS:
+            yield _flattened(parts)
+            parts = []
+        parts.append(part)
+    if parts:
+        yield _flattened(parts)
+
+
+def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
+    """Rows that the seeds name: the parent, the members of the conflict set, the record that replaces them."""
+    for column, via, field, keys_of in (
+        ("parent_id", "parent", "id", id_keys),
+        ("superseded_by", "superseding", "id", id_keys),
+        ("conflict_set", "conflict", "conflict", conflict_keys),
+    ):
+        named = Ragged.of(gathered(scope.tables.evidence[column], rows)).expand(keys_of)
+        if not len(named.codes):
+            continue
+        matches = postings.lookup(posting_keys(field, named.vocabulary.to_pylist()), scope.segments)
+        for of, local in _matched(scope, matches, named.codes):
+            yield named.rows[of], local, via
+
+
+def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
+    """Which links each contract follows, bool[contracts, VIA]."""
+    follows = np.ones((contracts.num_rows, len(VIA)), dtype=bool)
+    for via, column in SWITCHES.items():
+        follows[:, VIA.index(via)] = np.asarray(contracts[column])
+    return follows
+
+
+def _beside(scope: Scope, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
+    """Rows of the same document and children; looked for only where a contract wants them."""
+    if pc.any(_contracts_of(scope)["chunk_expansion"]).as_py():
+        yield _neighbours(scope, sub, local, placements)
+        yield from _children(scope, rows)
+
+
+def _contracts_of(scope: Scope) -> pa.Table:
+    return scope.tables.contracts.take(pa.array(np.unique(scope.request)))
+
+
+def _children(scope: Scope, rows: Int) -> Iterator[Reached]:
+    """The rows whose parent is a seed, by its evidence id or the id of its record."""
+    parents = scope.column("parent_id")
+    within = np.flatnonzero(np.asarray(parents.is_valid()))
+    names = pc.utf8_lower(parents.take(pa.array(within))).dictionary_encode()
+    code = integers(names.indices)
+    by_parent = np.argsort(code, kind="stable")
+    starts = starts_of(np.bincount(code, minlength=len(names.dictionary)))
+    for column in ("evidence_id", "entity"):
+        own = pc.utf8_lower(gathered(scope.tables.evidence[column], rows))
+        at = np.asarray(pc.index_in(own, value_set=names.dictionary.cast(own.type)).fill_null(-1))
+        known = np.flatnonzero(at >= 0)
+        first, counts = starts[at[known]], np.diff(starts)[at[known]]
+        for low, high in slabs(counts, PAIRS):
+            of, child = spread(first[low:high], counts[low:high])
+            yield known[low + of], within[by_parent[child]], "child"
+
+
+def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
+    """Rows that the seeds cite, and structured records that they name; read only where a contract wants them."""
+    of_scope = _contracts_of(scope)
+    stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
+    if pc.any(of_scope["citation_chaining"]).as_py():
+        for seed, local in _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings):
+            yield seed, local, "citation"
+    if pc.any(of_scope["exact_lookups"]).as_py():
+        records = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))
+        for seed, local in _looked_up(scope, named_records(stored["path"], stored["text"]), postings):
+            yield seed[records[local]], local[records[local]], "record"
+
+
+def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
+    """Row number and position in `scope.rows` of everything that stands under the keys."""
+    keys = references.key.dictionary_encode()
+    matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
+    for of, local in _matched(scope, matches, integers(keys.indices)):
+        yield references.row[of], local
+
+
+def _matched(scope: Scope, matches: Matches, codes: Int) -> Iterator[tuple[Int, Int]]:
+    """For keys by their number in a look-up: which of `codes` it was, and the position in `scope.rows` of what it matches."""
+    counts = np.diff(matches.starts)[codes]
+    for low, high in slabs(counts, PAIRS):
+        of, at = spread(matches.starts[codes[low:high]], counts[low:high])
+        local = scope.local(matches.rows[at])
+        yield low + of[local >= 0], local[local >= 0]
+
+
+def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:
+    """The admissible rows before and after each seed in its document, as it stood at the request's as_of.
+
+    Each document is put in order once per clock, however many seeds and requests look into it.
+    """
+    tables = scope.tables
+    document = scope.document
+    by_document = np.argsort(document, kind="stable")
+    sizes = np.bincount(document)
+    starts = starts_of(sizes)
+    within = np.empty(len(document), dtype=np.int64)
+    within[by_document] = np.arange(len(document)) - np.repeat(starts[:-1], sizes)
+    _, of_request = tables.clock
+    page, of_seed = np.unique(of_request[tables.sub_request[sub]] * len(sizes) + document[local], return_inverse=True)
+    at_clock, of_document = np.divmod(page, len(sizes))
+    by_page = np.argsort(of_seed, kind="stable")
+    first = np.searchsorted(of_seed[by_page], np.arange(len(page) + 1))
+    seeds, found = [], []
+    for low, high in slabs(sizes[of_document], PAIRS):
+        counts = sizes[of_document[low:high]]
+        of, at = spread(starts[of_document[low:high]], counts)
+        order, member = _in_order(scope, at_clock[low:high][of], by_document[at], of, placements)
+        place = np.full(len(of), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        seed = by_page[first[low] : first[high]]
+        here = place[(np.cumsum(counts) - counts)[of_seed[seed] - low] + within[local[seed]]]
+        for beside in (here - 1, here + 1):
+            inside = (here >= 0) & (beside >= 0) & (beside < len(order))
+            inside[inside] = of[order[beside[inside]]] == of_seed[seed[inside]] - low
+            seeds.append(seed[inside])
+            found.append(member[beside[inside]])
+    return _joined(seeds), _joined(found), "neighbour"
+
+
+def _in_order(scope: Scope, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:
+    """Of cells (a clock, a row of the scope, the page it belongs to) the admissible ones, by page, line and id; and
+    their rows."""
+    tables = scope.tables
+    rows = scope.rows[member]
+    open_, placement = tables.clock[0].judge(tables.row_index, clock, rows)
+    kept = np.flatnonzero(open_ & ~scope.withheld[member])
+    line = integers(gathered(placements["line_start"], placement[kept]).fill_null(0))
+    order = kept[np.lexsort((tables.row_index.id_rank[rows[kept]], line, page[kept]))]
+    return order, member[order]
+
+
+def _joined(parts: list[Int]) -> Int:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _flattened(reached: list[Reached]) -> tuple[Int, Int, Int]:
+    seed = np.concatenate([part[0] for part in reached])
+    row = np.concatenate([part[1] for part in reached])
+    return seed, row, np.concatenate([np.full(len(part[0]), VIA.index(part[2])) for part in reached])
+
+
+def _once(tables: RecallTables, found: Found) -> Found:
+    """Each row once per request, by its best link and seed."""
+    request = tables.sub_request[found.sub]
+    order = np.lexsort((found.sub, found.via, -found.score, found.row, request))
+    order = order[first_of_runs(found.row[order], request[order])]
+    return Found.of(found.sub[order], found.row[order], found.score[order], via=found.via[order])

@@ -1,0 +1,273 @@
+"""Scores from posting lists: every sub-query of a scope group at once, under the statistics of each one's A(r).
+
+Reads a scope, the posting index and `Entries` (which sub-query looks up which key with which weight). Gives the cells
+found. The lexical lane scores with BM25; the symbol and exact lanes with idf alone.
+
+The one thing to know: time is judged here, per (clock, row) pair of the rows that some key touches. Document frequencies
+count admissible postings only, so a row that is withheld, foreign or filtered out weighs nothing for anybody else; it is
+scored with the others' statistics and chosen apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import distinct_numbers, first_of_runs, integers
+from ..columns.numbers import EXACT_BELOW, RESOLUTION, quantise
+from ..columns.ragged import slabs, spread
+from ..frames import PostingIndex, SegmentPostings, posting_keys
+from ..kernels.compiled import kernels
+from .bm25 import Bm25, raw_okapi_idf
+from .compiled_recall import recall_compiled
+from .recall_entries import Entries
+from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope
+from .recall_selection import VIA, Found, best_cells, best_withheld
+
+
+@dataclass(frozen=True)
+class _Postings:
+    """The postings of `keys` inside the scope: those of key `k` are `starts[k]:starts[k + 1]` of the others."""
+
+    starts: Int
+    at: Int
+    """Position in `touched`."""
+    frequency: NDArray[np.int32]
+    touched: Int
+    """Positions in `scope.rows` that some key touches, ascending."""
+
+
+def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Found:
+    """The best rows per sub-query for its keys, and the best withheld ones per request.
+
+    Args:
+        scope: the group.
+        postings: the frame's index.
+        entries: the look-ups.
+        bm25: how a posting scores; None = by the term's idf (lucene), whatever its frequency.
+    """
+    if not len(entries.sub):
+        return Found.concat([])
+    lucene = bm25 if entries.hop is None and bm25 is not None and bm25.variant == "lucene" else None
+    loops = kernels(0) if lucene else None
+    if lucene and loops and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
+        return best
+    found = _postings(scope, postings, entries.keys)
+    if not len(found.touched):
+        return Found.concat([])
+    visits = int((found.starts[entries.key + 1] - found.starts[entries.key]).sum())
+    if (
+        lucene
+        and not loops
+        and (loops := kernels(visits))
+        and (best := recall_compiled(loops.postings, scope, postings, entries, lucene))
+    ):
+        return best
+    averages = _average_idf(scope, postings) if bm25 is not None and bm25.needs_vocabulary else None
+    profile, entries = _profiles(scope, entries)
+    parts = [
+        _recall_part(scope, found, part, bounds, profile, bm25, averages)
+        for bounds, part in _parts(scope, entries, found, profile)
+    ]
+    return Found.concat([cells for part in parts for cells in part])
+
+
+def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Postings:
+    matches = postings.lookup(keys, scope.segments)
+    local = scope.local(matches.rows)
+    kept = local >= 0
+    local = local[kept]
+    flag = np.zeros(len(scope.rows), dtype=bool)
+    flag[local] = True
+    starts = np.concatenate(([0], kept.cumsum()))[matches.starts]
+    return _Postings(starts, (flag.cumsum() - 1)[local], matches.freqs[kept], flag.nonzero()[0])
+
+
+def _profiles(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
+    """The profile of each sub-query, and the entries of the profiles.
+
+    Neighbouring sub-queries of one request that look up the same keys share a profile, and so one pass of scoring: a
+    plan often asks one text of several kinds of evidence.
+    """
+    counts = np.bincount(entries.sub, minlength=len(scope.sub))
+    starts = counts.cumsum() - counts
+    same = np.zeros(len(counts), dtype=bool)
+    same[1:] = (counts[1:] == counts[:-1]) & (scope.request[1:] == scope.request[:-1])
+    later = same.nonzero()[0]
+    of, at = spread(starts[later], counts[later])
+    before = at - counts[later][of]
+    differs = (entries.key[at] != entries.key[before]) | (entries.weight[at] != entries.weight[before])
+    if entries.hop is not None:
+        differs |= entries.hop[at] != entries.hop[before]
+    same[later[of[differs]]] = False
+    profile = (~same).cumsum() - 1
+    kept = (~same[entries.sub]).nonzero()[0]
+    hop = None if entries.hop is None else entries.hop[kept]
+    return profile, Entries(entries.keys, profile[entries.sub[kept]], entries.key[kept], entries.weight[kept], hop)
+
+
+def _parts(scope: Scope, entries: Entries, found: _Postings, profile: Int) -> Iterator[tuple[tuple[int, int], Entries]]:
+    """Ranges of sub-queries, of whole requests and of about `CELLS` cells, and the entries of their profiles."""
+    per = max(1, CELLS // len(found.touched))
+    first = first_of_runs(scope.request)
+    cut = first[first_of_runs(first // per)]
+    for low, high in zip(cut.tolist(), [*cut[1:].tolist(), len(scope.sub)], strict=True):
+        a, b = entries.sub.searchsorted([profile[low], profile[high - 1] + 1])
+        if a < b:
+            hop = None if entries.hop is None else entries.hop[a:b]
+            sub = entries.sub[a:b] - profile[low]
+            yield (low, high), Entries(entries.keys, sub, entries.key[a:b], entries.weight[a:b], hop)
+
+
+def _recall_part(
+    scope: Scope,
+    found: _Postings,
+    entries: Entries,
+    bounds: tuple[int, int],
+    profile: Int,
+    bm25: Bm25 | None,
+    averages: Float | None,
+) -> list[Found]:
+    """`recall_keys` for the sub-queries from `low` to `high`; the entries count their profiles from 0."""
+    low, high = bounds
+    width, index = len(found.touched), scope.tables.row_index
+    clock, of_request = scope.tables.clock
+    profile = profile[low:high] - profile[low]
+    request = scope.request[low:high][first_of_runs(profile)]
+    profiles = len(request)
+    clocks, at_clock = distinct_numbers(of_request[request])
+    rows = scope.rows[found.touched]
+    open_ = clock.grid(index, clocks, rows) & ~scope.withheld[found.touched]
+    frequency = _frequencies(found, open_, at_clock[entries.sub], entries.key)
+    count, length = (values[request] for values in scope.tables.statistics)
+    average = None if averages is None else averages[of_request[request]][entries.sub]
+    weight = entries.weight * (bm25 or Bm25()).idf(frequency, count[entries.sub], average)
+    mean = np.divide(length, count, out=np.zeros(profiles), where=count > 0)
+    saturate = None if bm25 is None else (bm25, index.length[rows], mean)
+    scores, matched, direct = _accumulate(found, entries, weight, saturate, profiles)
+    if bm25 is not None and bm25.baseline:
+        share = _capped(weight * bm25.baseline, entries.sub, _shares(entries.sub, profiles))
+        every = np.where(frequency > 0, quantise(share), 0.0)
+        scores = scores + np.bincount(entries.sub, weights=every, minlength=profiles)[:, None]
+
+    counts = np.count_nonzero(matched, axis=1)
+    sub, of_cell = spread((counts.cumsum() - counts)[profile], counts[profile])
+    cells = matched.reshape(-1).nonzero()[0][of_cell]
+    at = cells - (profile * width)[sub]
+    allowed = scope.filtered(sub + low, found.touched[at])
+    visible = open_.reshape(-1)[(at_clock[profile] * width)[sub] + at]
+    shown, hidden = (visible & allowed).nonzero()[0], (~visible & allowed).nonzero()[0]
+    score = scores.reshape(-1)[cells[shown]]
+    k = scope.tables.sub_queries["lane_k"].to_numpy()[scope.sub[low:high]]
+    best = best_cells(sub[shown], score, index.id_rank[rows[at[shown]]], k)
+    shown, score = shown[best], score[best]
+    via = np.where(direct.reshape(-1)[cells[shown]], -1, VIA.index("call"))
+    hidden = hidden[direct.reshape(-1)[cells[hidden]]]
+    held = scores.reshape(-1)[cells[hidden]]
+    best = best_withheld(scope, sub[hidden] + low, found.touched[at[hidden]], held)
+    hidden, held = hidden[best], held[best]
+    return [
+        Found.of(scope.sub[sub[shown] + low], rows[at[shown]], score, via=via),
+        Found.of(scope.sub[sub[hidden] + low], rows[at[hidden]], held, withheld=True),
+    ]
+
+
+def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:
+    """In how many admissible rows each entry's key occurs, under the entry's clock."""
+    keys = len(found.starts) - 1
+    distinct, inverse = distinct_numbers(clock * keys + key)
+    clock, key = np.divmod(distinct, keys)
+    counts = found.starts[key + 1] - found.starts[key]
+    frequency = np.zeros(len(distinct), dtype=np.int64)
+    flat = open_.reshape(-1)
+    for low, high in slabs(counts, PAIRS):
+        of, at = spread(found.starts[key[low:high]], counts[low:high])
+        counted = flat[clock[low:high][of] * open_.shape[1] + found.at[at]]
+        frequency[low:high] = np.bincount(of[counted], minlength=high - low)
+    return frequency[inverse]
+
+
+def _accumulate(
+    found: _Postings, entries: Entries, weight: Float, saturate: tuple[Bm25, Int, Float] | None, subs: int
+) -> tuple[Float, Bool, Bool]:
+    """Per (sub-query, touched row): the score, whether an entry matched it, and whether one without `hop` did."""
+    width = len(found.touched)
+    scores, matched = np.zeros(subs * width), np.zeros(subs * width, dtype=bool)
+    direct = matched if entries.hop is None else np.zeros(subs * width, dtype=bool)
+    counts = found.starts[entries.key + 1] - found.starts[entries.key]
+    shares = _shares(entries.sub, subs)
+    for low, high in slabs(counts, PAIRS):
+        of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
+        sub = entries.sub[low:high]
+        touched = found.at[at]
+        part = weight[low:high][of]
+        if saturate is not None:
+            bm25, length, mean = saturate
+            part = part * bm25.saturation(found.frequency[at], length[touched], mean[sub][of])
+        part = _capped(part, sub, shares, of)
+        first = int(sub[0]) * width
+        cell = (sub * width)[of] + touched - first
+        span = (int(sub[-1]) + 1) * width - first
+        scores[first : first + span] += np.bincount(cell, weights=quantise(part), minlength=span)
+        matched[cell + first] = True
+        if entries.hop is not None:
+            direct[cell[~entries.hop[low:high][of]] + first] = True
+    shape = (subs, width)
+    return scores.reshape(shape), matched.reshape(shape), direct.reshape(shape)
+
+
+def _shares(sub: Int, subs: int) -> Float:
+    """The most that one look-up may add to a score of each sub-query: its equal share of `EXACT_BELOW`.
+
+    No weight or variant bounds a contribution (a question may say one word a million times; bm25l grows with the
+    frequency), and a sum beyond `EXACT_BELOW` would depend on its order. The cap follows from the sub-query alone.
+    """
+    return EXACT_BELOW / np.maximum(np.bincount(sub, minlength=subs), 1)
+
+
+def _capped(part: Float, sub: Int, shares: Float, of: Int | None = None) -> Float:
+    """Contributions, each at most its sub-query's share; `of` is the entry of each where they are spread over postings."""
+    if not len(part) or part.max() <= shares[sub].min():  # nearly always: the least share is no larger than its own
+        return part
+    return np.minimum(part, shares[sub] if of is None else shares[sub][of])
+
+
+def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
+    """okapi's floor: per clock, the mean idf of every text term of the scope's admissible rows.
+
+    Reads every text posting of the scope, once per clock that it uses: this variant costs what it asks for.
+    """
+    clock, of_request = scope.tables.clock
+    segments = [postings.parts[segment] for segment in scope.segments]
+    keys = pa.concat_arrays([part.keys.cast(pa.large_string()) for part in segments])
+    text = np.asarray(pc.starts_with(keys, posting_keys("text", [""])[0]))
+    counts = np.concatenate([np.diff(part.starts) for part in segments])
+    starts = np.concatenate([part.starts[:-1] + before for part, before in _with_offsets(segments)])
+    frame = np.concatenate(
+        [part.rows + postings.row_starts[segment] for segment, part in zip(scope.segments, segments, strict=True)]
+    )
+    local = scope.local(frame)
+    of, at = spread(starts[text], counts[text])
+    term = integers(keys.filter(pa.array(text)).dictionary_encode().indices)[of]
+    held = local[at] >= 0
+    term, local = term[held], local[at][held]
+    averages = np.zeros(len(clock))
+    for one in np.unique(of_request[scope.request]):
+        open_ = clock.grid(scope.tables.row_index, np.array([one]), scope.rows)[0] & ~scope.withheld
+        frequency = np.bincount(term[open_[local]])
+        frequency = frequency[frequency > 0].astype(np.float64)
+        if len(frequency):
+            weights = raw_okapi_idf(frequency, np.full(len(frequency), float(open_.sum())))
+            # Whole numbers: a vocabulary of a million terms would take a float64 sum beyond what is exact.
+            averages[one] = int(np.rint(weights / RESOLUTION).astype(np.int64).sum()) * RESOLUTION / len(frequency)
+    return averages
+
+
+def _with_offsets(segments: list[SegmentPostings]) -> list[tuple[SegmentPostings, int]]:
+    sizes = np.array([len(part.rows) for part in segments])
+    return list(zip(segments, (sizes.cumsum() - sizes).tolist(), strict=True))

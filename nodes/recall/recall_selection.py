@@ -1,0 +1,147 @@
+"""The best rows of a lane: top-k per sub-query of what may be seen, and the record of what is withheld.
+
+Reads cells, (sub-query, row) pairs with a score. Gives `Found`, and from it the hits of a lane.
+
+The one thing to know: admissible and withheld cells are chosen apart. A withheld cell never takes a place, moves a rank
+or ends a tie of an admissible one: its rank in the record follows after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..columns.keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, rank_within
+from ..columns.orders import order_by
+from ..tables import HITS
+from .recall_scope import Bool, Float, Int, RecallTables, Scope
+
+VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record")
+SPARE = 32
+"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
+_BINS = 1 << 10
+_COLUMNS = ("sub", "row", "score", "withheld", "via")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Chosen cells: `sub` is a row of SUB_QUERIES, `row` a frame row, `via` a position in VIA or -1."""
+
+    sub: Int
+    row: Int
+    score: Float
+    withheld: Bool
+    via: Int
+
+    @classmethod
+    def of(cls, sub: Int, row: Int, score: Float, *, withheld: bool = False, via: Int | None = None) -> Found:
+        """Cells of one outcome."""
+        return cls(sub, row, score, np.full(len(sub), withheld), np.full(len(sub), -1) if via is None else via)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Found]) -> Found:
+        """Several sets of cells as one."""
+        if not parts:
+            none = np.empty(0, dtype=np.int64)
+            return cls.of(none, none, np.empty(0))
+        held = [part for part in parts if len(part.sub)] or parts[:1]
+        if len(held) == 1:
+            return held[0]
+        return cls(*(np.concatenate([getattr(part, name) for part in held]) for name in _COLUMNS))
+
+
+def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
+    """Positions of the `k[owner]` best cells of each owner, by score descending, then id; `owner` is sorted.
+
+    A histogram of each owner's scores finds the bin that holds its k-th best; only cells at or above it are sorted.
+    """
+    kept = np.arange(len(score))
+    if len(score) > _BINS + 4 * int(k.sum()):
+        first = first_of_runs(owner)
+        low, high = (np.zeros(len(k)) for _ in range(2))
+        low[owner[first]] = np.minimum.reduceat(score, first)
+        high[owner[first]] = np.maximum.reduceat(score, first)
+        scale = np.divide(_BINS - 1.0, high - low, out=np.zeros(len(k)), where=high > low)
+        # Rounded subtraction and multiplication keep order, so no better score lands in a lower bin.
+        bin_ = ((score - low[owner]) * scale[owner]).astype(np.int64)
+        counts = np.bincount(owner * _BINS + bin_, minlength=len(k) * _BINS).reshape(len(k), _BINS)
+        above = np.cumsum(counts[:, ::-1], axis=1)
+        threshold = _BINS - 1 - np.argmax(above >= np.minimum(k, above[:, -1])[:, None], axis=1)
+        kept = (bin_ >= threshold[owner]).nonzero()[0]
+    order = kept[order_by(owner[kept], -score[kept], id_rank[kept])]
+    return order[rank_within(owner[order]) < k[owner[order]]]
+
+
+def best_found(tables: RecallTables, found: Found) -> Found:
+    """The `lane_k` best per sub-query of what several parts found; for few cells."""
+    k = tables.sub_queries["lane_k"].to_numpy()
+    order = order_by(found.sub, -found.score, tables.row_index.id_rank[found.row])
+    order = order[rank_within(found.sub[order]) < k[found.sub[order]]]
+    return Found(*(getattr(found, name)[order] for name in _COLUMNS))
+
+
+def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
+    """Positions of the withheld cells to record: per request the `withheld_k` best, of a document the newest row only.
+
+    Args:
+        scope: the group.
+        sub: position in `scope.sub`, one per cell.
+        local: position in `scope.rows`.
+        score: under the statistics of the admissible rows.
+    """
+    if not len(sub):
+        return np.empty(0, dtype=np.int64)
+    index = scope.tables.row_index
+    clock, of_request = scope.tables.clock
+    requests, request = distinct_numbers(scope.request[sub])
+    documents, document = distinct_numbers(scope.document[local])
+    pair = request * len(documents) + document
+    _, placement = clock.judge(index, of_request[scope.request[sub]], scope.rows[local])
+    recorded = index.recorded_at(placement)
+    newest = np.full(len(requests) * len(documents), np.iinfo(np.int64).min)
+    np.maximum.at(newest, pair, recorded)
+    kept = (recorded == newest[pair]).nonzero()[0]
+    best = np.full(len(requests) * len(documents), -np.inf)
+    np.maximum.at(best, pair[kept], score[kept])
+    kept = kept[score[kept] == best[pair[kept]]]
+    ids = index.id_rank[scope.rows[local]]
+    kept = kept[np.lexsort((sub[kept], ids[kept], pair[kept]))]
+    kept = kept[first_of_runs(pair[kept])]
+    k = scope.tables.contract_numbers("withheld_k")[requests]
+    return kept[best_cells(request[kept], score[kept], ids[kept], k)]
+
+
+def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
+    """The hits of a lane in declared order; withheld ones rank after all others of their sub-query."""
+    if not len(found.sub):
+        return HITS.empty()
+    place = sub_query_order(tables.sub_queries)[found.sub]
+    ids = tables.row_index.id_rank[found.row]
+    order = order_by(place, found.withheld, -found.score, ids)
+    at = pa.array(found.sub[order])
+    row = found.row[order]
+    via = found.via[order]
+    return HITS.build(
+        {
+            **gathered_columns(tables.sub_queries, ("request_id", "sub_query_id"), at),
+            "lane": pa.repeat(pa.scalar(lane), len(order)),
+            "evidence_id": gathered(tables.evidence["evidence_id"], row),
+            "row": row,
+            "rank": (rank_within(place[order]) + 1).astype(np.int32),
+            "score": found.score[order],
+            "withheld": found.withheld[order],
+            "via": constants(VIA).take(pa.array(via, mask=via < 0)),
+        }
+    )
+
+
+def sub_query_order(sub_queries: pa.Table) -> Int:
+    """The place of each sub-query in the order of HITS: by request id, then sub-query id."""
+    place = np.empty(sub_queries.num_rows, dtype=np.int64)
+    keys = [("request_id", "ascending"), ("sub_query_id", "ascending")]
+    place[pc.sort_indices(sub_queries, sort_keys=keys).to_numpy()] = np.arange(len(place))
+    return place

@@ -1,0 +1,6 @@
+"""What a request may reach: the parts of `scope_resolution` and `mode_presets`.
+
+- `grant_reach`: what grants open
+- `selectors`: which sources and paths a list of patterns picks
+- `mode_choices`: what one mode chooses for one set of variables; `path_templates`: its paths
+"""

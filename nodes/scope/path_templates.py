@@ -1,0 +1,91 @@
+"""Path templates of modes (S1.2): globs with `{variables}`, filled in as literals.
+
+A path of a mode begins at the root of the portfolio: `/decisions/` is the folder `decisions` of the indexed tree, so the
+filled path loses the slash that stored paths do not have. `{current_venture}` and `{venture}` name the same variable.
+
+A value stands for itself and for one segment: a `*` in it matches a star, and one with a `/` is refused, because it
+would move the path to another level. So is one with a line end or another character that does not print: lists of globs
+are told apart by them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from ..errors import InputError
+
+__all__ = ["filled", "variable_values", "variables_in"]
+
+_VARIABLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_WILD = re.compile(r"[*?\[]")
+_PREFIX = "current_"
+
+
+def variables_in(template: str) -> list[str]:
+    """The names of the variables in a template, in order."""
+    return _VARIABLE.findall(template)
+
+
+def filled(template: str, values: Mapping[str, str], at: str) -> str:
+    """The glob of a template, relative to the root.
+
+    Raises:
+        InputError: a variable has no value; the message names it.
+    """
+
+    def literal(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in values:
+            known = ", ".join(sorted(values)) or "none"
+            raise InputError(
+                f"Expected a value for {{{name}}} of {template}, got none - at {at}.variables.{name}",
+                hint=f"give `variables: {{{name}: ...}}` in the request or in SHO.json; given: {known}.",
+            )
+        return _WILD.sub(r"[\g<0>]", values[name])
+
+    return _VARIABLE.sub(literal, template).removeprefix("/")
+
+
+def variable_values(text: str | None, at: str) -> dict[str, str]:
+    """The variables of a request, from its JSON object, under both of their names.
+
+    Raises:
+        InputError: it is no object, or a value is not the name of one folder.
+    """
+    if text is None:
+        return {}
+    at = f"{at}.variables"
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError.described("a JSON object of names", "text that is none", at) from error
+    if not isinstance(given, dict):
+        raise InputError.of_kind("a JSON object of names", given, at)
+    values = {name: _segment(value, f"{at}.{name}") for name, value in given.items() if value not in (None, False)}
+    twins = {_twin(name): value for name, value in values.items()}
+    return twins | values
+
+
+def _segment(value: object, at: str) -> str:
+    """A value as the name of one folder; `true` is a switch, and numbers are written out."""
+    if isinstance(value, bool):
+        return "true"
+    if isinstance(value, (int, float)):
+        return str(value)
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or not value.isprintable()
+        or "/" in value
+        or value in (".", "..")
+    ):
+        if isinstance(value, str):
+            raise InputError.described("the name of one folder, without /", "text that is none", at)
+        raise InputError.of_kind("the name of one folder, without /", value, at)
+    return value
+
+
+def _twin(name: str) -> str:
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else f"{_PREFIX}{name}"

@@ -1,0 +1,53 @@
+"""Which index keys an anchor looks up, and with which share of its weight.
+
+Reads anchor values. Gives, per value, keys of `nodes/text/index_keys.py` and their shares.
+
+The one thing to know: a stored name has every key from the qualified to the bare one, so the shares of all keys that a
+row matches add up, and the closest match comes first without any key being left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.ragged import Ragged
+from .index_keys import definition_keys, id_keys, path_keys
+
+SUFFIXES = 4
+"""Of a path the last four suffixes: an absolute path of another machine starts with folders that nobody stored."""
+
+Keys = tuple[Ragged, NDArray[np.float64]]
+
+
+def definition_terms(values: pa.Array) -> Keys:
+    """Keys of identifiers and test names. As written 1, then 1/2, in lower case 1/4.
+
+    Of a pytest node id it is the function, without its parameters; a title of a test is text and has no key.
+    """
+    bare = pc.replace_substring_regex(values, pattern=r"\[[^\]]*\]$", replacement="")
+    bare = pc.replace_substring_regex(bare, pattern=r"^\S*\.py::", replacement="")
+    named = np.asarray(pc.match_substring_regex(bare, pattern=r"^[^\s/]+$"))
+    keys = Ragged.of(pc.if_else(pa.array(named), bare, pa.scalar(None, bare.type))).expand(definition_keys)
+    return keys, np.ldexp(1.0, -_inside(keys))
+
+
+def path_terms(values: pa.Array) -> Keys:
+    """Keys of paths: the last `SUFFIXES` suffixes 1/2 each, the file name without its ending 1/4."""
+    keys = Ragged.of(values).expand(lambda path: path_keys(path)[-(SUFFIXES + 1) :])
+    last = keys.starts[1:][np.diff(keys.starts) > 1] - 1
+    shares = np.full(len(keys.codes), 0.5)
+    shares[last] = 0.25
+    return keys, shares
+
+
+def id_terms(values: pa.Array) -> Keys:
+    """Keys of ids: the id."""
+    keys = Ragged.of(values).expand(id_keys)
+    return keys, np.ones(len(keys.codes))
+
+
+def _inside(keys: Ragged) -> NDArray[np.int64]:
+    return np.arange(len(keys.codes)) - keys.starts[:-1].repeat(np.diff(keys.starts))

@@ -1,0 +1,258 @@
+"""The patterns that find anchors in what people and programs print: identifiers, paths, tests, error lines, ids.
+
+Reads arrays of text. Gives every match of every pattern, as (text, value) pairs; loops run over patterns only.
+
+The one thing to know: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them
+and keeps what stood between; the control characters are taken out of the text first, so a text cannot forge a match.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.array_bytes import offsets_and_bytes
+from ..columns.keys import NOWHERE, constants
+
+KINDS = ("identifier", "path", "test", "error", "id")
+
+_OPEN, _CLOSE = "\x1e", "\x1f"
+_MARKS = f"[{_OPEN}{_CLOSE}]"
+_URL = r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`)]+"
+
+_EXTENSIONS = (
+    "py|pyi|ts|tsx|mts|cts|js|jsx|mjs|cjs|go|java|kt|scala|rb|rs|c|cc|cpp|h|hpp|cs|swift|php|sh|sql|html|css|scss|vue"
+    "|md|rst|txt|json|jsonl|ya?ml|toml|cfg|ini|xml|proto|tf|lock|log|ipynb|csv"
+)
+_PART = r"[\w@+~-][\w.@+~-]*"
+_START = r"(?:^|[^\w/.@+~-])"
+_NAME = r"[A-Za-z_$][\w$]*"
+
+_TEXT = pa.large_string()
+_SMALL, _CAPITAL, _SCORE = 1, 2, 3
+_LETTER = np.zeros(256, dtype=np.uint8)
+"""Of each byte, whether it is a small letter or a digit, a capital, an underscore, or none of them (0)."""
+_LETTER[list(b"abcdefghijklmnopqrstuvwxyz0123456789")] = _SMALL
+_LETTER[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = _CAPITAL
+_LETTER[ord("_")] = _SCORE
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One rule: RE2 with one group, the anchor. A pattern is compiled only where its other fields hold: a question in
+    plain words asks for few of them.
+    """
+
+    kind: str
+    name: str
+    regex: str
+    needs: tuple[str, ...] = ()
+    """One of these stands in every match, in lower case where the pattern ignores case."""
+    hump: bool = False
+    """Every match has a capital behind a small letter or a digit."""
+    run: int = 0
+    """Every match has as many letters, digits and underscores in a row."""
+
+
+PATTERNS = (
+    Pattern("identifier", "backticks", rf"`({_NAME}(?:(?:\.|::|#){_NAME})*)(?:\(\))?`", needs=("`",)),
+    Pattern("identifier", "snake or CONSTANT", r"\b(_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*)\b", needs=("_",)),
+    Pattern("identifier", "dunder", r"\b(__[A-Za-z][A-Za-z0-9]*__)\b", needs=("__",)),
+    Pattern("identifier", "camelCase", r"\b([a-z][a-z0-9]*[A-Z][A-Za-z0-9]*)\b", hump=True),
+    Pattern("identifier", "PascalCase", r"\b([A-Z][A-Z0-9]*[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+)\b", hump=True),
+    Pattern("identifier", "dotted", rf"\b({_NAME}[\w$](?:\.{_NAME}[\w$])+)\b", needs=(".",)),
+    Pattern("identifier", "call", rf"\b({_NAME}[\w$])\(\)", needs=("()",)),
+    Pattern(
+        "identifier",
+        "exception",
+        r"\b([A-Z][A-Za-z0-9]*(?:Error|Exception|Warning))\b",
+        needs=("Error", "Exception", "Warning"),
+    ),
+    Pattern("path", "slashed", rf"{_START}((?:[A-Za-z]:)?(?:\.{{0,2}}/)?(?:{_PART}/)+{_PART}\.\w+)", needs=("/",)),
+    Pattern(
+        "path",
+        "folder",
+        rf"{_START}((?:\.{{1,2}}/)?(?:{_PART}/){{2,}}{_PART}|(?:{_PART}/)+)(?:[\s`'\",;:)]|$)",
+        needs=("/",),
+    ),
+    Pattern("path", "file name", rf"{_START}({_PART}\.(?:{_EXTENSIONS}))\b", needs=(".",)),
+    Pattern("path", "Python frame", r'File "([^"\n]+)", line \d+', needs=('File "',)),
+    Pattern("path", "JavaScript frame", r"(?:\(|\bat )(?:file://)?([^\s()]+\.\w+):\d+:\d+", needs=(":",)),
+    Pattern("path", "Java frame", r"\bat [\w.$]+\((\w+\.\w+):\d+\)", needs=("at ",)),
+    Pattern("path", "Go frame", r"(?m)^\s+([^\s:]+\.go):\d+", needs=(".go:",)),
+    Pattern("identifier", "Python frame", r'File "[^"\n]+", line \d+, in (\w+)', needs=('File "',)),
+    Pattern("identifier", "JavaScript frame", r"\bat (?:async |new )*([\w.$]+) (?:\[as \w+\] )?\(", needs=("at ",)),
+    Pattern("identifier", "Java frame", r"\bat ([\w.$]+)\(\w+\.\w+:\d+\)", needs=("at ",)),
+    Pattern("identifier", "Go frame", r"(?m)^[\w./-]+\.(?:\(\*?\w+\)\.)?(\w+)\([^)\n]*\)$", needs=("(",)),
+    Pattern("test", "pytest node id", r"\b([\w./-]+\.py(?:::\w+)+(?:\[[^\]\n]*\])?)", needs=(".py::",)),
+    Pattern("test", "test function", r"\b(test_\w+)(?:[^\w.]|\.\W|\.?$)", needs=("test_",)),
+    Pattern("test", "jest title", r"(?m)(?:^\s*[●✕\x{d7}✗]\s+|\bFAIL\s+)(\S[^\n]*? > [^\n]*\S)", needs=(" > ",)),
+    Pattern(
+        "test",
+        "jest failure",
+        r"(?m)^\s*[●✕\x{d7}✗]\s+(\S[^\n]*\S)",
+        needs=("●", "✕", "\u00d7", "✗"),
+    ),
+    Pattern(
+        "test",
+        "test file",
+        r"\b([\w@+~./-]+\.(?:spec|test|fixture|cy)\.\w+)\b",
+        needs=(".spec.", ".test.", ".fixture.", ".cy."),
+    ),
+    Pattern(
+        "error",
+        "error line",
+        r"\b((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failure)\b(?::[^\n]{1,200})?)",
+        needs=("Error", "Exception", "Warning", "Failure"),
+    ),
+    Pattern(
+        "error",
+        "expectation",
+        r"(?i)\b(expected:?\s[^\n]{1,120}?\n?\s*(?:but )?(?:received|got|was|actual):?\s[^\n]{1,80})",
+        needs=("expected",),
+    ),
+    Pattern("id", "ULID", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b", run=26),
+    Pattern("id", "UUID", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b", needs=("-",)),
+    Pattern("id", "KEY-123", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b", needs=("-",)),
+    Pattern(
+        "id",
+        "memory id",
+        r"\b((?:mem|memory|dec|evt|adr)[-_:][A-Za-z0-9][\w-]*)\b",
+        needs=("mem", "dec", "evt", "adr"),
+    ),
+    Pattern("id", "evidence id", r"\b([0-9a-v]{26})\b", run=26),
+    Pattern("id", "commit", r"\b([0-9a-f]{40})\b", run=40),
+)
+
+
+@dataclass(frozen=True)
+class AnchorMatches:
+    """Values found: `text[i]` is the position of the text in which `value[i]` of kind KINDS[`kind[i]`] stands."""
+
+    text: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    value: pa.Array
+
+
+def anchors_in(texts: pa.Array) -> AnchorMatches:
+    """Every anchor in an array of texts without nulls, with repetitions.
+
+    URLs are not searched: what follows `://` is neither a path nor an identifier of the project.
+    """
+    clean = texts.cast(_TEXT)
+    said = Said.of(clean)
+    if said.has(_OPEN, _CLOSE):
+        clean = unmarked(clean)
+    if said.has("\\"):
+        clean = pc.replace_substring(clean, pattern="\\", replacement="/")
+        said = Said.of(clean)
+    if said.has("://"):
+        clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
+        said = Said.of(clean)
+    found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in PATTERNS if said.may_match(one)]
+    text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
+    kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])
+    if not len(text):
+        return AnchorMatches(text, kind, constants((), _TEXT))
+    value = pc.utf8_trim_whitespace(pa.concat_arrays([value for _, _, value in found]))
+    path = kind == KINDS.index("path")
+    if path.any():
+        value = pc.if_else(pa.array(path), normalised_paths(value), value)
+    kept = np.asarray(pc.greater(pc.binary_length(value), 1)) & ~(_is_file(value) & (kind == KINDS.index("identifier")))
+    return AnchorMatches(text[kept], kind[kept], value.filter(pa.array(kept)))
+
+
+@dataclass(frozen=True)
+class Said:
+    """What some texts hold, all together, for a quick no."""
+
+    every: bytes
+    lowered: bytes
+    hump: bool
+    run: int
+
+    @classmethod
+    def of(cls, texts: pa.Array) -> Said:
+        _, data = offsets_and_bytes(texts)
+        kind = _LETTER[data]
+        breaks = np.concatenate(([-1], (kind == 0).nonzero()[0], [len(data)]))
+        every = data.tobytes()
+        hump = bool(((kind[1:] == _CAPITAL) & (kind[:-1] == _SMALL)).any())
+        return cls(every, every.lower(), hump, int((breaks[1:] - breaks[:-1]).max()) - 1)
+
+    def has(self, *words: str) -> bool:
+        """Whether one of some words stands in the texts."""
+        return any(word.encode() in self.every for word in words)
+
+    def may_match(self, pattern: Pattern) -> bool:
+        """False if the pattern matches none of the texts."""
+        if pattern.run > self.run or (pattern.hump and not self.hump):
+            return False
+        among = self.lowered if pattern.regex.startswith("(?i)") else self.every
+        return not pattern.needs or any(word.encode() in among for word in pattern.needs)
+
+
+def normalised_paths(values: pa.Array) -> pa.Array:
+    """Paths as they are indexed: `/` between parts, no `./` in front, no line number behind, no closing dot."""
+    values = pc.replace_substring(values, pattern="\\", replacement="/")
+    values = pc.replace_substring_regex(values, pattern=r"(?::\d+)+:?$", replacement="")
+    values = pc.replace_substring_regex(values, pattern=r"^(?:\.{1,2}/)+", replacement="")
+    return pc.replace_substring_regex(values, pattern=r"[.:/]+$", replacement="")
+
+
+def unmarked(texts: pa.Array) -> pa.Array:
+    """Texts without the control characters that mark a match in `find_all`."""
+    return pc.replace_substring_regex(texts.cast(pa.large_string()), pattern=_MARKS, replacement=" ")
+
+
+def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """The group of every match of a pattern, and the position of its text; matches do not overlap."""
+    hit = np.asarray(pc.match_substring_regex(texts, pattern=regex)).nonzero()[0]
+    if not len(hit):
+        return hit, constants((), _TEXT)
+    some = texts.take(pa.array(hit))
+    marked = pc.replace_substring_regex(some, pattern=regex, replacement=f"{_OPEN}\\1{_CLOSE}")
+    pieces = pc.split_pattern(marked, _OPEN)
+    parent = np.asarray(pc.list_parent_indices(pieces)).astype(np.int64)
+    flat = pieces.flatten()
+    found = np.asarray(pc.match_substring(flat, _CLOSE))
+    value = pc.list_element(pc.split_pattern(flat.filter(pa.array(found)), _CLOSE, max_splits=1), 0)
+    return hit[parent[found]], value.cast(pa.large_string())
+
+
+def _is_file(values: pa.Array) -> NDArray[np.bool_]:
+    """`app.py` is dotted but no identifier."""
+    return np.asarray(pc.match_substring_regex(values, pattern=rf"\.(?:{_EXTENSIONS})$"))
+
+
+def spoken_state(states: pa.Array) -> pa.Array:
+    """The values of task states given as JSON, one per line; text that is no JSON stays as it is."""
+    if states.null_count == len(states):
+        return states.cast(_TEXT)
+    encoded = states.dictionary_encode()
+    spoken = pa.array([_spoken(text) for text in encoded.dictionary.to_pylist()], pa.large_string())
+    return spoken.take(encoded.indices)
+
+
+def _spoken(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    lines, pending = [], [value]
+    while pending:
+        match pending.pop():
+            case str(line):
+                lines.append(line)
+            case dict(fields):
+                pending.extend(reversed(fields.values()))
+            case list(items):
+                pending.extend(reversed(items))
+            case int(number) | float(number) if not isinstance(number, bool):
+                lines.append(str(number))
+    return "\n".join(lines)

@@ -1,0 +1,67 @@
+"""What a text refers to: the documents it cites and the records it names, as keys of the index.
+
+Reads stored columns of some rows. Gives `References`: (row number, key) pairs. Recall looks the keys up inside A(r), so
+a reference to something a request may not see leads nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..columns.ragged import Ragged
+from ..frames import posting_keys
+from .anchor_patterns import KINDS, anchors_in
+from .index_keys import id_keys, path_keys
+
+__all__ = ["References", "cited_documents", "named_records"]
+
+_PLACE = re.compile(r"[#?].*$")
+_UPWARD = re.compile(r"^(?:\.{1,2}/|/)+")
+
+
+@dataclass(frozen=True)
+class References:
+    """Row `row[i]` refers to what stands under the key `key[i]`."""
+
+    row: NDArray[np.int64]
+    key: pa.Array
+
+
+def cited_documents(links: pa.Array, texts: pa.Array) -> References:
+    """The paths and ids that links point to and that stand in texts (`ADR-011`, `decisions/pricing.md`)."""
+    linked = Ragged.of(links).expand(_document_keys)
+    return _joined([(linked.rows, linked.vocabulary.take(pa.array(linked.codes))), *_in_texts(texts, ("id", "path"))])
+
+
+def named_records(paths: pa.Array, texts: pa.Array) -> References:
+    """The ids that stand in texts, and the folders of paths: `ventures/acme/projects/proj-001/x.md` names `proj-001`."""
+    folders = Ragged.of(paths).expand(lambda path: [key for name in path.split("/")[:-1] for key in _ids(name)])
+    return _joined([(folders.rows, folders.vocabulary.take(pa.array(folders.codes))), *_in_texts(texts, ("id",))])
+
+
+def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[NDArray[np.int64], pa.Array]]:
+    found = anchors_in(texts)
+    wanted = np.flatnonzero(np.isin(found.kind, [KINDS.index(kind) for kind in kinds]))
+    keys = Ragged.of(found.value.take(pa.array(wanted))).expand(_document_keys)
+    return [(found.text[wanted][keys.rows], keys.vocabulary.take(pa.array(keys.codes)))]
+
+
+def _document_keys(link: str) -> list[str]:
+    """Of a link as written: its id, and its path without what only leads to it or into it."""
+    path = path_keys(_UPWARD.sub("", _PLACE.sub("", link)))
+    return [*_ids(link), *posting_keys("path", path[:1])]
+
+
+def _ids(name: str) -> list[str]:
+    return posting_keys("id", id_keys(name))
+
+
+def _joined(parts: list[tuple[NDArray[np.int64], pa.Array]]) -> References:
+    return References(
+        np.concatenate([row for row, _ in parts]), pa.concat_arrays([key.cast(pa.large_string()) for _, key in parts])
+    )

@@ -1,0 +1,105 @@
+"""A role's words in texts: which rows speak them, and what they add to a query.
+
+Reads texts and rows of ROLE_POLICIES and ROLE_RULES. Gives `spoken` (texts as lower case words), `saying` (who says a
+phrase), `drifting` (who speaks of an anti-goal) and `expansions` (what a role adds to a query).
+
+What one would otherwise get wrong: a phrase is found at the start of words, so that `token` finds `tokens`, while a word
+of three letters or less has to be the whole word: `ci` is no part of `city`. Scripts without spaces are found anywhere.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.array_bytes import offsets_and_bytes
+from ..columns.keys import flat, objects
+from .text_analysis import STOPWORDS
+
+EXPANSION_WEIGHT = 0.25
+"""What a word that a role adds weighs beside one that was asked with."""
+DRIFT_SHARE = 0.5
+"""Share of an anti-goal's words from which a text speaks of it."""
+
+_SIGNS, _ASCII_SIGNS = r"[^\p{L}\p{M}\p{N}]+", r"[^A-Za-z0-9]+"
+_SHORT = 3
+"""Letters up to which a word must stand whole."""
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+
+Bool = NDArray[np.bool_]
+
+
+def spoken(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Each text as its lower case words, a space around each; a null text has none."""
+    lowered = pc.utf8_lower(pc.utf8_normalize(pc.fill_null(flat(texts).cast(pa.large_string()), ""), form="NFKC"))
+    words = words_apart(lowered)
+    space = pa.scalar(" ", pa.large_string())
+    return pc.binary_join_element_wise(space, words, space, pa.scalar("", pa.large_string()))
+
+
+def words_apart(texts: pa.Array) -> pa.Array:
+    """Each text as its words, one space between them: whatever is no letter, mark or digit goes.
+
+    The classes of Unicode take RE2 longer to compile than a page takes to read, and ASCII texts do without.
+    """
+    signs = _SIGNS if offsets_and_bytes(texts)[1].max(initial=0) > 127 else _ASCII_SIGNS
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, pattern=signs, replacement=" "))
+
+
+def saying(texts: pa.Array, phrase: str) -> Bool:
+    """Which of some `spoken` texts say a phrase; a phrase without words is said by none."""
+    pattern = _pattern(phrase)
+    if not pattern:
+        return np.zeros(len(texts), dtype=bool)
+    return np.asarray(pc.match_substring(texts, pattern=pattern))
+
+
+def drifting(texts: pa.Array, anti_goal: str) -> Bool:
+    """Which of some `spoken` texts say half of an anti-goal's words or more."""
+    words = content_words(anti_goal)
+    said = sum((saying(texts, word).astype(np.int64) for word in words), np.zeros(len(texts), dtype=np.int64))
+    return (said >= DRIFT_SHARE * len(words)) & (said > 0)
+
+
+@lru_cache(maxsize=1024)
+def content_words(sentence: str) -> tuple[str, ...]:
+    """The distinct words of a sentence that name something, in order."""
+    words = spoken(pa.array([sentence]))[0].as_py().split()
+    return tuple(dict.fromkeys(word for word in words if len(word) > _SHORT and word not in STOPWORDS))
+
+
+def expansions(
+    texts: pa.Array | pa.ChunkedArray, roles: pa.Array, role_policies: pa.Table, role_rules: pa.Table
+) -> pa.Array:
+    """What the role of each query adds to it: the role's preferred terms, and synonyms of words asked with; else null."""
+    none = pa.nulls(len(roles), pa.large_string())
+    if roles.null_count == len(roles):
+        return none
+    said, asked, parts = spoken(texts), objects(roles), [none]
+    policies = role_policies.select(["role", "preferred_terms"]).to_pylist()
+    rules = role_rules.filter(pc.equal(role_rules["rule"], "synonym")).select(["role", "pattern", "words"]).to_pylist()
+    parts += [_where(asked == policy["role"], policy["preferred_terms"]) for policy in policies]
+    parts += [_where((asked == rule["role"]) & saying(said, rule["pattern"]), rule["words"]) for rule in rules]
+    joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), pa.scalar(" ", pa.large_string()))
+    joined = pc.utf8_trim_whitespace(pc.replace_substring_regex(joined, pattern=" +", replacement=" "))
+    return pc.if_else(pc.equal(joined, ""), none, joined)
+
+
+def _where(mask: Bool, words: list[str]) -> pa.Array:
+    return pc.if_else(pa.array(mask), pa.scalar(" ".join(words), pa.large_string()), pa.scalar(None, pa.large_string()))
+
+
+@lru_cache(maxsize=4096)
+def _pattern(phrase: str) -> str:
+    """What to look for in a `spoken` text; empty if the phrase has no words."""
+    said = spoken(pa.array([phrase]))[0].as_py()
+    words = said.split()
+    if not words:
+        return ""
+    if pc.match_substring_regex(pa.scalar(words[0][0]), _UNSPACED).as_py():
+        return said.strip()
+    return said if len(words[-1]) <= _SHORT else said.rstrip()

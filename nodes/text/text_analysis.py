@@ -1,0 +1,219 @@
+"""How text becomes index terms: named analyzers, all in one term space.
+
+`prose/1` drops English stopwords and stems; `code/1` stems and drops nothing; `plain/1` gives lowercase words as they
+stand, to compare with other implementations. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
+whole and split into its parts. A script without spaces gives pairs of neighbouring characters. The version in a name
+changes whenever its terms do.
+
+Reads: arrays of text. Gives: the terms of each text, in order, with repetitions.
+
+Texts are cut into runs over their bytes (`word_runs`), and only *distinct* runs meet Python: cost follows the vocabulary.
+A byte above 127 always belongs to a run, so normalisation (NFKC), Unicode classes and scripts are settled per distinct run
+too.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import Stemmer
+
+from ..columns.ragged import FEW_STRINGS, Ragged, distinct, starts_of
+from ..errors import InputError
+from .ascii_words import is_plain, parts_of
+from .word_runs import runs_of
+
+__all__ = ["ANALYZERS", "Analyzer", "analyze", "analyzer_for", "query_tokens", "terms_by_kind", "terms_of"]
+
+STOPWORDS = frozenset(
+    """
+    a about an and any are as at be because been being but by can did do does doing for from had has have having he her
+    here hers him his how i if in into is it its itself just me my no nor not of on or other our ours out over own same
+    she should so some such than that the their theirs them then there these they this those through to too under until
+    up very was we were what when where which while who whom why will with would you your yours
+    aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren won wouldn
+    """.split()  # noqa: SIM905 (a list of 130 literals would be harder to read)
+) | frozenset(string.ascii_lowercase)
+"""English words that name nothing, what is left of `aren't`, `couldn't`, ..., and single letters: initials, list items."""
+
+LONGEST_WORD = 128
+"""Characters; longer ones (encoded data, minified code) are no terms, neither whole nor in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzer:
+    """A rule from text to terms. `compounds` also splits identifiers; `stem` is Snowball's English stemmer."""
+
+    name: str
+    compounds: bool
+    stem: bool
+    stopwords: frozenset[str]
+
+
+ANALYZERS = {
+    analyzer.name: analyzer
+    for analyzer in (
+        Analyzer("prose/1", compounds=True, stem=True, stopwords=STOPWORDS),
+        Analyzer("code/1", compounds=True, stem=True, stopwords=frozenset()),
+        Analyzer("plain/1", compounds=False, stem=False, stopwords=frozenset()),
+    )
+}
+
+_CODE_KINDS = frozenset({"code", "test-log", "tool-output"})
+
+
+def analyzer_for(evidence_kind: str | None, language: str | None = None) -> str:
+    """The analyzer of a row: `code/1` for code, logs and tool output, else `prose/1`.
+
+    `language` does not matter yet: Snowball's English stemmer is used for every alphabet.
+    """
+    return "code/1" if evidence_kind in _CODE_KINDS else "prose/1"
+
+
+def analyze(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> pa.ListArray:
+    """The terms of each text as list<string>; a null or empty text has none.
+
+    Raises:
+        InputError: no analyzer has that name.
+    """
+    return terms_of(texts, analyzer).to_lists()
+
+
+def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
+    """The terms of each question: stopwords dropped unless there is nothing else, compounds whole and in parts."""
+    terms = analyze(texts, "prose/1")
+    none = np.asarray(terms.value_lengths()) == 0
+    if not none.any():
+        return terms
+    spoken = analyze(texts.filter(pa.array(none)), "code/1")
+    pick = np.arange(len(terms))
+    pick[none] = len(terms) + np.arange(len(spoken))
+    return pa.concat_arrays([terms, spoken]).take(pa.array(pick))
+
+
+def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
+    """The terms of each text, by code into the distinct ones; see `analyze`."""
+    if analyzer not in ANALYZERS:
+        raise InputError.one_of(ANALYZERS, analyzer, "analyzer")
+    rule = ANALYZERS[analyzer]
+    runs = runs_of(texts, joined=rule.compounds)
+    return runs.then(_terms_of_runs(runs.vocabulary, [rule]))
+
+
+def terms_by_kind(texts: pa.Array, evidence_kinds: pa.Array) -> Ragged:
+    """The terms of each text under the analyzer of its kind: `terms_of` for all kinds at once.
+
+    These analyzers differ in their stopwords alone, so texts are cut and words taken apart once, whatever their kind.
+    """
+    kinds = evidence_kinds.dictionary_encode()
+    names = [analyzer_for(kind) for kind in kinds.dictionary.to_pylist()]
+    used = sorted(set(names)) or [analyzer_for(None)]
+    runs = runs_of(texts, joined=True)
+    terms = _terms_of_runs(runs.vocabulary, [ANALYZERS[name] for name in used])
+    if len(used) > 1:
+        first = np.array([used.index(name) * len(runs.vocabulary) for name in names])[kinds.indices.to_numpy()]
+        codes = np.repeat(first, np.diff(runs.starts))
+        codes += runs.codes
+        runs = Ragged(runs.vocabulary, codes, runs.starts)
+    return runs.then(terms)
+
+
+# --- distinct runs to words ------------------------------------------------------------------------------------------
+
+_UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}]+)"
+_UNSPACED_MARK = "\x01"  # cannot occur in a run: control characters end one
+
+
+def _spaced(runs: pa.Array) -> pa.Array:
+    """Each run as its words between spaces: NFKC, invisible characters gone, scripts without spaces set apart."""
+    ascii_ = pc.string_is_ascii(runs)
+    if ascii_.true_count == len(runs):
+        return runs
+    foreign = pc.invert(ascii_)
+    text = pc.utf8_normalize(runs.filter(foreign), form="NFKC")
+    text = pc.replace_substring(text, pattern="\u2019", replacement="'")
+    text = pc.replace_substring_regex(text, pattern=r"\p{Cf}+", replacement="")
+    text = pc.replace_substring_regex(text, pattern=_UNSPACED, replacement=f" {_UNSPACED_MARK}\\1 ")
+    text = pc.replace_substring_regex(text, pattern=r"[.'\-]*[^\pL\pM\pN_.'\-\x01]+[.'\-]*", replacement=" ")
+    return pc.replace_with_mask(runs, foreign, pc.utf8_trim_whitespace(text))
+
+
+# --- distinct words to terms -----------------------------------------------------------------------------------------
+
+_UPPER, _LOWER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я", "a-zß-öø-ÿα-ωа-я"
+_PARTS = re.compile(
+    rf"\d+"
+    rf"|[{_UPPER}]{{2,}}s(?![{_LOWER}])"  # URLs, not UR and Ls
+    rf"|[{_UPPER}]+(?![{_LOWER}])"  # HTTP of HTTPServer
+    rf"|[{_UPPER}]?[^\d_.\-{_UPPER}]+"  # Server, parse
+)
+_CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
+
+
+def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
+    """The terms of every run under the first rule, then of every run under the next; they differ in stopwords alone."""
+    words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
+    plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW_STRINGS)
+    some, others = (words.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
+    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rules[0].stem else str
+    slow = others.to_pylist()
+    one_by_one = (_word_terms(word, rule, stem) for rule in rules for word in slow)
+    lists = Ragged.joined([_plain_terms(some, rules), Ragged.of_lists(one_by_one)])
+    place = np.where(plain, np.cumsum(plain) - 1, len(some) * len(rules) + np.cumsum(~plain) - 1)
+    step = np.where(plain, len(some), len(others))
+    codes = np.concatenate([(place + number * step)[words.codes] for number in range(len(rules))])
+    return Ragged(words.vocabulary, codes, starts_of(np.tile(np.diff(words.starts), len(rules)))).then(lists)
+
+
+def _plain_terms(words: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
+    """`_compound_terms` of words that `ascii_words` can take apart, all at once, under one rule after the other."""
+    parts, counts, lowered = parts_of(words)
+    of_word = np.repeat(np.arange(len(words)), counts)
+    split = counts > 1
+    alone = ~split[of_word]
+    split[of_word[alone]] = (pc.binary_length(parts).to_numpy() != pc.binary_length(words).to_numpy()[of_word])[alone]
+    parts, codes = distinct([parts])
+    stemmer = Stemmer.Stemmer("english", 0)
+    stems = pa.array(stemmer.stemWords(parts.to_pylist()), pa.string()) if rules[0].stem else parts
+    vocabulary, found = distinct([stems, lowered.filter(pa.array(split))])
+    of_part, of_whole = found[: len(stems)], found[len(stems) :]
+    terms, sizes = [], []
+    for rule in rules:
+        stopped = pc.is_in(parts, value_set=pa.array(sorted(rule.stopwords), pa.string()))
+        kept = ~stopped.to_numpy(zero_copy_only=False)[codes]
+        size = split + np.bincount(of_word[kept], minlength=len(words))
+        own = np.empty(size.sum(), dtype=np.int64)
+        is_whole = np.zeros(len(own), dtype=bool)
+        is_whole[starts_of(size)[:-1][split]] = True
+        own[is_whole] = of_whole
+        own[~is_whole] = of_part[codes[kept]]
+        terms.append(own)
+        sizes.append(size)
+    return Ragged(vocabulary, np.concatenate(terms), starts_of(np.concatenate(sizes)))
+
+
+def _word_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:
+    """The terms of a word."""
+    if word.startswith(_UNSPACED_MARK):
+        return [word[i : i + 2] for i in range(1, max(len(word) - 1, 2))]
+    if len(word) > LONGEST_WORD or not any(map(str.isalnum, word)):
+        return []
+    if not rule.compounds:
+        return [word.lower()]
+    if "'" in word:
+        pieces = _CONTRACTION.sub("", word).split("'")
+        return [term for piece in pieces for term in _compound_terms(piece, rule, stem)]
+    return _compound_terms(word, rule, stem)
+
+
+def _compound_terms(word: str, rule: Analyzer, stem: Callable[[str], str]) -> list[str]:
+    parts = [part.lower() for part in _PARTS.findall(word)]
+    whole = word.strip(".-").lower()
+    terms = [whole] if len(parts) > 1 or (parts and parts[0] != whole) else []
+    return terms + [stem(part) for part in parts if part not in rule.stopwords]

@@ -1,0 +1,379 @@
+"""The gates of the second wall, as comparisons of (candidate, bound) and (candidate, placement) pairs.
+
+Reads the candidates' stored rows and their contracts. Gives per candidate the number of the first gate that removes it,
+0 where none does. Written apart from the first wall's predicates on purpose: it compares columns of two tables pair by
+pair where the first wall codes a segment's columns, and it matches globs by its own rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import constants, flat, gathered_columns, last_of_runs, truth
+from ..columns.list_columns import flattened
+from ..columns.ragged import expand_ranges
+from ..vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from .gates import GATES, NUMBER
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Column: TypeAlias = pa.ChunkedArray | pa.Array
+
+AND = "\n"
+_PASSED = len(GATES) + 1
+_PLACED = ("recorded_time", "superseded_at", "deleted_at")
+_STORED = ("event_time", "valid_from", "valid_until")
+_CLOCK = ("as_of", "window_start", "window_end", "include_deleted")
+"""What the time gates compare: of placements, of rows and of contracts."""
+_NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
+_ASKED = (*_NAMED, "workspace_root", "min_authority")
+_ALLOWED_PATHS = ("allowed_paths", "search_paths")
+_BOUNDED = ["owner_project", "owner_user", "zone", "lifecycle", "source_id", "origin_class", "path"]
+"""What a grant bounds of a row."""
+_ACCEPTS = (
+    ("workspace", "current-workspace"),
+    ("project-doc", "project-doc"),
+    ("team-standard", "project-doc"),
+    ("decision-record", "project-doc"),
+    ("memory", "verified-memory"),
+    ("session-event", "session-event"),
+    ("artifact", "session-event"),
+)
+
+
+def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Ints:
+    """The first access or visibility gate that removes each candidate.
+
+    Each candidate is compared with every bound of its contract; the bound that takes it furthest speaks for it.
+
+    Args:
+        rows: the stored row of each candidate.
+        order: position of each candidate's contract.
+        contracts: CONTRACTS.
+        contract_bounds: CONTRACT_BOUNDS.
+    """
+    owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
+    starts = owner.searchsorted(np.arange(contracts.num_rows + 1))
+    counts = (starts[1:] - starts[:-1])[order]
+    candidate = np.arange(len(order)).repeat(counts)
+    bound = expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
+    by_contract = _first(_by_contract(rows, order, contracts), len(order))
+    bounded = rows if (counts == 1).all() else rows.select(_BOUNDED).take(pa.array(candidate))
+    stop = np.minimum(by_contract[candidate], _first(_by_bound(bounded, bound, contract_bounds), len(candidate)))
+    furthest = np.full(len(order), NUMBER["project"], dtype=np.int64)
+    np.maximum.at(furthest, candidate, stop)
+    return np.where(furthest == _PASSED, 0, furthest)
+
+
+def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
+    """The first time gate that removes each candidate, and whether the placement that serves it best has ended.
+
+    Best is one that passes every gate (one that still stands before one that ended, which passes only where the contract
+    includes deleted text), then one alive at `as_of`, then one recorded by then; of equals the latest, but of those
+    recorded only later the first.
+    """
+    held = placements["row"].to_numpy()
+    starts = held.searchsorted(row)
+    counts = held.searchsorted(row, side="right") - starts
+    candidate = np.arange(len(row)).repeat(counts)
+    placed = gathered_columns(placements, _PLACED, expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
+    stored, clock = (gathered_columns(table, names, candidate) for table, names in ((rows, _STORED), (asked, _CLOCK)))
+    as_of, recorded = clock["as_of"], placed["recorded_time"]
+    happened = pc.coalesce(stored["event_time"], recorded)
+    unrecorded = _holds(pc.greater, recorded, as_of)
+    replaced = _holds(pc.less_equal, placed["superseded_at"], as_of)
+    gone = _holds(pc.less_equal, placed["deleted_at"], as_of)
+    current_only = ~truth(clock["include_deleted"])
+    removed = [
+        ("recorded", unrecorded),
+        ("superseded", replaced & current_only),
+        ("deleted", gone & current_only),
+        ("valid_from", _holds(pc.greater, stored["valid_from"], as_of)),
+        ("valid_until", _holds(pc.less_equal, stored["valid_until"], as_of)),
+        ("window_start", _holds(pc.less, happened, clock["window_start"])),
+        ("window_end", _holds(pc.greater_equal, happened, clock["window_end"])),
+    ]
+    stop = _first(removed, len(candidate))
+    ended = replaced | gone
+    grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(unrecorded, 0, np.where(ended, 1, 2)))
+    when = recorded.cast(pa.int64()).to_numpy()
+    best = np.lexsort((np.where(grade > 0, when, -when), grade, candidate))
+    last = best[last_of_runs(candidate[best])]
+    result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
+    result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
+    over = np.zeros(len(row), dtype=bool)
+    over[candidate[last]] = ended[last]
+    return result, over
+
+
+def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
+    """The lowest gate number among those that remove each pair; `_PASSED` where none does."""
+    lowest = np.full(count, _PASSED, dtype=np.int64)
+    for gate, mask in removed:
+        lowest[mask] = np.minimum(lowest[mask], NUMBER[gate])
+    return lowest
+
+
+def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple[str, Mask]]:
+    """Which candidates each gate removes, where the contract alone decides."""
+    asked = gathered_columns(contracts, _ASKED, order)
+    state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
+    zone = _word(rows["zone"], ZONES.values, "restricted")
+    named = [(gate, _both(rows[name], asked[name]) & ~_equal(rows[name], asked[name])) for gate, name in _NAMED.items()]
+    elsewhere = _present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
+    allowed = [("source_allow", contracts[name], _picked) for name in ("allowed_sources", "role_sources")]
+    allowed += [("path_allow", contracts[name], _on_path) for name in _ALLOWED_PATHS]
+    return [
+        ("principals", _present(rows["principals"]) & ~_entitled(rows, order, contracts)),
+        ("source_deny", _picked(rows, order, contracts["denied_sources"])),
+        *((gate, _outside(rows, order, lists, reached)) for gate, lists, reached in allowed),
+        *(("path_deny", _on_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
+        ("zone", _belongs(order, zone, *flattened(contracts["excluded_zones"]))),
+        *named,
+        ("workspace", elsewhere),
+        ("level", _belongs(order, pc.utf8_lower(rows["level"]), *flattened(contracts["excluded_levels"]))),
+        ("visibility", ~_equal(rows["declared_visibility"], "model-visible")),
+        ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
+        ("safety", _equal(rows["declared_safety"], "blocked")),
+        ("role_source", _picked(rows, order, contracts["forbidden_sources"])),
+        ("role", _for_others(rows, order, contracts)),
+        ("accepted_authority", _unaccepted(rows, state, order, contracts["accepted_authority"])),
+        ("min_authority", truth(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
+    ]
+
+
+def _entitled(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
+    """Which candidates name the principal of their contract, or one of its groups."""
+    entitled = np.zeros(len(order), dtype=bool)
+    listing, reader = flattened(rows["principals"])
+    if len(listing):
+        group_of, groups = flattened(contracts["groups"])
+        who = pa.concat_arrays([flat(groups), flat(contracts["principal"])])
+        members = np.concatenate([group_of, np.arange(contracts.num_rows)])
+        entitled[listing[_belongs(order[listing], reader, members, who)]] = True
+    return entitled
+
+
+def _for_others(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
+    """Which candidates exclude the role of their contract."""
+    unwanted = np.zeros(len(order), dtype=bool)
+    excluding, excluded = flattened(rows["excluded_roles"])
+    if len(excluding):
+        unwanted[excluding[_equal(excluded, flat(contracts["role"]).take(pa.array(order[excluding])))]] = True
+    return unwanted
+
+
+def _outside(rows: pa.Table, order: Ints, lists: Column, reached: Callable[[pa.Table, Ints, Column], Mask]) -> Mask:
+    """Which rows list `order[i]` does not reach; no list reaches all."""
+    if lists.null_count == len(lists):
+        return np.zeros(len(order), dtype=bool)
+    return ~(_null(lists)[order] | reached(rows, order, lists))
+
+
+def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, Mask]]:
+    """Which (candidate, bound) pairs each gate removes, where a grant decides; `bound[i]` is the bound of row `i`."""
+    zones = constants(ZONES.values)
+    zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
+    highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1).take(pa.array(bound))
+    state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
+    return [
+        ("project", ~_equal(row["owner_project"], flat(bounds["project"]).take(pa.array(bound)))),
+        ("owner", _present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
+        ("zone", truth(pc.greater(zone, highest))),
+        ("source_allow", _outside(row, bound, bounds["sources"], _picked)),
+        ("path_allow", _outside(row, bound, bounds["paths"], _on_path)),
+        ("path_deny", _on_path(row, bound, bounds["denied_paths"])),
+        (
+            "lifecycle",
+            _outside(row, bound, bounds["states"], lambda _, at, lists: _belongs(at, state, *flattened(lists))),
+        ),
+    ]
+
+
+def _unaccepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
+    """Whether the contract refuses the row's class of source; a memory it accepts only while verified."""
+    if accepted.null_count == len(accepted):
+        return np.zeros(len(order), dtype=bool)
+    origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
+    class_of = name.take(pc.index_in(flat(rows["origin_class"]), origin))
+    unverified = _equal(class_of, "verified-memory") & ~_equal(state, "verified")
+    return ~(_null(accepted)[order] | (_belongs(order, class_of, *flattened(accepted)) & ~unverified))
+
+
+def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
+    """Whether a selector of list `order[i]` picks the source of row `i`."""
+    if not _listed(selectors):
+        return np.zeros(len(order), dtype=bool)
+    sources, classes = (flat(rows[name]).dictionary_encode() for name in ("source_id", "origin_class"))
+    width = max(len(classes.dictionary), 1)
+    pair, which = np.unique(_codes(sources) * width + _codes(classes), return_inverse=True)
+    source, class_ = (encoded.dictionary.to_pylist() for encoded in (sources, classes))
+    named = [(source[each // width], class_[each % width]) for each in pair.tolist()]
+    return _asked_once(order, selectors, which, lambda part, at: [_selects(part, *named[each]) for each in at.tolist()])
+
+
+def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
+    """Whether a glob of list `order[i]` matches the path of row `i` as a whole; no path, no match."""
+    if not _listed(globs):
+        return np.zeros(len(order), dtype=bool)
+    paths = flat(rows["path"])
+    encoded = paths.fill_null("").dictionary_encode()
+    return _present(paths) & _asked_once(
+        order, globs, _codes(encoded), lambda part, at: _leading(part, encoded.dictionary.take(pa.array(at)))
+    )
+
+
+def _asked_once(order: Ints, patterns: Column, value: Ints, matches: Callable[[str, Ints], Iterable[bool]]) -> Mask:
+    """Whether a pattern of list `order[i]` matches value number `value[i]`; each distinct question is asked once.
+
+    `matches` answers for one pattern and some numbers of values.
+    """
+    picked = np.zeros(len(order), dtype=bool)
+    listing, selector = flattened(patterns)
+    if not len(selector) or not len(order):
+        return picked
+    starts = listing.searchsorted(np.arange(len(patterns) + 1))
+    counts = np.diff(starts)[order]
+    row = np.arange(len(order)).repeat(counts)
+    wanted = flat(selector).dictionary_encode()
+    asked = _codes(wanted)[expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))]
+    width = int(value.max()) + 1
+    questions, which = np.unique(asked * width + value[row], return_inverse=True)
+    pattern, number = np.divmod(questions, width)
+    answers = np.ones(len(questions), dtype=bool)
+    bounds = pattern.searchsorted(np.arange(len(wanted.dictionary) + 1)).tolist()
+    for at, words in enumerate(wanted.dictionary.to_pylist()):
+        mine = slice(bounds[at], bounds[at + 1])
+        for part in words.split(AND):
+            answers[mine] &= np.fromiter(matches(part, number[mine]), bool)
+    picked[row[answers[which]]] = True
+    return picked
+
+
+def _codes(encoded: pa.DictionaryArray) -> Ints:
+    return np.asarray(encoded.indices).astype(np.int64)
+
+
+def _leading(glob: str, paths: pa.Array) -> Mask:
+    """Which paths a glob matches. What every match contains is looked for first: that tells most paths apart."""
+    possible = np.ones(len(paths), dtype=bool)
+    for word in _words_of(glob):
+        possible &= truth(pc.match_substring(paths, word))
+    possible[possible] = [leads_to(glob, path) for path in paths.filter(pa.array(possible)).to_pylist()]
+    return possible
+
+
+def _selects(selector: str, source_id: str, origin_class: str) -> bool:
+    """Whether a selector names this origin class, or its glob this source id as a whole."""
+    if selector in ORIGIN_CLASSES.values or selector in ORIGIN_CLASSES.aliases:
+        return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
+    glob = selector + "*" if selector.endswith("/") else selector
+    reached = {0}
+    for piece in _LETTER.findall(glob):
+        if piece == "*":
+            reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if at < len(source_id) and (piece == "?" or _is(piece, source_id[at]))}
+    return len(source_id) in reached
+
+
+_LETTER = re.compile(r"\[[*?\[]\]|(?s:.)")
+_PIECE = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
+
+
+def _is(piece: str, character: str) -> bool:
+    """Whether a piece of a glob, a character or one in brackets, stands for this character."""
+    return character == (piece[1] if len(piece) == 3 else piece)
+
+
+@lru_cache(maxsize=1 << 10)
+def _words_of(glob: str) -> tuple[str, ...]:
+    """What every match of a glob contains."""
+    return () if "[" in glob else tuple(filter(None, re.split(r"\*\*/|\*+|\?", glob)))
+
+
+@lru_cache(maxsize=1 << 16)
+def leads_to(glob: str, path: str) -> bool:
+    """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
+
+    `[*]`, `[?]` and `[[]` are the characters in the brackets.
+    """
+    glob = glob + "**" if glob.endswith("/") else glob
+    reached, before = {0}, "/"
+    for piece in _PIECE.findall(glob):
+        if piece == "?":
+            reached = {at + 1 for at in reached if at < len(path) and path[at] != "/"}
+        elif piece == "*":
+            reached = {end for at in reached for end in range(at, _segment_end(path, at) + 1)}
+        elif piece == "**/":
+            ends = {end for at in reached for end in range(at + 1, len(path) + 1) if path[end - 1] == "/"}
+            reached = ends | reached if before == "/" else ends
+        elif piece.startswith("**"):
+            reached = set(range(min(reached), len(path) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if _is(piece, path[at : at + 1])}
+        before = piece[-1]
+    return len(path) in reached
+
+
+def _segment_end(path: str, at: int) -> int:
+    end = path.find("/", at)
+    return len(path) if end < 0 else end
+
+
+def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
+    """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in none."""
+    if not len(set_values):
+        return np.zeros(len(group), dtype=bool)
+    words = pa.concat_arrays([flat(values), flat(set_values)]).dictionary_encode()
+    code = words.indices.fill_null(-1).to_numpy().astype(np.int64)
+    width = len(words.dictionary) + 1
+    asked, known = code[: len(group)], code[len(group) :]
+    sets = np.sort(set_group * width + known)
+    wanted = group * width + asked
+    return (asked >= 0) & (sets[np.minimum(sets.searchsorted(wanted), len(sets) - 1)] == wanted)
+
+
+def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
+    """The column with `null` in place of nulls and of words that are none of the list."""
+    array = flat(column)
+    return pc.if_else(pc.is_in(array, constants(words)), array, null)
+
+
+def _listed(lists: Column) -> bool:
+    """Whether some list has an element."""
+    return lists.null_count < len(lists) and len(flat(lists).flatten()) > 0
+
+
+def _equal(one: Column, other: Column | str) -> Mask:
+    return _holds(pc.equal, one, other)
+
+
+def _holds(compare: Callable[[Any, Any], Column], one: Column, other: Column | str) -> Mask:
+    """Where a comparison holds; it does not where one side is null."""
+    if one.null_count == len(one) or (type(other) is not str and other.null_count == len(other)):
+        return np.zeros(len(one), dtype=bool)
+    return truth(compare(one, other))
+
+
+def _both(one: Column, other: Column) -> Mask:
+    """Where both have a value."""
+    return _present(one) & _present(other)
+
+
+def _present(column: Column) -> Mask:
+    if not column.null_count:
+        return np.ones(len(column), dtype=bool)
+    return np.asarray(flat(column).is_valid())
+
+
+def _null(column: Column) -> Mask:
+    return ~_present(column)
