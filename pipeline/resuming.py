@@ -45,7 +45,8 @@ def resumed(
         StoreError: it is finished, was begun over another corpus, or rests on other policies, grants, settings or code.
     """
     if run_id not in store.folders() or not started_by(store.folder(run_id), principal):
-        raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint="`runs` lists yours")
+        hint = "`runs` lists yours, `verify` names those that are damaged"
+        raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint=hint)
     staged = store.resume(run_id)
     if not staged.pending():
         return staged, line, False

@@ -69,7 +69,11 @@ def test_a_run_to_resume_that_is_anothers_and_one_that_is_not_there_read_alike(r
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     answers = {said("run", "--resume", one, capsys=capsys) for one in (batch, begun, f"run-{ABSENT}")}
     assert answers == {
-        (3, "", "error: Expected a run that you started, got none - at ID\n\nHint: `runs` lists yours\n")
+        (
+            3,
+            "",
+            "error: Expected a run that you started, got none - at ID\n\nHint: `runs` lists yours, `verify` names those that are damaged\n",
+        )
     }
 
 

@@ -158,9 +158,9 @@ def _files(files: Mapping[str, Mapping[str, Any]]) -> Files:
     return {name: {"bytes": int(file["bytes"]), "sha256": str(file["sha256"])} for name, file in files.items()}
 
 
-def _damaged(at: Place) -> StoreError:
+def _damaged(at: Place, what: str = "a manifest") -> StoreError:
     hint = "put it back from a copy, or index the sources into a new corpus."
-    return StoreError(f"Expected a manifest, got a damaged file - at {at}", hint=hint)
+    return StoreError(f"Expected {what}, got a damaged file - at {at}", hint=hint)
 
 
 def current(path: Place) -> tuple[str, int]:
@@ -176,7 +176,7 @@ def current(path: Place) -> tuple[str, int]:
         hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
         raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
     except ValueError as error:
-        raise StoreError(f"Expected a generation, got a damaged file - at {path / 'CURRENT'}") from error
+        raise _damaged(path / "CURRENT", "a generation") from error
 
 
 class Needs(NamedTuple):
