@@ -20,7 +20,7 @@ from ...nodes.walls.gates import GATES
 from ..runs import replay
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
 from ..settings import Settings
-from ..views.places import masked_places
+from ..views.masked_places import masked_places
 from ..views.refusal import refusals
 from .explain import refusal_of
 from .remedies import remedies

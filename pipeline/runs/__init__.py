@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from .answer_log import log_answer, logged_answers
 from .compacting import compact
-from .erasure import RunsErased, erase_evidence, erase_texts
+from .erasing import RunsErased, erase_evidence, erase_texts
 from .going_on import left_open
 from .live import LiveRun, RunTakenError
 from .replay import Replay, replay
