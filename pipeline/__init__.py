@@ -1,5 +1,19 @@
 """Everything that touches the world: corpus, sources, driver, runs, views, command line.
 
+It rests on each other in one direction, which the import rules of the project hold. By what it is for:
+
+- doors: `cli`; `compat` (interfaces of other documents), `demo`, `doctor`, `evaluation`, `leaktest`
+- `contracts`: looked at before anything is asked, and asked why afterwards
+- `service`: what doors share; `access`: who may look at what was written
+- asking: `retriever`, `session`, `resuming`, over `engines`, `requests`, `policies`, `grants`, `tokenizers`, `lanes`;
+  `retrieval`: what comes back; `grouping`: calls of many threads
+- the corpus: `indexing` and `index_report`, `sources`, `redaction`, `corpus`, `encoders`
+- the line: `driver`, on a `planned_driver`; `code_digest` and `provenance`: what it rested on
+- what was written: `runs`, `views`, `pinned` (generations), `out_of_scope` (for auditors); `verification` with its `witness`;
+  `answers` with `verify_facts`; `model_turns`; `erasure`
+- the ground: `settings`, `places`, `durable`, `locks`, `own_folders`, `cores`, `progress`
+- what people write: `yaml_files`, `strict_json`, `patterns`, `model_errors`, `quoting`
+
 `Retriever`, `Corpus` and `RunStore` are imported from here; each is loaded when it is first used, because the command
 line imports this package and its `--help` loads nothing of the data stack.
 """

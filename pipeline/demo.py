@@ -30,7 +30,7 @@ from .runs import RunStore, replay
 from .service import open_retriever, snapshot_rows
 from .settings import PROJECT_FILE, Settings, Value, load_settings
 from .views.demonstration import Demonstration
-from .views.lineage import lineage_of_run, to_dot, write_picture
+from .views.lineage import to_dot, write_picture
 from .views.refusal import refusals
 from .views.xray import render_text
 
@@ -109,9 +109,8 @@ def _opened(
     rows = {request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)}
     block = "".join(row["text"] for row in rows[OPENED_UP]["blocks"])
     twin = [row for row in refusals(*_contract(run, by_request[OPENED_UP]), _frame(settings, BILLING)) if row["path"]]
-    lineage = lineage_of_run(settings["runs"], run_id)
     dot = folder / "lineage.dot"
-    dot.write_text(to_dot(lineage), encoding="utf-8")
+    dot.write_text(to_dot(run.lineage), encoding="utf-8")
     return Demonstration(
         folder=folder,
         run_id=run_id,
@@ -126,7 +125,7 @@ def _opened(
         twin=twin,
         twin_block=_ask_in_billing(folder),
         indexed=[report.as_dict() for report in reports],
-        pictures=[dot, *_picture(lineage, folder / "lineage.svg")],
+        pictures=[dot, *_picture(run.lineage, folder / "lineage.svg")],
         seconds=time.perf_counter() - started,
         command=_command(),
     )

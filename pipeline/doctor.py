@@ -240,8 +240,8 @@ def _records(subject: _Subject) -> Iterator[Check]:
     Only files with rows that the principal may see are named.
     """
     from ..nodes.fact_verification import STALE_DAYS
-    from .contracts.narrowing import Fields
     from .contracts.scope import desk_of
+    from .requests.narrowing import Fields
 
     settings = subject.settings
     if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.damaged:

@@ -27,8 +27,6 @@ import pyarrow as pa
 from ..nodes.errors import InputError
 from ..nodes.recall.bm25 import Bm25
 from ..nodes.vocabulary import LANES as LANE_NAMES
-from .contracts.out_of_scope import expect_auditor
-from .contracts.presets import Preset, load_preset
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
 from .driver import LANES, Line, QueryVectors, build_driver, lanes_known
@@ -38,6 +36,7 @@ from .engines.shards import Engine, ShardJob, in_this_process, resumable, shards
 from .grants import GrantsFile, WatchedGrants
 from .grouping import Grouped
 from .lanes import lanes_off
+from .out_of_scope import expect_auditor
 from .places import ObjectPlace, Place
 from .policies.tables import Policies, load_policies
 from .progress import Say, quiet
@@ -45,6 +44,7 @@ from .provenance import package_versions, provenance, with_part
 from .requests.commits import Commits
 from .requests.door import resolve_requests
 from .requests.files import Row
+from .requests.presets import Preset, load_preset
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, left_open

@@ -1,7 +1,7 @@
 """What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
 
 Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `read_each`,
-`snapshot_rows`, `events_of`, and by their names here `access` (who may look) and `checks` (`verified`). Every door
+`snapshot_rows`, `events_of`, and by their names here `access` (who may look) and `verification`. Every door
 (command line, and later others) goes through these, so that the same request gives the same bytes everywhere.
 """
 
@@ -29,8 +29,8 @@ from .access import (
     readable_snapshots,
     unknown,
 )
-from .checks import verified
 from .settings import Settings
+from .verification import verified
 from .views.harness_forms import event
 from .views.xray import TABLES_READ
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from ..nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
 from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
-from .contracts.out_of_scope import capture
 from .driver import Line, failed_line, run_line
 from .engines.shards import by_request, with_counters
+from .out_of_scope import capture
 from .requests.fields import readable_columns
 from .retrieval import Retrieval, retrieval_of, without_snapshot
 from .runs import LiveRun, RunTakenError

@@ -26,7 +26,7 @@ def copied(tmp_path: Path) -> dict[str, Path]:
     "nodes/recall/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/blocks/byte_runs", "pipeline/driver", "pipeline/lanes",
     "pipeline/requests/door", "pipeline/requests/fields", "pipeline/tokenizers", "pipeline/requests/commits", "pipeline/redaction/rules",
     "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/columns/row_forms",
-    "pipeline/contracts/presets",
+    "pipeline/requests/presets",
 ])  # fmt: skip
 def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Path], module: str):
     before = digest_of(copied, STEPS)

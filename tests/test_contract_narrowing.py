@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from judged_rows import seen
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
-from scoped_retrieval.pipeline.contracts.narrowing import Fields, narrowed
-from scoped_retrieval.pipeline.contracts.presets import fields_in, load_preset, plain_fields, preset_of
 from scoped_retrieval.pipeline.patterns import common_patterns
 from scoped_retrieval.pipeline.requests.fields import FIELDS, columns_of
+from scoped_retrieval.pipeline.requests.narrowing import Fields, narrowed
+from scoped_retrieval.pipeline.requests.presets import fields_in, load_preset, plain_fields, preset_of
 from wall_worlds import GLOBS, NOON, SELECTORS, grant_lists, row_changes
 
 words = st.sampled_from
@@ -122,7 +122,7 @@ def test_a_place_that_is_settled_as_none_stays_none():
 
 
 def test_every_field_that_gates_rows_meets_or_is_a_place():
-    from scoped_retrieval.pipeline.contracts.narrowing import _MEET, PLACES
+    from scoped_retrieval.pipeline.requests.narrowing import _MEET, PLACES
 
     judged = {
         "principal", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "mode", "variables",

@@ -14,14 +14,14 @@ from scoped_retrieval.pipeline.contracts.delegation import delegated, written_ou
 from scoped_retrieval.pipeline.contracts.difference import difference
 from scoped_retrieval.pipeline.contracts.explain import explain
 from scoped_retrieval.pipeline.contracts.lint import lint
-from scoped_retrieval.pipeline.contracts.narrowing import Fields
-from scoped_retrieval.pipeline.contracts.presets import plain_fields
 from scoped_retrieval.pipeline.contracts.preview import preview
 from scoped_retrieval.pipeline.contracts.scope import Desk
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.requests.fields import columns_of
+from scoped_retrieval.pipeline.requests.narrowing import Fields
+from scoped_retrieval.pipeline.requests.presets import plain_fields
 from small_corpus import NOON, Story, days_ago, row
 
 ROWS = (

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
-from scoped_retrieval.pipeline.contracts.out_of_scope import keep_captured
 from scoped_retrieval.pipeline.corpus import Corpus, manifest
 from scoped_retrieval.pipeline.corpus.pieces import Pieces
 from scoped_retrieval.pipeline.durable import (
@@ -26,6 +25,7 @@ from scoped_retrieval.pipeline.durable import (
     write_atomic,
 )
 from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.out_of_scope import keep_captured
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.sources.importing import normalise

@@ -36,7 +36,7 @@ from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.erasure import erase
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
-from scoped_retrieval.pipeline.runs import erasure as runs_erasure
+from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -145,7 +145,7 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
 ) -> None:
     story = told(tmp_path)
     asked(story, batch=True)
-    store, showing = RunStore(tmp_path / "runs"), runs_erasure.texts_showing
+    store, showing = RunStore(tmp_path / "runs"), runs_erasing.texts_showing
     with story.open(runs=store) as retriever:
         staged = retriever._staged([QUESTION])
         for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
@@ -156,7 +156,7 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
                 staged.finish()
             return showing(*given)
 
-        monkeypatch.setattr(runs_erasure, "texts_showing", finished_meanwhile)
+        monkeypatch.setattr(runs_erasing, "texts_showing", finished_meanwhile)
         done = erase(settings(tmp_path), source="doc:story")
         assert done.runs.being_written == [staged.run_id]
     erase(settings(tmp_path), source="doc:story")

@@ -32,7 +32,7 @@ from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
 from scoped_retrieval.pipeline.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, live_files, log, replay, verify
-from scoped_retrieval.pipeline.runs import erasure as runs_erasure
+from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs import writing as runs_writing
 from small_corpus import Story
@@ -192,7 +192,7 @@ def test_a_part_that_an_erasure_named_and_left_is_told_to_be_asked_for_again(
 ) -> None:
     snapshot = asked(told(tmp_path), batch=True)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(runs_erasure, "write_bytes", _after_the_receipt(runs_erasure.write_bytes))
+        patch.setattr(runs_erasing, "write_bytes", _after_the_receipt(runs_erasing.write_bytes))
         erase(settings(tmp_path), project="shop")
     (problem,) = verify(RunStore(tmp_path / "runs"), snapshot).problems
     assert (problem.kind, problem.part) == ("changed", "texts/part-00000.parquet")
@@ -230,7 +230,7 @@ def _failing(right: Any, at: int, touched: list[int]) -> Any:
 
 PLACES = [
     (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
-    (erasing, "forget_packs"), (runs_erasure, "write_bytes"), (runs_store, "write_parquet"), (runs_store, "write_json"),
+    (erasing, "forget_packs"), (runs_erasing, "write_bytes"), (runs_store, "write_parquet"), (runs_store, "write_json"),
     (compacting, "_remove"), (log.Log, "append"), (shutil, "rmtree"), (Path, "unlink"),
 ]  # fmt: skip
 

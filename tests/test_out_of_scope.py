@@ -11,8 +11,8 @@ import yaml
 from asking import INSIDE
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
-from scoped_retrieval.pipeline.contracts.out_of_scope import read_captured
 from scoped_retrieval.pipeline.contracts.why import captured
+from scoped_retrieval.pipeline.out_of_scope import read_captured
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.settings import load_settings
 from small_corpus import NOON, Story, row

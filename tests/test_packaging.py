@@ -1,5 +1,6 @@
 """What is installed: every sub-package listed, data inside, and no bare `nodes` or `pipeline` in site-packages."""
 
+import ast
 import os
 import re
 import shutil
@@ -52,9 +53,10 @@ def test_every_folder_with_modules_is_a_package():
     assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
 
 
-def test_the_map_of_the_line_names_every_module():
-    for told in (ROOT / "nodes").rglob("__init__.py"):
-        text = told.read_text(encoding="utf-8")
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_package_names_what_lies_in_it(folder: str):
+    for told in (ROOT / folder).rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(told.read_text(encoding="utf-8"))) or ""
         beside = {f.stem for f in told.parent.glob("*.py")} | {f.parent.name for f in told.parent.glob("*/__init__.py")}
         assert sorted(name for name in beside - {"__init__"} if f"`{name}`" not in text) == [], told
 

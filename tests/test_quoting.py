@@ -7,9 +7,9 @@ import pytest
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.vocabulary import ZONES
-from scoped_retrieval.pipeline.contracts.presets import fields_in
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.quoting import shown
+from scoped_retrieval.pipeline.requests.presets import fields_in
 from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.sources.jsonl import parse_json, read_lines
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scoped_retrieval.pipeline.retrieval import Retrieval
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.runs.erasure import erase_evidence
+from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from small_corpus import Story, days_ago, row
 
 QUESTION = "what is the fee of ENG-001"

@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.errors import ErasedError, StoreError, VerificationE
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.locks import hold
 from scoped_retrieval.pipeline.retriever import Retriever
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasure, live, replay, verify
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasing, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
 from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import Log
@@ -234,13 +234,13 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
         tmp_path, row("doc", "docs/roles.md", SAYS), row("doc", "docs/fees.md", "visitors pay a fee of ten\n")
     )
     retriever, store = story.open(runs=tmp_path / "runs"), RunStore(tmp_path / "runs")
-    first, whole = retriever.retrieve(QUESTION, budget={"max_items": 1}), erasure.compact
+    first, whole = retriever.retrieve(QUESTION, budget={"max_items": 1}), erasing.compact
 
     def answered_first(given: RunStore, run_id: str) -> object:
         retriever.retrieve("which fee do visitors pay", budget={"max_items": 1})
         return whole(given, run_id)
 
-    monkeypatch.setattr(erasure, "compact", answered_first)
+    monkeypatch.setattr(erasing, "compact", answered_first)
     erase_evidence(store, retriever.corpus.frame().evidence["evidence_id"].to_pylist(), reason="asked by its owner")
     run = store.open(str(first.snapshot_id))
     assert run.snapshots.num_rows == 2
@@ -276,7 +276,7 @@ def test_an_erasure_waits_for_who_writes_a_run_and_finds_what_it_left_when_it_wa
             killed_as_its_file_stands(retriever, monkeypatch)
         return locked(*given, **how)
 
-    monkeypatch.setattr(erasure, "locked", killed_meanwhile)
+    monkeypatch.setattr(erasing, "locked", killed_meanwhile)
     done = erase_evidence(RunStore(runs), ids, reason="asked by its owner")
     texts = [text for run in RunStore(runs).list() for text in run.texts["text"].to_pylist()]
     assert (len(done.runs), len(waited)) == (1, 1)
@@ -300,13 +300,13 @@ def test_two_who_erase_the_same_at_once_are_both_told_that_it_is_done(
     retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
 ):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
-    run_id, whole = retriever.run(ROWS).run_id, erasure.erase_texts
+    run_id, whole = retriever.run(ROWS).run_id, erasing.erase_texts
 
     def after_another(*given: Any, **how: Any) -> int:
         whole(*given, **how)
         return whole(*given, **how)
 
-    monkeypatch.setattr(erasure, "erase_texts", after_another)
+    monkeypatch.setattr(erasing, "erase_texts", after_another)
     done = erase_evidence(store, ids, reason="asked by its owner")
     assert (done.runs, done.unreadable) == ([run_id], [])
     assert verify(store, run_id).status == "erased"
@@ -318,14 +318,14 @@ def test_an_erasure_reads_again_what_is_compacted_while_it_reads(
 ):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     retriever.retrieve(QUESTION)
-    whole = erasure.texts_showing
+    whole = erasing.texts_showing
 
     def compacted_meanwhile(*given: Any) -> set[str]:
-        monkeypatch.setattr(erasure, "texts_showing", whole)
+        monkeypatch.setattr(erasing, "texts_showing", whole)
         retriever.close()
         return set() if some else whole(*given)
 
-    monkeypatch.setattr(erasure, "texts_showing", compacted_meanwhile)
+    monkeypatch.setattr(erasing, "texts_showing", compacted_meanwhile)
     done = erase_evidence(store, ids, reason="asked by its owner")
     assert (done.runs, done.unreadable) == ([*store.run_ids()], [])
     assert {*statuses(store).values()} == {"erased"}

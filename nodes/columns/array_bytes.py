@@ -1,7 +1,8 @@
 """What stands in Arrow columns, as bytes that say the values and nothing of their layout.
 
 Reads arrays of any chunk, slice or dictionary. Gives validity, fixed-width values by bit pattern, and offsets and bytes of
-variable values. `digests` builds the forms of tables from them, `row_forms` those of single rows.
+variable values. `digests` builds the forms of tables from them, `row_forms` those of single rows; whoever passes over the
+bytes of many texts at once starts from `offsets_and_bytes`, which are not for writing.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 - `text_analysis`: terms, by named analyzers; `word_runs` and `ascii_words` do plain texts all at once
 - `anchor_patterns`: identifiers, paths and the like, as they are printed; `anchor_keys`: what an anchor looks up
 - `references`: the documents a text cites and the records it names
-- `index_keys`: under which keys names, paths and ids are indexed; `plain_keys` does plain ones all at once, `siphash` hashes them
+- `index_keys`: under which keys names, paths and ids are indexed; `plain_keys` does plain ones all at once, `siphash`
+  hashes them
 - `role_words`: which rows speak the words of a role
 """

@@ -148,7 +148,7 @@ def delegate(
 ) -> int:
     """Make a preset for a sub-agent that sees no row its parent does not; `ask` and `run` take it as --preset."""
     from ..contracts.delegation import delegated
-    from ..contracts.presets import plain_fields, preset_of
+    from ..requests.presets import plain_fields, preset_of
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     asked = _fields(settings, str(child) if child else None, given)
@@ -218,11 +218,11 @@ def _desk(settings: Any) -> Any:
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     """The request fields of a file or snapshot, if there is one, with those of --set in place of its own."""
     from ...nodes.errors import InputError
-    from ..contracts.narrowing import PLACES, Fields
-    from ..contracts.presets import fields_in
     from ..contracts.snapshots import fields_of_snapshot
     from ..requests.fields import column_of, columns_of
     from ..requests.files import cell
+    from ..requests.narrowing import PLACES, Fields
+    from ..requests.presets import fields_in
 
     if subject is None:
         found = Fields()

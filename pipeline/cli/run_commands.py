@@ -276,7 +276,7 @@ def lineage(
     """Draw the dataflow: nodes, tables, columns, edges."""
     from ...nodes.errors import InputError
     from ..service import expect_reader, open_run
-    from ..views.lineage import FORMATS, current_lineage, lineage_of_run, picture, to_dot
+    from ..views.lineage import FORMATS, current_lineage, picture, to_dot
 
     format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
     if format_ not in FORMATS:
@@ -285,7 +285,7 @@ def lineage(
         settings = settings_of(runs=runs, grants=grants)
         opened = open_run(settings, run)
         expect_reader(settings, opened)
-        found = lineage_of_run(settings["runs"], opened.run_id)
+        found = opened.lineage
     else:
         found = current_lineage()
     content = {"json": lambda: to_json(found, sort_keys=True) + "\n", "dot": lambda: to_dot(found)}

@@ -1,6 +1,6 @@
-"""Contracts as things to look at: narrowed, previewed, explained, linted, compared, delegated, and asked why.
+"""Contracts as things to look at: previewed, explained, linted, compared, delegated, and asked why.
 
-`narrowing` is the algebra of request fields, `presets` its files; `scope` resolves a request to the rows it could see
-without asking anything; `preview`, `explain`, `lint`, `difference` and `delegation` are what the commands
-`contract ...` print; `why` and `remedies` say where a named row was lost; `out_of_scope` is the auditors' capture.
+`scope` resolves a request to the rows it could see without asking anything; `preview`, `explain`, `lint`, `difference`
+and `delegation` are what the commands `contract ...` print; `snapshots` gives the fields that a snapshot was asked with.
+`why` says where a named row was lost, with `remedies` where a gate stops it and `unrecalled` where it passes them all.
 """

@@ -8,8 +8,8 @@ the child is looked up among its parent's.
 from __future__ import annotations
 
 from ...nodes.errors import VerificationError
+from ..requests.narrowing import Fields, narrowed
 from .difference import difference
-from .narrowing import Fields, narrowed
 from .scope import Desk, Scope
 
 __all__ = ["delegated", "written_out"]

@@ -21,8 +21,8 @@ from ...nodes.columns.keys import gathered
 from ...nodes.frames import micros
 from ...nodes.scope.selectors import glob_mask, selected
 from ..patterns import pattern_parts
+from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of
-from .narrowing import PLACES, Fields
 from .scope import Desk, Scope
 
 __all__ = ["Finding", "lint"]

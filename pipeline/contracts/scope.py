@@ -28,10 +28,10 @@ from ..grants import GrantsFile, load_grants
 from ..policies.tables import Policies, load_policies
 from ..requests.commits import Commits
 from ..requests.door import resolve_requests
+from ..requests.narrowing import Fields
+from ..requests.presets import plain_fields
 from ..settings import Settings
 from ..tokenizers import registered
-from .narrowing import Fields
-from .presets import plain_fields
 
 __all__ = ["Desk", "Scope", "desk_of"]
 

@@ -7,9 +7,9 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
 from ..requests.fields import FIELDS
+from ..requests.narrowing import Fields
 from ..service import audience_of, open_run
 from ..settings import Settings
-from .narrowing import Fields
 
 __all__ = ["fields_of_snapshot"]
 

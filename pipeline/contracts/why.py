@@ -20,7 +20,7 @@ from ...nodes.walls.gates import GATES
 from ..runs import replay
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
 from ..settings import Settings
-from ..views.places import masked_places
+from ..views.masked_places import masked_places
 from ..views.refusal import refusals
 from .explain import refusal_of
 from .remedies import remedies
@@ -83,7 +83,7 @@ def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
         AccessError: the principal does not audit what the snapshot could reach and what was captured.
         StoreError: nothing was captured.
     """
-    from .out_of_scope import read_captured
+    from ..out_of_scope import read_captured
 
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":

@@ -1,4 +1,4 @@
-"""What changed about stored placements since their segment was written: the closures table of a generation.
+"""What changed about stored placements since their segment was written: the table CHANGES of a pack.
 
 For every stored row whose placements ended, came back or multiplied, CHANGES holds all of its placements as they are now;
 they take the place of the stored ones when a frame is opened. Writing a segment again folds its changes in.

@@ -25,8 +25,8 @@ from ...nodes.columns.keys import flat
 from ...nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.kernels import compiled
 from ...nodes.tables import CAPTURES
-from ..contracts.out_of_scope import capture
 from ..driver import Line, failed_line, run_line
+from ..out_of_scope import capture
 from ..pinned import pinned_at
 from ..places import Place
 from ..progress import Say, Tenths

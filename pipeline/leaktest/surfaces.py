@@ -24,12 +24,12 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
-from ..contracts.narrowing import Fields
 from ..contracts.preview import preview
 from ..contracts.scope import Desk
 from ..contracts.why import why_not
 from ..driver import outputs
 from ..requests.fields import columns_of
+from ..requests.narrowing import Fields
 from ..retrieval import Retrieval, retrieval_of
 from ..runs.ids import SNAPSHOT_ID
 from ..runs.run import Run

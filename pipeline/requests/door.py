@@ -26,7 +26,6 @@ import pyarrow as pa
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.scope.mode_choices import chosen, policies_by_mode
 from ...nodes.tables import FAILURES, REQUESTS
-from ..contracts.presets import Preset
 from ..redaction.masking import redact_texts
 from ..tokenizers import resolved_name
 from .fields import (
@@ -43,6 +42,7 @@ from .fields import (
 )
 from .files import FileRow, Row, Unreadable, read_requests
 from .handoff import handoff
+from .presets import Preset
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
 

@@ -12,13 +12,18 @@ runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
+
+- the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
+- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`, `compacting`
+- read again: `replay`, `verify`; `answer_log`: answers that were held against snapshots
+- erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row)
 """
 
 from __future__ import annotations
 
 from .answer_log import log_answer, logged_answers
 from .compacting import compact
-from .erasure import RunsErased, erase_evidence, erase_texts
+from .erasing import RunsErased, erase_evidence, erase_texts
 from .going_on import left_open
 from .live import LiveRun, RunTakenError
 from .replay import Replay, replay

@@ -100,6 +100,15 @@ class Run:
         settings = self.manifest.get("settings")
         return settings if isinstance(settings, dict) else {}
 
+    @property
+    def lineage(self) -> dict[str, Any]:
+        """The graph that made the run, as stored with it.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        return read_json(self.folder / "lineage.json")
+
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
         if not self.live:

@@ -23,7 +23,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..durable import TEMPORARY, stands
 from ..places import Place
 from .answer_log import check_answers
-from .erasure import Erased, erased_from
+from .erasing import Erased, erased_from
 from .files import files_below, locked, sha256_of
 from .ids import run_of, snapshot_id
 from .live_files import SUFFIX, live_files

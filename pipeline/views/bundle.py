@@ -17,7 +17,7 @@ from typing import Any
 
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
-from .places import masked_places
+from .masked_places import masked_places
 from .xray import Row, Rows
 
 __all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]

@@ -17,9 +17,8 @@ from typing import Any, get_args
 
 from ...nodes.errors import InputError
 from ...nodes.schema import Table
-from ..places import Place
 
-__all__ = ["FORMATS", "current_lineage", "lineage_of", "lineage_of_run", "picture", "to_dot", "write_picture"]
+__all__ = ["FORMATS", "current_lineage", "lineage_of", "picture", "to_dot", "write_picture"]
 
 FORMATS = ("json", "dot", "svg", "png")
 _INPUTS_A_LINE = 3
@@ -57,18 +56,6 @@ def current_lineage() -> dict[str, Any]:
     from ..driver import build_driver
 
     return lineage_of(build_driver())
-
-
-def lineage_of_run(runs: Place, run_id: str) -> dict[str, Any]:
-    """The graph that made a run, as stored with it.
-
-    Raises:
-        StoreError: there is no such run, or its graph is damaged.
-    """
-    from ..runs import RunStore
-    from ..runs.files import read_json
-
-    return read_json(RunStore(runs, create=False).open(run_id).folder / "lineage.json")
 
 
 def to_dot(lineage: Mapping[str, Any]) -> str:

@@ -21,8 +21,8 @@ from typing import Any
 from ...nodes.errors import InputError
 from ..patterns import pattern_parts
 from ..quoting import shown_key, shown_row
-from ..requests.fields import PATTERNS, column_of, columns_of
 from ..yaml_files import parse
+from .fields import PATTERNS, column_of, columns_of
 from .narrowing import PLACES, Fields, narrowed
 
 __all__ = ["Preset", "fields_in", "load_preset", "plain_fields", "preset_of"]

@@ -1,4 +1,4 @@
-"""Checks of what was written: `verify` over one run or a folder of them, with a second opinion on lexical scores.
+"""Verification of what was written: `verify` over one run or a folder of them, with a second opinion on lexical scores.
 
 Reads: a folder of runs, for the witness also the corpus. Gives: `verified`. A run that cannot be read is a finding about
 that run; the others are checked all the same.

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.keys import gathered, rank_within
-from ...nodes.errors import AccessError, StoreError
-from ...nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
-from ...nodes.walls.gates import GATES, NUMBER
-from ..driver import Line, build_driver
-from ..durable import make_folders
-from ..places import Place
-from ..runs.files import read_parquet, write_parquet
+from ..nodes.columns.keys import gathered, rank_within
+from ..nodes.errors import AccessError, StoreError
+from ..nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
+from ..nodes.walls.gates import GATES, NUMBER
+from .driver import Line, build_driver
+from .durable import make_folders
+from .places import Place
+from .runs.files import read_parquet, write_parquet
 
 __all__ = ["audited", "capture", "expect_auditor", "out_of_scope", "read_captured"]
 
