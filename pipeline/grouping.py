@@ -2,7 +2,8 @@
 
 What one would otherwise get wrong: nobody waits for a group to fill. Whoever calls first answers; who calls meanwhile
 stands in line, and the next of them answers for all who stand there. So one caller alone loses no time, and the
-more there are, the larger the groups.
+more there are, the larger the groups. Who was answered leaves at once: with a lock that each must take to see its
+answer, who asks again overtakes the others at it, and they wait through its next groups instead of joining them.
 """
 
 from __future__ import annotations
@@ -40,19 +41,20 @@ class Grouped(Generic[Asked, Answer]):
         self._answers = answers
         self._most = most
         self._line: list[_Call[Asked, Answer]] = []
-        self._turn = threading.Lock()
+        self._changed = threading.Condition()
+        self._leader: object | None = None
 
     def __call__(self, asked: Asked) -> Answer:
         """The answer to one question; raises its error."""
         call: _Call[Asked, Answer] = _Call(asked)
         self._line.append(call)
         try:
-            while not call.done:
-                with self._turn:
-                    if not call.done:
-                        self._settle([one for one in list(self._line) if not one.done][: self._most])
+            while self._leads(call, lambda: call.done):
+                self._settle([one for one in list(self._line) if not one.done][: self._most])
+                self._pass_on(call)
         finally:  # answered, or interrupted: then nobody may answer who is gone, and the others keep their places
             self._line.remove(call)
+            self._pass_on(call)
         if isinstance(call.answer, Exception):
             raise call.answer
         return call.answer  # type: ignore[return-value]
@@ -60,12 +62,30 @@ class Grouped(Generic[Asked, Answer]):
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While nobody is answered."""
-        with self._turn:
+        nobody = object()
+        try:
+            self._leads(nobody, lambda: False)
             yield
+        finally:
+            self._pass_on(nobody)
 
     def waiting(self) -> int:
         """How many stand in line, those who are being answered with them."""
         return len(self._line)
+
+    def _leads(self, one: object, done: Callable[[], bool]) -> bool:
+        """Whether it is the turn of this one, once nobody else has it; not if it was done meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: done() or self._leader is None)
+            if not done():
+                self._leader = one
+            return self._leader is one
+
+    def _pass_on(self, one: object) -> None:
+        with self._changed:
+            if self._leader is one:
+                self._leader = None
+                self._changed.notify_all()
 
     def _settle(self, group: Sequence[_Call[Asked, Answer]]) -> None:
         try:

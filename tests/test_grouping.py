@@ -51,6 +51,30 @@ def test_who_stands_in_line_while_another_is_answered_is_answered_in_one_group()
     assert held(squares) == ([1, 4, 9, 16, 25], [[0], QUESTIONS])
 
 
+def test_who_was_answered_does_not_wait_while_others_are_answered():
+    crowd, again = range(1, 100), range(100, 110)
+    begun, full, left = threading.Event(), threading.Event(), threading.Event()
+
+    def answers(group: Sequence[int]) -> list[int | Exception]:
+        if 0 in group:
+            begun.set()
+            assert full.wait(60)
+        held_up = not set(crowd) & set(group) and not {0, 100} & set(group) and not left.wait(10)
+        return [ValueError("somebody who was answered still waits") if held_up else question for question in group]
+
+    grouped = Grouped(answers, 1000)
+    with ThreadPoolExecutor(len(crowd) + 1) as threads:
+        asks_again = threads.submit(lambda: [grouped(question) for question in (0, *again)])
+        assert begun.wait(60)
+        calls = [threads.submit(grouped, question) for question in crowd]
+        while grouped.waiting() <= len(crowd):
+            os.sched_yield()
+        full.set()
+        assert [call.result(60) for call in calls] == list(crowd)
+        left.set()
+        assert asks_again.result(60) == [0, *again]
+
+
 def test_a_group_has_at_most_so_many():
     assert held(squares, most=2) == ([1, 4, 9, 16, 25], [[0], [1, 2], [3, 4], [5]])
 
