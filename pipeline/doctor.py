@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from ..nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
+from .progress import counted
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _grants(subject: _Subject) -> Iterator[Check]:
     table = load_grants(path).table
     held = table.filter(pc.equal(table["principal"], subject.settings.principal))
     mine = sorted(set(held["project"].drop_null().to_pylist()))
-    found = f"{held.num_rows} grants; {subject.settings.principal} may read {', '.join(mine) or 'nothing'}"
+    found = f"{counted(held.num_rows, 'grant')}; {subject.settings.principal} may read {', '.join(mine) or 'nothing'}"
     yield Check(
         "grants", "ok" if mine else "warn", found, "" if mine else f"add {subject.settings.principal} to {path}."
     )
@@ -213,7 +214,10 @@ def _runs(subject: _Subject) -> Iterator[Check]:
     known = known_runs(subject.settings, store)
     mine = {run.run_id for run in store.list() if known(run.run_id)}
     yield Check(
-        "runs", "ok", f"{len(mine)} runs that you may read at {folder}", "`scoped-retrieval verify` checks each part."
+        "runs",
+        "ok",
+        f"{counted(len(mine), 'run')} that you may read at {folder}",
+        "`scoped-retrieval verify` checks each part.",
     )
     if mine:
         yield from _log(store.log, mine)

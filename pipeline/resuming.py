@@ -58,7 +58,7 @@ def resumed(
     if part := difference(staged.provenance, line.provenance):
         raise StoreError(
             f"Expected the {part} that the run began with, got another - at {run_id}",
-            hint="resume with the same policies, grants, settings and code, or start a new run",
+            hint="resume with the same policies, grants, settings and version, or start a new run",
         )
     return staged, with_counters(line, staged.requests), False
 

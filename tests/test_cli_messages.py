@@ -390,3 +390,10 @@ def test_where_no_run_can_be_witnessed_the_witness_does_not_say_that_all_is_well
     assert run("verify", capsys=capsys)[0] == 0
     ask(capsys=capsys)
     assert run("verify", "--witness", capsys=capsys)[0] == 0
+
+
+def test_one_thing_is_told_as_one(shop, capsys):
+    checks = {c["name"]: c["found"] for c in json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]}
+    assert checks["grants"].startswith("1 grant; ")
+    run("ask", "how?", "--project", "shop", capsys=capsys)
+    assert " compacted 1 interactive snapshot into Parquet\n" in run("compact", capsys=capsys)[1]

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..progress import counted
 from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
 from .output import EXIT, emit, emit_block, note, note_left_out, to_json, write_table
@@ -199,8 +200,8 @@ def verify(
         lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
         lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
     for seen in report["witness"]:
-        counted = f"{seen['scores']} lexical scores, {seen['differing']} differ"
-        lines.append(f"witness: {seen['run_id']}: {seen.get('gone') or counted}")
+        scores = f"{counted(seen['scores'], 'lexical score')}, {seen['differing']} differ"
+        lines.append(f"witness: {seen['run_id']}: {seen.get('gone') or scores}")
     lines.append(f"head of the log: {report['head'] or '-'}")
     emit(report, as_json=as_json, text="\n".join(lines))
     if not report["ok"]:
@@ -330,7 +331,7 @@ def compact(
                 raise
             damaged.append(f"{run_id}: {error.message}")
     said = [
-        f"{one.run_id}: compacted {one.snapshots.num_rows} interactive snapshots into Parquet"
+        f"{one.run_id}: compacted {counted(one.snapshots.num_rows, 'interactive snapshot')} into Parquet"
         if one.run_id in live
         else f"{one.run_id}: nothing to compact, it is in Parquet already"
         for one in done
