@@ -1,6 +1,6 @@
 """Shards run as Ray tasks give what this process gives, whatever dies on the way; each door that stays shut says why.
 
-One worker is killed here and resumption tried; under TEST_PROFILE=full twenty workers die on a cluster of two nodes.
+One worker is killed here and resumption tried; `test_ray_nodes` does so with twenty on two nodes.
 """
 
 from __future__ import annotations
@@ -188,28 +188,6 @@ def test_a_corpus_in_memory_stays_in_its_process(story: Story):
         pytest.raises(InputError, match="Expected a place that other processes reach, got 'a corpus in memory' - at engine"),
     ):  # fmt: skip
         opened.run([ASKED | {"question": "amber"}], engine=RayEngine())
-
-
-@pytest.mark.full
-def test_twenty_workers_die_on_two_nodes_and_nothing_is_lost_or_doubled(story: Story):
-    from ray.cluster_utils import Cluster
-
-    for module in (dying_encoder, stand_in_encoder):
-        ray.cloudpickle.register_pickle_by_value(module)
-    assert not ray.is_initialized()
-    (story.folder / "met").mkdir()
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    try:
-        nodes.add_node(num_cpus=2)
-        here = asked(story, "here", count=21)
-        engine = RayEngine(nodes.address)
-        there = asked(story, "there", count=21, engine=engine, encoder=DyingEncoder(story.folder / "met", 20))
-    finally:
-        nodes.shutdown()
-    assert len(list((story.folder / "met").iterdir())) == 20
-    assert digests(there) == digests(here)
-    assert there.statuses == {"ok": 21}
-    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
 
 
 @contextmanager
