@@ -328,11 +328,14 @@ while True:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_kill_at_any_time_leaves_nothing_half_visible(tmp_path: Path, line_tables: Maker, seed: int):
     process = subprocess.Popen(
-        [sys.executable, "-c", _KILLED, str(tmp_path)], cwd=Path(__file__).parent, stdout=subprocess.PIPE
+        [sys.executable, "-c", _KILLED, str(tmp_path)],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
     with process:
-        process.stdout.readline()
+        assert process.stdout.readline() == b"ready\n"
         delay = random.Random(seed).uniform(0.05, 1.5)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=delay)
