@@ -1,6 +1,6 @@
 """Everything that touches the world: corpus, sources, driver, runs, views, command line.
 
-It rests on each other in one direction, which the import rules of the project hold. By what it is for:
+Its parts rest on each other in one direction, which the import rules of the project hold. By what it is for:
 
 - doors: `cli`; `compat` (interfaces of other documents), `demo`, `doctor`, `evaluation`, `leaktest`
 - `contracts`: looked at before anything is asked, and asked why afterwards
