@@ -44,6 +44,45 @@ def test_a_parent_is_named_by_evidence_id_or_inside_its_project_by_entity():
     assert zones(incoming(elsewhere, day(1)).evidence)["page"] == "public"
 
 
+OWNERS = [
+    ({"owner_user": "bo"}, {"owner_user": "bo"}, "restricted"),
+    ({"owner_user": "bo"}, {"owner_user": None}, "restricted"),
+    ({"owner_user": None}, {"owner_user": None}, "restricted"),
+    ({"owner_user": "ana"}, {"owner_user": "bo"}, "public"),
+    ({"owner_user": None}, {"owner_user": "bo"}, "public"),
+    ({"owner_project": "pay"}, {"owner_project": "shop"}, "public"),
+    ({"owner_project": "pay", "owner_user": "bo"}, {"owner_project": "shop", "owner_user": "bo"}, "public"),
+]
+"""Owner of a part, owner of its parent, and the zone of the part if the parent is restricted."""
+
+
+@pytest.mark.parametrize(("of_part", "of_parent", "effective"), OWNERS)
+@pytest.mark.parametrize("named_by", ["id", "entity"])
+@pytest.mark.parametrize("order", ["together", "parent first", "part first"])
+def test_a_part_takes_the_zone_of_a_parent_of_its_own_user_or_of_nobody(
+    tmp_path: Path, of_part, of_parent, effective, named_by, order
+):
+    book = part("book", "restricted", **of_parent)
+    named = incoming(import_rows(book), day(1)).evidence["evidence_id"][0].as_py() if named_by == "id" else "book"
+    page = part("page", "public", named, **of_part)
+    corpus = Corpus.create(tmp_path / "corpus")
+    imports = {"together": [[book, page]], "parent first": [[book], [page]], "part first": [[page], [book], [page]]}
+    for number, rows in enumerate(imports[order], 1):
+        corpus.publish(import_rows(*rows), now=day(number))
+    evidence = corpus.frame().evidence
+    assert zones(evidence)["page"] == effective
+
+
+def test_a_users_own_parent_decides_before_a_shared_one_of_that_entity():
+    rows = [
+        part("book", "private", owner_user=None),
+        part("book", "internal", owner_user="bo", path="own.md"),
+        part("page", "public", "book", owner_user="bo"),
+    ]
+    found = incoming(import_rows(*rows), day(1)).evidence
+    assert zones(found)["page"] == "internal"
+
+
 def test_a_stored_row_that_the_import_brings_again_counts_as_it_comes():
     stored = incoming(import_rows(part("book", "private")), day(1)).evidence
     for now, effective in (("book", "private"), ("tome", "public")):

@@ -251,6 +251,7 @@ BROKEN: dict[str, tuple[Plant, str, str]] = {
     "count shown": (count_shown, "another answer", "open"),
     "canary in conditions": (canary_in_conditions, "a canary", "open"),
     "dropped time gates": (faults.dropped_time_gates, "a canary", "open"),
+    "zones inherited across owners": (faults.zones_inherited_across_owners, "another answer", "open"),
     "dropped branch": (faults._without(NUMBER["branch"]), "a canary", "bounded"),
     "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
     "shadowing by inadmissible texts": (faults.shadowing_by_inadmissible_texts, "another answer", "bounded"),

@@ -1,10 +1,14 @@
 """Effective zones: a row is at least as sensitive as the rows that contain it.
 
 Reads: the evidence of an import, and the stored rows it may name. Gives: the same evidence, each zone the highest of the
-row's own and its parents', all the way up. A parent is named by evidence id or, inside its project, by entity.
+row's own and its parents', all the way up. A parent is named by evidence id or by entity.
 
-What one would otherwise get wrong: it is settled when a row is imported. A parent that becomes more sensitive later
-raises its parts when they are imported again; downwards nothing is passed on.
+Note: a parent is looked up only among rows of the same project that belong to the same user or to nobody. An evidence id
+is an unsalted digest of the text, so a lookup across owners would confirm a guess about somebody else's text. A row that
+belongs to nobody takes no zone from a user's row: everybody sees it, and it must not change with what one user keeps.
+
+Zones are resolved at import. A parent that becomes more sensitive later raises its parts when they are imported again;
+downwards nothing is passed on.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from ...nodes.vocabulary import ZONES
 
 __all__ = ["FAMILY", "with_effective_zones"]
 
-FAMILY = ("evidence_id", "owner_project", "entity", "parent_id", "zone")
+FAMILY = ("evidence_id", "owner_project", "owner_user", "entity", "parent_id", "zone")
 """The columns of EVIDENCE that are looked at."""
 
 
@@ -57,12 +61,20 @@ def _ranks(zones: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _parents(family: pa.Table) -> NDArray[np.int64]:
-    """The row of each row's parent, -1 where it has none or it is not there."""
+    """The row of each row's parent, -1 where it has none or none of its owner; an id decides before an entity."""
     named = flat(family["parent_id"])
-    by_id = np.where(np.asarray(named.is_valid()), positions(named, family["evidence_id"]), -1)
-    keys = [
-        pc.binary_join_element_wise(flat(family["owner_project"]), names, "\0")
-        for names in (named, flat(family["entity"]))
-    ]
-    by_entity = np.where(np.asarray(keys[0].is_valid()), positions(*keys), -1)
-    return np.where(by_id >= 0, by_id, by_entity)
+    parent = np.full(family.num_rows, -1, dtype=np.int64)
+    for column in ("evidence_id", "entity"):
+        standing = _keys(family, flat(family[column]))
+        for shared in (False, True):
+            wanted = _keys(family, named, shared=shared)
+            found = np.where(np.asarray(wanted.is_valid()), positions(wanted, standing), -1)
+            parent = np.where(parent >= 0, parent, found)
+    return parent
+
+
+def _keys(family: pa.Table, names: pa.Array, *, shared: bool = False) -> pa.Array:
+    """Project, user and name of each row as one string, null where there is no name; `shared`: as a row of nobody."""
+    user = flat(family["owner_user"])
+    owner = pc.if_else(pa.scalar(shared), "", pc.fill_null(pc.binary_join_element_wise("user", user, ":"), ""))
+    return pc.binary_join_element_wise(flat(family["owner_project"]), owner, names, "\0")

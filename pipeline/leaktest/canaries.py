@@ -33,12 +33,17 @@ NOBODY = "leak-test-nobody"
 
 ROLES = (
     "candidate", "twin", "parent", "child", "neighbor", "conflict partner", "superseding version", "structured record",
-    "rival record", "linked document", "session event", "work-tree version",
+    "rival record", "linked document", "session event", "work-tree version", "restricted parent",
 )  # fmt: skip
 """What a row outside the scope could be to a row inside it."""
 
 ROOTED = "work-tree version"
 """The role that needs a request with a work tree."""
+
+CONTAINER = "restricted parent"
+"""The role that only a row of another owner has: a parent of the same owner may raise the zone of its parts."""
+OTHER_OWNERS = ("project", "owner")
+"""The reasons that give a canary to another owner."""
 
 RECORDS = ("structured record", "rival record")
 """The roles that no request has that says which classes of source it accepts: records are in none of them."""
@@ -76,8 +81,13 @@ class Case:
             roles = [role for role in roles if role not in RECORDS]
         reasons = [*self.angle.shut]
         turned = [(role, reason) for at, role in enumerate(roles) for reason in reasons[at:] + reasons[:at]]
-        every = [pair for pair in turned if pair != RAISED]  # turned, so that every m-th pair is not always one reason
+        every = [pair for pair in turned if _exists(*pair)]  # turned, so that every m-th pair is not always one reason
         return every[self.chosen[0] :: self.chosen[1]]
+
+
+def _exists(role: str, reason: str) -> bool:
+    """Whether there can be a canary of this role that is shut out for this reason."""
+    return (role, reason) != RAISED and (role != CONTAINER or reason in OTHER_OWNERS)
 
 
 @dataclass
@@ -141,11 +151,13 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
     ids = [_ids(rows, as_of) for rows in (planted, changed)]
     hooks: list[Row] = []
     of_hook: list[str] = []
+    parts: list[Row] = []
     for name, group in itertools.groupby(range(len(planted)), key=lambda number: origin[number][0].name):
         numbers = list(group)
         case = origin[numbers[0]][0]
         known = [(*origin[number][1:], planted[number], ids[0][0][number]) for number in numbers]
-        own = list(_hooks(_base(case, as_of), case, known))
+        parts += (contained := list(_parts(_base(case, as_of), case, known)))
+        own = [*_hooks(_base(case, as_of), case, known), *contained]
         hooks += own
         of_hook += [name] * len(own)
         found.tokens[name] = [origin[number][3] for number in numbers]
@@ -159,7 +171,7 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
     ended = {"superseded_at": as_of - timedelta(minutes=30)}
     gone = {"deleted_at": as_of - timedelta(minutes=20)}
     found.hooks.append(import_table(hooks))
-    found.planted.append(import_table(planted))
+    found.planted.append(import_table([*planted, *parts]))  # parts once before and once together with their parents
     found.changed.append(import_table([*(row | ended for row in planted), *changed]))
     found.removed.append(import_table([row | gone for row in changed]))
 
@@ -209,6 +221,8 @@ def _as(role: str, token: str, case: Case) -> Row:
             )
         case "linked document":
             return own | {"symbols": [token, "leakTestLinked"]}
+        case "restricted parent":
+            return own | {"zone": "restricted"}
         case "session event":
             return own | {"session_id": case.angle.asked["session_id"], "evidence_kind": "session-event"}
         case "work-tree version":
@@ -243,6 +257,17 @@ def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]
         }.get(role)  # fmt: skip
         if points is not None:
             yield base | plain | where | {"text": text} | points
+
+
+def _parts(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
+    """Rows inside the scope that name a restricted row of another owner as their parent, by id and by entity."""
+    for role, reason, token, _, evidence_id in known:
+        if role == CONTAINER:
+            for named, parent in (("id", evidence_id), ("entity", token)):
+                path = f"{folder_of(case.seen)}leak-test/part-{reason}-{named}.md"
+                text = f"leak-test: hook\n{case.words} part of {reason} by {named}"
+                plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
+                yield base | plain | {"section": "hook", "title": "hook", "path": path, "text": text, "parent_id": parent}
 
 
 def _ids(rows: Sequence[Row], now: datetime) -> tuple[list[str], list[str]]:

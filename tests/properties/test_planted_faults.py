@@ -31,7 +31,7 @@ from scoped_retrieval.nodes.recall import lane_recall, posting_recall, recall_sc
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline import lanes
-from scoped_retrieval.pipeline.corpus import publishing, vectors
+from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
 from worlds import World, foreign_rows, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for
@@ -159,6 +159,11 @@ def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "_told", wrong)
 
 
+def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parent is looked up by its name alone, whoever owns it."""
+    monkeypatch.setattr(zones, "_keys", lambda family, names, shared=False: names)
+
+
 def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of the work tree shadows the committed one, even where the request may not see it."""
     right = boundary_gates._shadow
@@ -230,6 +235,7 @@ INTERFERENCE: dict[str, Plant] = {
     "vectors of whole segments": vectors_of_whole_segments,
     "vectors lent by equal texts": vectors_lent_by_equal_texts,
     "imports that encode their owner": imports_that_encode_their_owner,
+    "zones inherited across owners": zones_inherited_across_owners,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip

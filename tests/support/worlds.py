@@ -25,6 +25,10 @@ ROOTS = ("/w/ana", "/w/bo")
 NAMESPACES = ("core", "ui")
 ENTITIES = tuple(f"e{n}" for n in range(6))
 FOREIGN_ENTITIES = tuple(f"x{n}" for n in range(6))
+OTHER_OWNERS_ENTITIES = ("y0", "y1")
+"""Rows name them as parents; only rows of another project or another user have them."""
+OF_ANOTHER_OWNER = ("project", "owner")
+"""The reasons of `SHUT` that give a row to another owner."""
 
 TWINS = (["admin", "role", "default"], ["session", "token"], ["login", "retry", "cache", "role"])
 """Texts that many rows share, so that equal scores are common."""
@@ -157,7 +161,7 @@ def rows(draw: st.DrawFn) -> Row:
         "workspace_root": draw(st.sampled_from([None] * 12 + [ROOTS[0], *ROOTS])),
         "test_suite": draw(st.sampled_from([None] * 6 + ["unit", "e2e"])),
         "superseded_by": draw(st.sampled_from([None] * 6 + [*ENTITIES[:3], *FOREIGN_ENTITIES[:3]])),
-        "parent_id": draw(st.sampled_from([None] * 6 + list(ENTITIES[:3]))),
+        "parent_id": draw(st.sampled_from([None] * 6 + list(ENTITIES[:3]) + list(OTHER_OWNERS_ENTITIES))),
         "conflict_set": draw(st.sampled_from([None, None, None, "c1"])),
         "recorded_time": draw(_days(-80, 3)),
         "superseded_at": draw(st.one_of(*[st.none()] * 4, _days(6, 8), _days(-3, -1))),
@@ -282,6 +286,8 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
     }
     row["source_id"] = f"{row['origin_class']}:foreign"
     reason = draw(st.sampled_from(sorted(set(SHUT) - set(but))))
+    if reason in OF_ANOTHER_OWNER and row["evidence_kind"] != "structured-fact" and draw(st.booleans()):
+        row |= {"entity": draw(st.sampled_from(OTHER_OWNERS_ENTITIES)), "zone": "restricted"}
     return row | SHUT[reason]
 
 
