@@ -186,6 +186,7 @@ class _Import:
                 complete_sources=report.sources.complete_sources,
                 commits=report.sources.commits,
                 project=report.project,
+                user=self.settings.principal,
                 now=self.now,
                 encoder=encoder,
                 redactor=REDACTOR,

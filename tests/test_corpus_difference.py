@@ -58,3 +58,15 @@ def test_of_open_placements_in_one_place_the_earliest_counts_beside_those_that_e
     first, *others = open_
     placements = incoming(import_rows(first, ended, *others, dict(ended)), day(9)).placements
     assert times(placements) == [(day(1), day(2)), (day(3), None)]
+
+
+def test_an_import_ends_no_row_of_another_user_in_a_source_of_the_same_name(tmp_path: Path):
+    corpus = Corpus.create(tmp_path)
+    notes = {owner: {"text": f"note of {owner}", "owner_user": owner, "path": f"{owner}.md"} for owner in ("ana", "bo")}
+    for number, owner in enumerate(notes, 1):
+        corpus.publish(import_rows(notes[owner]), complete_sources=[SOURCE], user=owner, now=day(number))
+    shared = import_rows({"text": "shared", "path": "shared.md"})
+    corpus.publish(shared, complete_sources=[SOURCE], user="ana", project="shop", now=day(3))
+    frame = corpus.frame()
+    ended = dict(zip(frame.evidence["path"].to_pylist(), frame.placements["deleted_at"].to_pylist(), strict=True))
+    assert ended == {"ana.md": day(3), "bo.md": None, "shared.md": None}

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -59,13 +60,14 @@ class Import:
 
     `new` are its rows, `complete_sources` of `projects` those that it has all of, but for the paths of `standing`, by
     source, which were not read because their rows stand as they are. `commits` are the commit tables that changed, by
-    project. `encoder` encodes rows that have no vector yet, and keeps `pieces` meanwhile.
+    project; `users` are those whose rows of complete sources end, None for rows of nobody. `encoder` encodes rows that have no vector yet, and keeps `pieces` meanwhile.
     """
 
     new: Incoming
     now: datetime
     complete_sources: Collection[str] = ()
     projects: Collection[str] = ()
+    users: Collection[str | None] = ()
     standing: Mapping[str, Collection[str]] = field(default_factory=dict)
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     encoder: Encoder | None = None
@@ -84,7 +86,7 @@ def published(base: Generation, told: Import) -> tuple[PublishReport, Generation
         hint = "index into a new corpus: vectors of two encoders cannot be compared."
         raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
     old = Stored.of(base, _concerned(base, told))
-    complete = old.in_sources(told.projects, told.complete_sources) & ~old.among_paths(told.standing)
+    complete = old.in_sources(told.projects, told.users, told.complete_sources) & ~old.among_paths(told.standing)
     diff = difference(new, old.evidence, old.placements, complete, told.now)
     revision = _revision(old, new, diff, encoder is not None)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
@@ -130,12 +132,9 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
 def _concerned(base: Generation, told: Import) -> list[Segment]:
     """The segments whose rows the import may speak of."""
     owners = set(zip(*(told.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
-    ended = set(told.projects if told.complete_sources else ())
-    return [
-        segment
-        for segment in base.manifest.segments
-        if (segment.owner_project, segment.owner_user) in owners or segment.owner_project in ended
-    ]
+    if told.complete_sources:
+        owners.update(product(told.projects, told.users))
+    return [segment for segment in base.manifest.segments if (segment.owner_project, segment.owner_user) in owners]
 
 
 def _written(base: Generation, after: Generation) -> int:

@@ -155,6 +155,7 @@ class Corpus:
         complete_sources: Collection[str] = (),
         commits: Mapping[str, pa.Table] | None = None,
         project: str | None = None,
+        user: str | None = None,
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
@@ -171,6 +172,8 @@ class Corpus:
             commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
                 what is known of these sources.
             project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
+            user: whose rows of complete sources may end, beside those of nobody and of the users in `rows`; another
+                user's rows of a source with that name stay.
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that `rows` went through; recorded.
@@ -203,6 +206,7 @@ class Corpus:
                 now,
                 complete_sources,
                 projects,
+                users={None, user, *new.evidence["owner_user"].unique().to_pylist()},
                 standing=standing or {},
                 commits=histories,
                 encoder=encoder,

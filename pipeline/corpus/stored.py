@@ -54,13 +54,15 @@ class Stored:
         """An import of no rows."""
         return Incoming(self.evidence.slice(0, 0), self.placements.slice(0, 0))
 
-    def in_sources(self, projects: Collection[str], sources: Collection[str]) -> NDArray[np.bool_]:
-        """Which rows stand in one of these sources of these projects."""
-        among = [
-            pc.is_in(self.evidence[name], value_set=pa.array(sorted(values), pa.string())).to_numpy()
-            for name, values in (("owner_project", projects), ("source_id", sources))
-        ]
-        return among[0] & among[1]
+    def in_sources(
+        self, projects: Collection[str], users: Collection[str | None], sources: Collection[str]
+    ) -> NDArray[np.bool_]:
+        """Which rows stand in one of these sources of these projects and users; None stands for rows of nobody."""
+        named = {"owner_project": projects, "owner_user": users, "source_id": sources}
+        found = np.ones(self.evidence.num_rows, dtype=bool)
+        for name, values in named.items():
+            found &= pc.is_in(self.evidence[name], value_set=pa.array([*values], pa.string())).to_numpy()
+        return found
 
     def among_paths(self, paths: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
         """Which rows stand at one of these paths of a source, by its id; rows of work trees with uncommitted files do not."""
