@@ -267,7 +267,9 @@ def _parts(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]
                 path = f"{folder_of(case.seen)}leak-test/part-{reason}-{named}.md"
                 text = f"leak-test: hook\n{case.words} part of {reason} by {named}"
                 plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
-                yield base | plain | {"section": "hook", "title": "hook", "path": path, "text": text, "parent_id": parent}
+                yield (
+                    base | plain | {"section": "hook", "title": "hook", "path": path, "text": text, "parent_id": parent}
+                )
 
 
 def _ids(rows: Sequence[Row], now: datetime) -> tuple[list[str], list[str]]:

@@ -1,6 +1,7 @@
 """Sources: readers of everything that becomes evidence, and the door through which their rows reach the corpus.
 
-- the door: `importing`; `trust_defaults`: what it assumes of a row that does not say; `report`: what a reader did
+- the door: `importing`; `trust_defaults`: what it assumes of a row that does not say; `row_paths`: paths in one form;
+  `report`: what a reader did
 - work trees and documents: `work_tree`, `documents`, `files` (bytes into documents), `file_kinds` (what a path names)
 - histories: `git_history`, `git_commands`, `git_uncommitted`; `path_history`, `history_states`, `history_check`
 - cut into chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `headers` and `metadata` above them

@@ -39,6 +39,7 @@ from ..quoting import canonical, shown_keys
 from ..redaction.masking import mask_spans, redact_columns
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
+from .row_paths import normalized
 from .trust_defaults import (
     DEFAULTS,
     OWNED_BY_USER,
@@ -118,6 +119,7 @@ def normalise(
     report = ImportReport()
     columns = _typed(rows, where)
     columns, where = _without_empty(columns, where, report)
+    columns["path"] = normalized(columns["path"], where)
     fill = _Filler(columns, report)
     for name, value in (source_defaults or {}).items():
         if name not in IMPORT_ROWS.columns:

@@ -1,0 +1,69 @@
+"""Paths of rows in one form, so that a rule about a path cannot be dodged by another spelling of it.
+
+Reads the `path` column of an import. Gives it relative to the root of its source: `/` between parts, Unicode NFC, and no
+part that is empty, `.` or `..`. Case is kept: `Docs/a.md` and `docs/a.md` are two paths, and globs tell them apart.
+
+Note: a backslash is a separator here, as it is to readers on Windows. On POSIX it may stand in a file name; such a name
+is stored with `/` in its place.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import InputError
+
+__all__ = ["in_normal_form", "normalized", "normalized_path"]
+
+_SUSPECT = r"\\|//|^/|/$|(^|/)\.\.?(/|$)|[^\x01-\x7f]"
+"""Matches every path that may not be in normal form, and some that are: the few that are normalized one by one."""
+
+
+def normalized_path(path: str) -> str | None:
+    """One path in normal form; None where it leaves its root, names nothing or holds NUL."""
+    parts: list[str] = []
+    for part in unicodedata.normalize("NFC", path).replace("\\", "/").split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts) if parts and "\0" not in path else None
+
+
+def in_normal_form(paths: pa.Array) -> np.ndarray:
+    """Which paths are certain to be in normal form, bool[rows]; null counts as one."""
+    suspect = pc.match_substring_regex(paths, _SUSPECT)
+    return np.asarray(pc.invert(pc.fill_null(suspect, False)))
+
+
+def normalized(paths: pa.Array, where: Callable[[int], str]) -> pa.Array:
+    """The column `path` in normal form; an empty text counts as no path.
+
+    Args:
+        paths: string[rows].
+        where: names a row in messages.
+
+    Raises:
+        InputError: a path leaves the root of its source, names nothing, or holds NUL.
+    """
+    paths = pc.if_else(pc.equal(paths, ""), pa.scalar(None, paths.type), paths)
+    if in_normal_form(paths).all():
+        return paths
+    encoded = paths.dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    found = [normalized_path(word) for word in words]
+    if None in found:
+        wrong = found.index(None)
+        row = int(np.flatnonzero(pc.equal(encoded.indices, wrong).fill_null(False))[0])
+        hint = "write it relative to the root of its source, such as src/app.py."
+        raise InputError.described(
+            "a path inside its source", "one that leaves it or names nothing", f"{where(row)}.path", hint=hint
+        )
+    return pa.array(found, paths.type).take(encoded.indices)

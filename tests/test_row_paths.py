@@ -1,0 +1,65 @@
+"""Paths of imported rows have one form, so that every spelling of a path meets the same rule."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.scope.selectors import glob_mask
+from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.row_paths import in_normal_form, normalized, normalized_path
+from worlds import NOW
+
+SPELLINGS = [
+    ("src/keys/a", "src/keys/a"),
+    ("./src/keys/b", "src/keys/b"),
+    ("src//keys/c", "src/keys/c"),
+    ("src/x/../keys/d", "src/keys/d"),
+    ("/src/keys/e", "src/keys/e"),
+    ("src\\keys\\f", "src/keys/f"),
+    ("src/keys/g/", "src/keys/g"),
+    ("src/./keys/.h", "src/keys/.h"),
+    ("src/keys/..i", "src/keys/..i"),
+    ("src/cafe\u0301/j", "src/caf\u00e9/j"),
+    ("Src/Keys/k", "Src/Keys/k"),
+]
+"""A path as a source spells it, and in normal form."""
+
+
+@pytest.mark.parametrize(("spelled", "normal"), SPELLINGS)
+def test_every_spelling_of_a_path_has_one_normal_form(spelled, normal):
+    assert normalized_path(spelled) == normal
+    assert normalized(pa.array([spelled, None]), str).to_pylist() == [normal, None]
+
+
+@pytest.mark.parametrize("path", ["..", "../a", "a/../../b", "/", ".", "a/..", "a\0b", "\\\\"])
+def test_a_path_that_leaves_its_root_or_names_nothing_is_refused_with_its_place(path):
+    with pytest.raises(InputError, match=r"Expected a path inside its source, got one .* - at rows\[1\].path"):
+        normalized(pa.array(["a.md", path]), "rows[{}]".format)
+
+
+def test_an_empty_path_is_no_path():
+    assert normalized(pa.array(["", "a"]), str).to_pylist() == [None, "a"]
+
+
+@given(st.lists(st.text("ab./\\\u0301\u00e9e", max_size=12), max_size=6))
+def test_the_normal_form_is_stable_and_known_by_its_form(drawn):
+    for path in drawn:
+        if (found := normalized_path(path)) is not None:
+            assert normalized_path(found) == found == unicodedata.normalize("NFC", found)
+            assert not {"", ".", ".."} & set(found.split("/"))
+    paths = pa.array(drawn, pa.string())
+    certain = in_normal_form(paths)
+    assert all(normalized_path(path) == path for path, sure in zip(drawn, certain, strict=True) if sure and path)
+
+
+def test_no_spelling_dodges_a_denial():
+    rows = pa.table(
+        {"source_id": ["notes"] * 6, "text": [f"key {n}" for n in range(6)], "path": [p for p, _ in SPELLINGS[:6]]}
+    )
+    stored, _ = normalise(rows, project="shop", principal="ana", now=NOW)
+    assert glob_mask(stored["path"], ["src/keys/"]).all()
