@@ -44,6 +44,8 @@ def test_the_same_row_is_admitted_until_one_column_changes(change, request_chang
             {},
         ),
         ({"workspace_root": "/w"}, {"workspace_root": "/w"}, {}),
+        ({"path": None}, {"allowed_paths": ["docs/", "(none)"]}, {"paths": ["(none)"]}),
+        ({"path": None}, {"denied_paths": ["path:src/keys/"]}, {"denied_paths": ["path:**/keys/"]}),
         ({"declared_safety": None}, {}, {}),
         ({"declared_safety": "requires-review"}, {}, {}),
         ({"lifecycle": None}, {"max_unverified_items": 1}, {}),

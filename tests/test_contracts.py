@@ -202,7 +202,7 @@ def test_what_a_mode_chose_is_explained_as_its_rule(desk):
     assert gates["path_allow"]["rule"] == "mode planning"
     assert "decisions/" in gates["path_allow"]["says"]
     assert gates["path_deny"] == {"gate": "path_deny", "gate_class": "access", "rule": "mode planning",
-                                  "says": "No path that matches **/logs/."}  # fmt: skip
+                                  "says": "No path that matches **/logs/, and no row without a path."}  # fmt: skip
     assert gates["level"]["says"] == "No row of level sprint, task."
     assert gates["zone"]["says"].endswith(", but none of restricted.")
     assert gates["deleted"]["rule"] == "as_of"

@@ -7,6 +7,10 @@ denial of `external:*` would miss `external:site/page`. `[*]`, `[?]` and `[[]` a
 other character: no pattern matches a part. Patterns with a line end between them must all match: what two lists of
 allowances have in common. No request can write one, names hold no line end; a preset gives them as a list.
 
+A list of path globs also decides about rows without a path. A list of allowances lets them in only where it holds
+`(none)`. A denial shuts them out, because nobody can say that they do not come from there, unless the glob is written
+`path:GLOB`, which speaks of rows with a path alone. Case is exact.
+
 Selectors are judged once per distinct (origin_class, source_id) pair, never per row.
 """
 
@@ -26,6 +30,10 @@ from ..vocabulary import ORIGIN_CLASSES
 
 AND = "\n"
 """Between patterns that must all match."""
+NO_PATH = "(none)"
+"""In a list of paths: rows without one."""
+PATH_ONLY = "path:"
+"""Before a denied glob: it leaves rows without a path alone."""
 _WILD = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?")
 
 
@@ -85,18 +93,31 @@ def selected(
     return selected_pairs(selectors, pairs)[pairs.codes]
 
 
-def glob_mask(values: pa.ChunkedArray | pa.Array, globs: Sequence[str]) -> NDArray[np.bool_]:
-    """Which paths match one of the globs as a whole; a null path matches none."""
+def glob_mask(values: pa.ChunkedArray | pa.Array, globs: Sequence[str], *, pathless: bool = False) -> NDArray[np.bool_]:
+    """Which paths match one of the globs as a whole; `pathless` says what holds for a null path."""
     distinct, codes = _encode(values)
-    return np.append(matching_paths(distinct, globs), False)[codes]
+    return np.append(matching_paths(distinct, globs), pathless)[codes]
+
+
+def allows_pathless(globs: Sequence[str]) -> bool:
+    """Whether a list of allowed paths lets rows without a path in."""
+    return any({*glob.split(AND)} == {NO_PATH} for glob in globs)
+
+
+def denies_pathless(globs: Sequence[str]) -> bool:
+    """Whether a list of denied paths shuts rows without a path out."""
+    return not all(glob.startswith(PATH_ONLY) for glob in globs)
 
 
 def matching_paths(distinct: pa.Array, globs: Sequence[str]) -> NDArray[np.bool_]:
     """Which distinct paths match one of the globs as a whole."""
     picked = np.zeros(len(distinct), dtype=bool)
     for glob in sorted(set(globs)):
-        parts = [truth(pc.match_substring_regex(distinct, glob_regex(part))) for part in glob.split(AND)]
-        picked |= np.logical_and.reduce(parts)
+        parts = [part.removeprefix(PATH_ONLY) for part in glob.split(AND)]
+        if NO_PATH not in parts:
+            picked |= np.logical_and.reduce(
+                [truth(pc.match_substring_regex(distinct, glob_regex(part))) for part in parts]
+            )
     return picked
 
 

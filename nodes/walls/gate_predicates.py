@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from ..columns.kept import OfTable
 from ..columns.keys import flat, truth
 from ..columns.list_columns import flattened
-from ..scope.selectors import SourcePairs, matching_paths, selected_pairs, source_pairs
+from ..scope.selectors import (
+    SourcePairs,
+    allows_pathless,
+    denies_pathless,
+    matching_paths,
+    selected_pairs,
+    source_pairs,
+)
 from ..vocabulary import LIFECYCLES, ZONES
 from .gates import GATES, NUMBER
 
@@ -190,9 +197,10 @@ def _contract_stops(segment: SegmentColumns, contract: Mapping[str, Any]) -> Ite
         picked &= selected_pairs(contract["role_sources"], segment.pairs)
         yield NUMBER["source_allow"], ~picked[segment.pairs.codes]
     if denied := [*contract["denied_paths"], *contract["excluded_paths"]]:
-        yield NUMBER["path_deny"], _on_paths(segment, denied)
+        yield NUMBER["path_deny"], _on_paths(segment, denied, pathless=denies_pathless(denied))
     if allowed := [contract[name] for name in ("allowed_paths", "search_paths") if contract[name] is not None]:
-        yield NUMBER["path_allow"], ~np.logical_and.reduce([_on_paths(segment, globs) for globs in allowed])
+        lists = [_on_paths(segment, globs, pathless=allows_pathless(globs)) for globs in allowed]
+        yield NUMBER["path_allow"], ~np.logical_and.reduce(lists)
     if contract["excluded_zones"]:
         yield NUMBER["zone"], ~_outside(segment.zone, ZONES.values, contract["excluded_zones"])
     if contract["excluded_levels"]:
@@ -229,9 +237,9 @@ def _bound_stops(
     if bound["sources"] is not None:
         limits.append(("source_allow", ~selected_pairs(bound["sources"], segment.pairs)[segment.pairs.codes]))
     if bound["paths"] is not None:
-        limits.append(("path_allow", ~_on_paths(segment, bound["paths"])))
-    if bound["denied_paths"]:
-        limits.append(("path_deny", _on_paths(segment, bound["denied_paths"])))
+        limits.append(("path_allow", ~_on_paths(segment, bound["paths"], pathless=allows_pathless(bound["paths"]))))
+    if denied := bound["denied_paths"]:
+        limits.append(("path_deny", _on_paths(segment, denied, pathless=denies_pathless(denied))))
     for name, stopped in limits:
         gate = NUMBER[name]
         yield gate, stopped | shared[gate] if gate in shared else stopped
@@ -240,10 +248,10 @@ def _bound_stops(
         yield gate, shared[gate] | _outside(segment.lifecycle, LIFECYCLES.values, bound["states"])
 
 
-def _on_paths(segment: SegmentColumns, globs: Sequence[str]) -> Mask:
-    """Rows whose path matches one of the globs; a row without a path matches none."""
+def _on_paths(segment: SegmentColumns, globs: Sequence[str], *, pathless: bool) -> Mask:
+    """Rows whose path matches one of the globs; `pathless` says whether rows without a path count as matching."""
     distinct, codes = segment.paths
-    return np.append(matching_paths(distinct, globs), False)[codes]
+    return np.append(matching_paths(distinct, globs), pathless)[codes]
 
 
 def _outside(codes: Codes, words: Sequence[str], included: Collection[str]) -> Mask:

@@ -130,12 +130,12 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     named = [(gate, _both(rows[name], asked[name]) & ~_equal(rows[name], asked[name])) for gate, name in _NAMED.items()]
     elsewhere = _present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
     allowed = [("source_allow", contracts[name], _picked) for name in ("allowed_sources", "role_sources")]
-    allowed += [("path_allow", contracts[name], _on_path) for name in _ALLOWED_PATHS]
+    allowed += [("path_allow", contracts[name], _on_allowed_path) for name in _ALLOWED_PATHS]
     return [
         ("principals", _present(rows["principals"]) & ~_entitled(rows, order, contracts)),
         ("source_deny", _picked(rows, order, contracts["denied_sources"])),
         *((gate, _outside(rows, order, lists, reached)) for gate, lists, reached in allowed),
-        *(("path_deny", _on_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
+        *(("path_deny", _on_denied_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
         ("zone", _belongs(order, zone, *flattened(contracts["excluded_zones"]))),
         *named,
         ("workspace", elsewhere),
@@ -189,8 +189,8 @@ def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, M
         ("owner", _present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
         ("zone", truth(pc.greater(zone, highest))),
         ("source_allow", _outside(row, bound, bounds["sources"], _picked)),
-        ("path_allow", _outside(row, bound, bounds["paths"], _on_path)),
-        ("path_deny", _on_path(row, bound, bounds["denied_paths"])),
+        ("path_allow", _outside(row, bound, bounds["paths"], _on_allowed_path)),
+        ("path_deny", _on_denied_path(row, bound, bounds["denied_paths"])),
         (
             "lifecycle",
             _outside(row, bound, bounds["states"], lambda _, at, lists: _belongs(at, state, *flattened(lists))),
@@ -218,6 +218,31 @@ def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
     source, class_ = (encoded.dictionary.to_pylist() for encoded in (sources, classes))
     named = [(source[each // width], class_[each % width]) for each in pair.tolist()]
     return _asked_once(order, selectors, which, lambda part, at: [_selects(part, *named[each]) for each in at.tolist()])
+
+
+def _on_allowed_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
+    """Whether list `order[i]` allows the path of row `i`; a row without a path needs the entry `(none)`."""
+    return _on_path(rows, order, globs) | _pathless(rows, order, globs, _is_no_path)
+
+
+def _on_denied_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
+    """Whether list `order[i]` denies the path of row `i`; every glob but `path:GLOB` denies rows without a path, too."""
+    return _on_path(rows, order, globs) | _pathless(rows, order, globs, lambda glob: not glob.startswith("path:"))
+
+
+def _is_no_path(glob: str) -> bool:
+    return all(part == "(none)" for part in glob.split(AND))
+
+
+def _pathless(rows: pa.Table, order: Ints, globs: Column, speaks: Callable[[str], bool]) -> Mask:
+    """Rows without a path of which some glob of list `order[i]` speaks."""
+    without = _null(rows["path"])
+    if not without.any() or not _listed(globs):
+        return np.zeros(len(order), dtype=bool)
+    listing, glob = flattened(globs)
+    speaking = np.zeros(len(globs), dtype=bool)
+    speaking[listing[np.fromiter(map(speaks, glob.to_pylist()), bool, len(glob))]] = True
+    return without & speaking[order]
 
 
 def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
@@ -264,6 +289,9 @@ def _codes(encoded: pa.DictionaryArray) -> Ints:
 
 def _leading(glob: str, paths: pa.Array) -> Mask:
     """Which paths a glob matches. What every match contains is looked for first: that tells most paths apart."""
+    if glob == "(none)":
+        return np.zeros(len(paths), dtype=bool)
+    glob = glob.removeprefix("path:")
     possible = np.ones(len(paths), dtype=bool)
     for word in _words_of(glob):
         possible &= truth(pc.match_substring(paths, word))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...nodes.scope.selectors import denies_pathless
 from ...nodes.walls.gates import GATES
 from ..patterns import pattern_parts
 from .scope import Scope
@@ -132,7 +133,10 @@ def _path_deny(contract: Contract, bounds: Bounds) -> Rule:
     globs = sorted({*contract["denied_paths"], *contract["excluded_paths"], *of_grants})
     rules = [*(bound["rule_id"] for bound in by_grant), *(["request.denied_paths"] if contract["denied_paths"] else []),
              *_by_mode(contract, contract["excluded_paths"])]  # fmt: skip
-    return (", ".join(rules), f"No path that matches {in_words(globs)}.") if globs else ("", "Denies none.")
+    if not globs:
+        return "", "Denies none."
+    also = ", and no row without a path" if denies_pathless(globs) else ""
+    return ", ".join(rules), f"No path that matches {in_words(globs)}{also}."
 
 
 def _named(field: str, what: str) -> Callable[[Contract, Bounds], Rule]:

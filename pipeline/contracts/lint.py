@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...nodes.audit.condition_rules import EVIDENCE_NEEDS
 from ...nodes.columns.keys import gathered
 from ...nodes.frames import micros
-from ...nodes.scope.selectors import glob_mask, selected
+from ...nodes.scope.selectors import allows_pathless, glob_mask, selected
 from ..patterns import pattern_parts
 from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of
@@ -113,7 +113,7 @@ def _idle(scope: Scope, patterns: Sequence[str], at: str, *, sources: bool) -> I
 def _matched(scope: Scope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:
     if sources:
         return selected(patterns, scope.column("origin_class"), scope.column("source_id"))
-    return glob_mask(scope.column("path"), patterns)
+    return glob_mask(scope.column("path"), patterns, pathless=allows_pathless(patterns))
 
 
 def _denies_needed(case: _Case) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.scope.selectors import glob_mask, selected
+from ...nodes.scope.selectors import denies_pathless, glob_mask, selected
 from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.vocabulary import ORIGIN_CLASSES, ZONES
 from ...nodes.walls.gates import GATES
@@ -151,7 +151,7 @@ def _path_deny(case: _Case) -> tuple[Any, ...]:
     asked = [("request.denied_paths", glob) for glob in case.contract["denied_paths"]]
     asked += [(f"mode {case.contract['mode']}", glob) for glob in case.contract["excluded_paths"]]
     said = [*asked, *((bound["rule_id"], glob) for bound in case.here() for glob in bound["denied_paths"])]
-    matching = {glob: rule for rule, glob in said if glob_mask(path, [glob])[0]}
+    matching = {glob: rule for rule, glob in said if glob_mask(path, [glob], pathless=denies_pathless([glob]))[0]}
     case.contract |= {"denied_paths": [], "excluded_paths": []}
     for bound in case.here():
         bound["denied_paths"] = []

@@ -153,7 +153,7 @@ def _bounded(seen: Row, folder: str, sources: Sequence[str], as_of: datetime) ->
         "workspace_root": ROOT,
         "allowed_sources": [*(_literal(source) for source in allowed), "leak-test:denied"],
         "denied_sources": ["leak-test:denied"],
-        "denied_paths": [f"{_literal(folder)}leak-test-denied/"],
+        "denied_paths": [f"path:{_literal(folder)}leak-test-denied/"],
         "min_authority": 1,
         "time": {"include_after": start.isoformat(), "exclude_after": end.isoformat()},
     }

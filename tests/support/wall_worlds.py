@@ -62,7 +62,7 @@ GRANT = {"principal": "ana", "project": "shop", "own_project": True, "zone": "in
 
 words = st.sampled_from
 SELECTORS = ["git:*", "git:shop", "memory", "docs:a/b", "docs:*", "external", "git:?/", "*:*a*b*"]
-GLOBS = ["p?", "p1", "src/", "**/a.py", "*", "src/*.py\n**a*"]
+GLOBS = ["p?", "p1", "src/", "**/a.py", "*", "src/*.py\n**a*", "(none)", "path:p1"]
 times = words([NOON - 2 * DAY, NOON - DAY, NOON, NOON + DAY])
 maybe_times = st.none() | times
 row_changes = st.fixed_dictionaries(
@@ -153,10 +153,16 @@ def picks(selector: str, row: dict) -> bool:
     return source.startswith(selector[:-1]) if selector.endswith("*") else source == selector
 
 
-def leads(glob: str, path: str | None) -> bool:
-    match glob:
-        case _ if path is None:
-            return False
+def allows(glob: str, path: str | None) -> bool:
+    return glob == "(none)" if path is None else leads(glob, path)
+
+
+def denies(glob: str, path: str | None) -> bool:
+    return not glob.startswith("path:") if path is None else leads(glob, path)
+
+
+def leads(glob: str, path: str) -> bool:
+    match glob.removeprefix("path:"):
         case "p?":
             return len(path) == 2 and path[0] == "p" and path[1] != "/"
         case "src/":
@@ -168,7 +174,9 @@ def leads(glob: str, path: str | None) -> bool:
         case "src/*.py\n**a*":
             inside = path.startswith("src/") and path.endswith(".py") and path.count("/") == 1
             return inside and "a" in path.split("/")[-1]
-    return path == glob
+        case "(none)":
+            return False
+    return path == glob.removeprefix("path:")
 
 
 def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
@@ -199,10 +207,10 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         ),
         "source_deny": not any(picks(selector, row) for selector in contract["denied_sources"]),
         "path_allow": all(
-            allowed is None or any(leads(glob, row["path"]) for glob in allowed)
+            allowed is None or any(allows(glob, row["path"]) for glob in allowed)
             for allowed in (bound["paths"], contract["allowed_paths"], contract["search_paths"])
         ),
-        "path_deny": not any(leads(glob, row["path"]) for glob in denied),
+        "path_deny": not any(denies(glob, row["path"]) for glob in denied),
         "level": (row["level"] or "").lower() not in contract["excluded_levels"],
         "workspace": row["workspace_root"] is None or row["workspace_root"] == contract["workspace_root"],
         "visibility": row["declared_visibility"] == "model-visible",

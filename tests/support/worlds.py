@@ -105,7 +105,11 @@ def _bound(request: Row, reason: str, bounds: Row) -> Row:
 
 GRANTS = {
     "principals": {
-        "ana": {"projects": [{"project": "shop", "denied_paths": ["vault/"]}], "zones": "internal", "groups": ["core"]},
+        "ana": {
+            "projects": [{"project": "shop", "denied_paths": ["path:vault/"]}],
+            "zones": "internal",
+            "groups": ["core"],
+        },
         "bo": {"projects": ["billing"], "zones": "private"},
     },
     "grants": [
@@ -142,7 +146,7 @@ def rows(draw: st.DrawFn) -> Row:
         "evidence_kind": kind,
         "owner_project": project,
         "owner_user": draw(st.sampled_from(USERS)) if origin == "memory" else None,
-        "path": draw(st.sampled_from(PATHS)),
+        "path": draw(st.sampled_from([*PATHS, *PATHS, None])),
         "section": draw(st.sampled_from([None, "Roles", "createUser"])),
         "session_id": draw(st.sampled_from([None, "s-1"])) if kind == "session-event" else None,
         "text": said + " ".join([*words, *(["`createUser`"] if kind == "session-event" else [])]),
@@ -200,9 +204,11 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
     if draw(st.integers(0, 3)) == 0:
         request["test_suite"] = draw(st.sampled_from(["unit", "e2e"]))
     if draw(st.integers(0, 4)) == 0:
-        request["allowed_paths"] = draw(st.sampled_from([["src/", "docs/"], ["**/*.ts"], ["**/*.ts", "logs/"], []]))
+        request["allowed_paths"] = draw(
+            st.sampled_from([["src/", "docs/"], ["**/*.ts"], ["**/*.ts", "logs/"], ["(none)", "src/"], []])
+        )
     if draw(st.integers(0, 5)) == 0:
-        request["denied_paths"] = [draw(st.sampled_from(["logs/", "src/auth/*.ts", "**/*.md"]))]
+        request["denied_paths"] = [draw(st.sampled_from(["path:logs/", "src/auth/*.ts", "path:**/*.md"]))]
     if draw(st.booleans()):
         request["denied_sources"] = [draw(st.sampled_from(["memory", "artifact", "project-doc:one"]))]
     if draw(st.booleans()):
