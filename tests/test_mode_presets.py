@@ -79,6 +79,24 @@ def test_a_switch_lifts_an_exclusion_and_opens_an_inclusion() -> None:
     assert lifted["excluded_levels"] == ["sprint"]
 
 
+@pytest.mark.parametrize("off", [False, None, "false", "False", "no", "NO", "off", "0", 0])
+def test_a_switch_that_is_off_opens_nothing(off: object) -> None:
+    found = chosen(venture="a", debugging=off, drafts=off, restricted_context=off)
+    assert found == chosen(venture="a")
+
+
+@pytest.mark.parametrize("on", [True, "true", "True", "yes", "on", "1", 1])
+def test_a_switch_is_on_in_every_common_spelling(on: object) -> None:
+    found = chosen(venture="a", restricted_context=on)
+    assert found["excluded_zones"] == []
+
+
+@pytest.mark.parametrize("name", ["debugging", "drafts", "restricted_context"])
+def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"Expected one of true, .*, got another text - at requests.variables.{name}"):
+        chosen(venture="a", **{name: "maybe"})
+
+
 def test_order_and_chunks_of_requests_change_nothing() -> None:
     rows = [REQUEST | {"request_id": str(n), "mode": mode} for n, mode in enumerate(["planning", None, "planning"])]
     rows = [row | {"variables": '{"venture": "a"}'} for row in rows]

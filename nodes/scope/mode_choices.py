@@ -10,7 +10,7 @@ from typing import Any
 
 from ..columns.kept import OfTable
 from ..errors import InputError
-from .path_templates import filled, variable_values
+from .path_templates import filled, is_on, variable_values
 
 _CHOSEN = ("lanes", "lane_k", "max_items", "window_days", "chunk_expansion", "exact_lookups", "citation_chaining",
            "include_deleted", "newest_first", "version")  # fmt: skip
@@ -49,11 +49,14 @@ def chosen(
         raise InputError.one_of(policies, mode, f"{at}.mode")
     policy, values = policies[mode], variable_values(variables, at)
     included = zip(policy["include_paths"], policy["include_when"], strict=True)
-    templates = [*policy["search_paths"], *(path for path, when in included if not when or values.get(when))]
+    templates = [
+        *policy["search_paths"],
+        *(path for path, when in included if not when or is_on(when, values, at, path)),
+    ]
     found: dict[str, Any] = {name: policy[name] for name in _CHOSEN}
     found |= {column: [] for column in _EXCLUSIONS.values()}
     for kind, value, unless in zip(*(policy[f"exclude_{part}"] for part in ("kinds", "values", "unless")), strict=True):
-        if not (unless and values.get(unless)):
+        if not (unless and is_on(unless, values, at, value)):
             found[_EXCLUSIONS[kind]].append(filled(value, values, at) if kind == "path" else value)
     return found | {
         "mode": mode,

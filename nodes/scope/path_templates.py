@@ -16,11 +16,13 @@ from collections.abc import Mapping
 
 from ..errors import InputError
 
-__all__ = ["filled", "variable_values", "variables_in"]
+__all__ = ["filled", "is_on", "variable_values", "variables_in"]
 
 _VARIABLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _WILD = re.compile(r"[*?\[]")
 _PREFIX = "current_"
+_SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+"""How a switch is written, in any case: variables of the command line and of CSV are text."""
 
 
 def variables_in(template: str) -> list[str]:
@@ -46,6 +48,22 @@ def filled(template: str, values: Mapping[str, str], at: str) -> str:
         return _WILD.sub(r"[\g<0>]", values[name])
 
     return _VARIABLE.sub(literal, template).removeprefix("/")
+
+
+def is_on(name: str, values: Mapping[str, str], at: str, template: str = "") -> bool:
+    """Whether a variable that a mode names as a condition (`when`, `unless`) holds; one that is not given does not.
+
+    One that fills a path of its own entry, the `template`, holds when it is given; any other is a switch.
+
+    Raises:
+        InputError: the value is neither true nor false: what a mode excludes stays excluded.
+    """
+    if name not in values or name in variables_in(template):
+        return name in values
+    try:
+        return _SWITCH[values[name].lower()]
+    except KeyError:
+        raise InputError.described(f"one of {', '.join(_SWITCH)}", "another text", f"{at}.variables.{name}") from None
 
 
 def variable_values(text: str | None, at: str) -> dict[str, str]:
