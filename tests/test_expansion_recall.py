@@ -68,6 +68,34 @@ def test_cited_documents_come_in_where_citations_are_chained_and_pass_every_gate
     assert _expanded(rows) == {}
 
 
+@pytest.mark.parametrize(
+    ("window_paths", "expanded"),
+    [
+        (["logs/"], {"fresh log": "parent", "old note": "conflict"}),
+        (["**"], {"fresh log": "parent"}),
+        (
+            ["docs/"],
+            {"fresh log": "parent", "old note": "conflict", "old log": "citation", "undated old log": "superseding"},
+        ),
+    ],
+)
+def test_what_a_link_leads_to_stands_inside_the_window_of_the_mode(window_paths, expanded) -> None:
+    fresh = {"name": "fresh log", "text": "whole", "path": "logs/new.md", "event_time": day(8)}
+    undated = {"name": "undated old log", "text": "newer", "path": "logs/undated.md", "recorded_time": day(2)}
+    rows = [
+        fresh,
+        undated,
+        {
+            "name": "seed", "text": "session", "path": "logs/a.md", "event_time": day(9), "conflict_set": "c1",
+            "links": ["/logs/old.md"], "parent_id": evidence_id(fresh), "superseded_by": evidence_id(undated),
+        },
+        {"name": "old log", "text": "before", "path": "logs/old.md", "event_time": day(1)},
+        {"name": "old note", "text": "claim", "path": "notes/b.md", "conflict_set": "c1", "event_time": day(1)},
+    ]  # fmt: skip
+    window = {"window_paths": window_paths, "path_window_start": day(5), "citation_chaining": True}
+    assert _expanded(rows, **window) == expanded
+
+
 def test_named_records_come_in_with_exact_look_ups_alone() -> None:
     record = {"origin_class": "structured-sot", "evidence_kind": "structured-fact"}
     rows = [

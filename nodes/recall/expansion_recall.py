@@ -5,7 +5,8 @@ conflict set, superseding records, and as far as the contract says documents tha
 are named; each is judged by the same gates as any other row before it becomes a hit.
 
 The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
-tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is.
+tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
+apply (S1.23): a link is no way around it.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def recall_expansion(
             passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
             passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
             kept = np.flatnonzero(passes)
+            kept = kept[scope.in_window(np.searchsorted(scope.sub, sub[kept]), row[kept])]
             share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
             score = quantise(seeds.score[own[seed[kept]]] * share)
             found.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))

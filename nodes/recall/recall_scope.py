@@ -318,15 +318,28 @@ class Scope:
         earliest = self.earliest(sub, local)
         aged = (allowed & (earliest != OPEN_START)).nonzero()[0]
         if len(aged):
-            clock, of_request = self.tables.clock
-            index, rows = self.tables.row_index, self.rows[local[aged]]
-            time = index.event_time[rows]
-            undated = (time == OPEN_START).nonzero()[0]  # only these ask for a placement
-            if len(undated):
-                _, placement = clock.judge(index, of_request[self.request[sub[aged[undated]]]], rows[undated])
-                time[undated] = index.recorded_at(placement)
-            allowed[aged] = time >= earliest[aged]
+            allowed[aged] = self._happened(sub[aged], local[aged]) >= earliest[aged]
         return allowed
+
+    def in_window(self, sub: Int, local: Int) -> Bool:
+        """Which (position in `sub`, position in `rows`) pairs the mode's window lets return, whatever the filters say."""
+        of, start = self.windows
+        inside = np.ones(len(sub), dtype=bool)
+        if (start != OPEN_START).any():
+            held = (self._windowed[of[sub], local] & (start[sub] != OPEN_START)).nonzero()[0]
+            inside[held] = self._happened(sub[held], local[held]) >= start[sub[held]]
+        return inside
+
+    def _happened(self, sub: Int, local: Int) -> Int:
+        """When the row of each pair happened, microseconds: its event time, else when it was recorded."""
+        clock, of_request = self.tables.clock
+        index, rows = self.tables.row_index, self.rows[local]
+        time = index.event_time[rows]
+        undated = (time == OPEN_START).nonzero()[0]  # only these ask for a placement
+        if len(undated):
+            _, placement = clock.judge(index, of_request[self.request[sub[undated]]], rows[undated])
+            time[undated] = index.recorded_at(placement)
+        return time
 
 
 def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:
