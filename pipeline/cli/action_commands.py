@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +49,7 @@ def context_actions(
         if as_json:
             emit(found, as_json=True, text="")
         else:
-            sys.stdout.write(text)
+            emit(None, as_json=False, text=text)
         return EXIT["ok"]
     try:
         at_home(out, "--out").write_text(text, encoding="utf-8", newline="")

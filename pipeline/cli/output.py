@@ -1,8 +1,8 @@
-"""What every command shares on the way out: JSON or text, errors, exit codes, colors and progress.
+"""What every command shares on the way out: JSON or text, errors, exit codes and progress.
 
 Results go to standard output, everything about them to standard error. An error prints its message and its hint, never
-a traceback, and with `--json` the same as one object on standard output. Colors and progress bars need a terminal;
-`NO_COLOR` turns colors off.
+a traceback, and with `--json` the same as one object on standard output. Progress bars need a terminal. Everything that
+is printed goes through the sanitizer of `terminal`, so there are no colors either: an escape code is one of evidence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError
 from ..places import ObjectPlace
+from .terminal import visible, visible_json
 
 __all__ = [
     "EXIT",
@@ -69,11 +69,11 @@ def exit_code_of(statuses: Mapping[str, int]) -> int:
 
 def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
     """Print a result: the value as JSON, or the text."""
-    sys.stdout.write(to_json(value) + "\n" if as_json else _with_newline(text if text is not None else to_json(value)))
+    if as_json or text is None:
+        sys.stdout.write(visible_json(to_json(value)) + "\n")
+    else:
+        sys.stdout.write(_with_newline(visible(text)))
     sys.stdout.flush()
-
-
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def emit_block(block: str, value: Any, *, as_json: bool) -> None:
@@ -83,15 +83,11 @@ def emit_block(block: str, value: Any, *, as_json: bool) -> None:
     """
     if as_json:
         return emit(value, as_json=True)
-    sys.stdout.write(_escaped(block) + "\n" if sys.stdout.isatty() else block)
+    sys.stdout.write(visible(block) + "\n" if sys.stdout.isatty() else block)
     sys.stdout.flush()
     if block and not sys.stdout.isatty() and _one_stream():
         note("")
     return None
-
-
-def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _one_stream() -> bool:
@@ -110,7 +106,7 @@ def to_json(value: Any, *, sort_keys: bool = False) -> str:
 
 def note(text: str) -> None:
     """One line on standard error, with escapes in the place of control characters: it may name what evidence says."""
-    print(_escaped(text), file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def note_left_out(damaged: int) -> None:
@@ -124,7 +120,7 @@ def print_error(error: BaseException, *, as_json: bool) -> int:
     message, hint, code = _described(error)
     if as_json:
         kind = type(error).__name__
-        print(to_json({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}), flush=True)
+        emit({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}, as_json=True)
     with suppress(BrokenPipeError):
         note(f"error: {message}" + (f"\n\nHint: {hint}" if hint else ""))
     return code
@@ -136,12 +132,12 @@ def shows_progress(setting: bool) -> bool:
 
 
 def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as text, as wide as the terminal, elsewhere as wide as its cells; `NO_COLOR` and pipes get no escape codes."""
+    """A table as text, as wide as the terminal, elsewhere as wide as its cells."""
     from ..views.text_table import UNFOLDED, text_table
 
     terminal = sys.stdout.isatty()
-    color = terminal and not os.environ.get("NO_COLOR")
-    return text_table(title, columns, rows, width=None if terminal else UNFOLDED, color=color)
+    cells = ([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return text_table(visible(title), columns, cells, width=None if terminal else UNFOLDED)
 
 
 _OF_THE_DISK = {

@@ -17,9 +17,7 @@ WHOLE = 40
 """Characters of the longest id that is never folded."""
 
 
-def text_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = 120, color: bool = False
-) -> str:
+def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = 120) -> str:
     """The rows as text, newline at the end; absent values print as `-`, times in UTC to the second.
 
     `width` is in characters, None = the terminal's, `UNFOLDED` = what the cells need, each row one line.
@@ -30,7 +28,7 @@ def text_table(
         table.add_column(column, overflow="fold", no_wrap=place == 0 and _is_whole([cells[0] for cells in body]))
     for cells in body:
         table.add_row(*(" ".join(cell.split()) for cell in cells) if width == UNFOLDED else cells)
-    console = Console(width=width, force_terminal=color, no_color=not color, highlight=False, markup=False)
+    console = Console(width=width, force_terminal=False, no_color=True, highlight=False, markup=False)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"

@@ -1,0 +1,80 @@
+"""What commands print cannot act on a terminal, whatever evidence, sources and questions say."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+from command_line import run
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.pipeline.cli.terminal import visible, visible_json
+
+ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\u200b\x08\r"
+"""An OSC title, a cleared screen, a C1 sequence, bidirectional controls, a zero-width space, a backspace, a return."""
+
+
+@given(st.text())
+def test_visible_text_holds_no_character_that_acts_and_changes_no_other(text: str):
+    shown = visible(text)
+    assert not ACTING.search(shown)
+    if not any(unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") for c in text):
+        assert shown == text
+
+
+@given(
+    st.recursive(
+        st.text() | st.none() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_visible_json_is_the_same_value(value: object):
+    document = visible_json(json.dumps(value, ensure_ascii=False, indent=2))
+    assert json.loads(document) == value
+    assert not ACTING.search(document)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    row = {"source_id": f"notes:{HOSTILE}", "title": f"title {HOSTILE}", "text": f"retry limit {HOSTILE} is five",
+           "path": f"notes/{HOSTILE.replace(chr(13), '')}.md", "section": HOSTILE, "line_start": 1, "line_end": 1}  # fmt: skip
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    return folder
+
+
+COMMANDS = [
+    ("xray", "{snapshot}"),
+    ("xray", "{snapshot}", "--format", "markdown"),
+    ("xray", "{snapshot}", "--json"),
+    ("snapshots",),
+    ("snapshots", "--json"),
+    ("snapshots", "--events"),
+    ("runs",),
+    ("context-actions",),
+    ("bundle", "show", "{snapshot}"),
+    ("contract", "preview", "{question}", "--project", "shop"),
+    ("contract", "explain", "{question}", "--project", "shop"),
+    ("corpus", "info"),
+    ("ask", "{question}", "--project", "{hostile}"),
+    ("replay", "{hostile}"),
+]
+
+
+def test_no_command_prints_a_character_that_acts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(folder)
+    question = f"retry limit {HOSTILE}"
+    assert run("index", "--evidence", "rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    code, out, _ = run("ask", question, "--project", "shop", "--json", capsys=capsys)
+    assert code == 0
+    snapshot = json.loads(out)["snapshot_id"]
+    said = {"snapshot": snapshot, "question": question, "hostile": HOSTILE}
+    for command in COMMANDS:
+        _, out, error = run(*(part.format(**said) for part in command), capsys=capsys)
+        assert not ACTING.search(out), command
+        assert not ACTING.search(error), command
