@@ -18,11 +18,13 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from ..nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
+from .file_access import opened_below, others_may_write
 from .progress import counted
 from .settings import Settings
 
@@ -238,6 +240,27 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
         yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
 
 
+def _access(subject: _Subject) -> Iterator[Check]:
+    """What others on this machine can read or write: files of corpus and runs, and the grants."""
+    for name in ("corpus", "runs"):
+        folder = subject.settings[name]
+        if not isinstance(folder, Path) or not folder.is_dir():
+            continue
+        for verb, found in zip(("read", "write"), opened_below(folder), strict=True):
+            if found:
+                hint = f"`chmod -R go-rwx {folder}` closes it; leave it open only if they may have every row in it."
+                yield Check(
+                    f"{name} access",
+                    "warn",
+                    f"others can {verb} {counted(len(found), 'file')}, such as {found[0]}",
+                    hint,
+                )
+    grants = subject.settings.grants_path
+    if isinstance(grants, Path) and (where := others_may_write(grants)):
+        hint = "`chmod go-w` it, or keep grants elsewhere (setting `grants`): who can write them can grant themselves every row."
+        yield Check("grants access", "warn", f"others can write {where}", hint)
+
+
 def _records(subject: _Subject) -> Iterator[Check]:
     """Files of structured records that nobody has touched for `STALE_DAYS`: an alert for whoever runs this (S1.33).
 
@@ -268,4 +291,4 @@ def _records(subject: _Subject) -> Iterator[Check]:
         yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
 
 
-_EXAMINERS = (_packages, _model, _stores, _corpus, _grants, _policies, _records, _runs)
+_EXAMINERS = (_packages, _model, _stores, _corpus, _grants, _policies, _records, _runs, _access)

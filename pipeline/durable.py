@@ -8,6 +8,7 @@ folder's own name lies in the one above. Whatever names a thing is written after
 And a read that fails says nothing of what stands there: who removes or replaces something for what it reads takes
 `read_whole`, `read_table`, `entries` and `stands`, which tell what is absent or damaged from what cannot be read now.
 On an object store a put is all of that: there, what is staged is staged on this machine, and there is nothing to sync.
+Who may read what is written: see `file_access`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from ..nodes.errors import ScopedRetrievalError, StoreError
+from .file_access import make_folder, open_new
 from .places import ObjectPlace, Place
 
 TEMPORARY = ".tmp-"
@@ -39,16 +41,15 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
 
     Args:
         sync: bytes and name are on disk when this returns; else `sync_all` brings them there later.
-        private: a new file is its owner's alone, and one that stands keeps its mode. On an object store, whoever
-            may read the prefix reads it.
+        private: a new file is its owner's alone, whatever its folder's access, and one that stands keeps its mode. On
+            an object store, whoever may read the prefix reads it.
     """
     if isinstance(path, ObjectPlace):
         path.write_bytes(data)
         return
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
-        with os.fdopen(handle, "wb") as file:
+        with open_new(temporary, private=private) as file:
             file.write(data)
             if sync:
                 file.flush()
@@ -68,7 +69,7 @@ def write_table(path: Path, table: pa.Table, *, sync: bool = True) -> dict[str, 
 
     Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is held against them.
     """
-    with path.open("wb") as file:
+    with open_new(path) as file:
         hashed = _Hashed(file)
         with pa.ipc.new_file(pa.PythonFile(hashed, "w"), table.schema) as writer:
             for batch in table.combine_chunks().to_batches():
@@ -215,7 +216,7 @@ def staging_folder(parent: Place, prefix: str = TEMPORARY) -> Iterator[Path]:
             yield Path(temporary)
         return
     folder = parent / f"{prefix}{uuid.uuid4().hex}"
-    folder.mkdir(parents=True)
+    make_folder(folder)
     try:
         yield folder
     finally:
@@ -244,13 +245,20 @@ def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
 def make_folders(path: Place, root: Place | None = None, *, private: bool = False) -> None:
     """Make a folder and those above it that are missing, their names on disk, `root` and what it lists included.
 
-    Without `root`, up to the first folder that was there. With `private`, the new ones are their owner's alone.
+    Without `root`, up to the first folder that was there, and `path` is a new root: it and the new ones above it are
+    their owner's alone, and so is one that was made for it and is empty. With `private`, all new ones are.
     """
     if isinstance(path, ObjectPlace) or isinstance(root, ObjectPlace):
         return
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
     for folder in reversed(missing):
-        folder.mkdir(mode=0o700 if private else 0o777, exist_ok=True)
+        if root is None or private:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        else:
+            make_folder(folder)
+    if root is None and not missing and not any(path.iterdir()):
+        with suppress(PermissionError):  # another's folder: theirs to decide
+            path.chmod(0o700)
     if root is not None:
         sync_up(path.parent, root)
     elif missing:

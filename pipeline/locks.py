@@ -30,6 +30,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ..nodes.errors import BusyError, StoreError
+from .file_access import file_mode_in, make_folder
 from .places import ObjectPlace, Place
 
 __all__ = ["Hold", "Lease", "confirm", "expect_create", "held", "hold"]
@@ -55,7 +56,7 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
         StoreError: the store takes no lease.
     """
     if not isinstance(place, ObjectPlace):
-        lock = FileLock(place, timeout=timeout)
+        lock = FileLock(place, timeout=timeout, mode=file_mode_in(place.parent))
         try:
             lock.acquire()
         except Timeout as error:
@@ -90,8 +91,8 @@ def hold(place: Place) -> Hold | None:
     """
     if isinstance(place, ObjectPlace):
         return None
-    place.parent.mkdir(parents=True, exist_ok=True)
-    lock = Hold(place, timeout=0, thread_local=False)
+    make_folder(place.parent)
+    lock = Hold(place, timeout=0, thread_local=False, mode=file_mode_in(place.parent))
     with suppress(Timeout):
         lock.acquire()
         return lock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .file_access import open_new
 from .places import ObjectPlace, Place
 
 
@@ -11,4 +12,5 @@ def keep_out(folder: Place) -> None:
         return
     mark = folder / ".gitignore"
     if not mark.exists():
-        mark.write_text("# Written by scoped-retrieval: nothing below is a source.\n*\n", encoding="utf-8")
+        with open_new(mark) as file:
+            file.write(b"# Written by scoped-retrieval: nothing below is a source.\n*\n")

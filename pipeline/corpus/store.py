@@ -73,7 +73,7 @@ class Corpus:
             with locked(path):
                 _expect_none(path)  # somebody else may have made it, and published, since
                 for folder in ("packs", "generations"):
-                    make_folders(path / folder)
+                    make_folders(path / folder, path)
                 keep_out(path)
                 Manifest(0, "", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).write(path)
         return cls.open(path)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..durable import TEMPORARY, write_atomic
+from ..file_access import make_folder
 from ..locks import held
 from ..places import ObjectPlace, Place
 from .ids import RUN_ID
@@ -162,6 +163,6 @@ def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
     Raises:
         BusyError: another process holds it for longer than `timeout` seconds.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):
         yield

@@ -22,6 +22,7 @@ from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..durable import read_whole, stands, sync_path
+from ..file_access import open_new
 from ..places import ObjectPlace, Place
 from .files import locked
 
@@ -146,7 +147,7 @@ class Log(RunLog):
             digest, data = _line(kind, run_id, body, *self._tail())
             size = self.path.stat().st_size if stands(self.path) else None
             try:
-                with self.path.open("ab") as file:
+                with open_new(self.path, append=True) as file:
                     file.write(data)
                     file.flush()
                     if sync:

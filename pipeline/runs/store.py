@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..durable import make_folders, publish_folder, remove_tree, stands, sync_all
+from ..file_access import make_folder
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import ObjectPlace, Place, fixed_place
@@ -82,7 +83,7 @@ class RunStore:
         try:
             self.remove_abandoned()
             with run_folder(self.path, run_id, self.lock_of(run_id)) as new:
-                (new / STAGE / "receipts").mkdir(parents=True)
+                make_folder(new / STAGE / "receipts")
                 write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
                 write_parquet(new / STAGE / "failures.parquet", failures)
                 receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)

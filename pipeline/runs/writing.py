@@ -18,6 +18,7 @@ import pyarrow as pa
 from ...nodes.audit.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 from ..durable import sync_all
+from ..file_access import make_folder
 from ..places import ObjectPlace, Place
 from .files import parquet_bytes, read_parquet, sha256_of, write_bytes, write_json
 from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
@@ -96,7 +97,7 @@ def _write_part(folder: Place, path: str, table: pa.Table) -> tuple[str, memoryv
     data = parquet_bytes(table)
     if isinstance(folder, ObjectPlace):
         return hashlib.sha256(data).hexdigest(), data
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    make_folder((folder / path).parent)
     return write_bytes(folder / path, data, sync=False), None
 
 

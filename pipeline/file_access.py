@@ -1,0 +1,68 @@
+"""Who may read what is written: its owner alone, unless the folder it lies in is open to others.
+
+A corpus and a folder of runs are made with mode 0700, whatever the umask says. Every file and folder below takes the
+access of the folder it lies in, so that `chmod g+rx` on a corpus opens what is written there from then on.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from .places import ObjectPlace, Place
+
+__all__ = ["file_mode_in", "make_folder", "open_new", "opened_below", "others_may_write"]
+
+
+def file_mode_in(folder: Path) -> int:
+    """The mode of a new file in a folder: 0600, and what the folder opens to its group and to others."""
+    return stat.S_IMODE(folder.stat().st_mode) & 0o066 | 0o600
+
+
+def open_new(path: Path, *, private: bool = False, append: bool = False) -> BinaryIO:
+    """Open a file to write, or to append to; a new one has the access of its folder, or with `private` its owner's alone."""
+    new = not path.exists()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC), 0o600)
+    if new and not private and (mode := file_mode_in(path.parent)) != 0o600:
+        os.fchmod(handle, mode)
+    return os.fdopen(handle, "ab" if append else "wb")
+
+
+def make_folder(path: Place) -> None:
+    """Make a folder, and those above it that are missing, with the access of the folder that each lies in."""
+    if isinstance(path, ObjectPlace) or path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    if (mode := stat.S_IMODE(path.parent.stat().st_mode) & 0o077) != 0:
+        path.chmod(mode | 0o700)
+
+
+def opened_below(folder: Path) -> tuple[list[str], list[str]]:
+    """The files below a folder that its group or others can read, and those that they can write.
+
+    A file counts only where every folder that leads to it from `folder` on lets them through.
+    """
+    readable, writable = list[str](), list[str]()
+    for at, folders, files in os.walk(folder):
+        mode = Path(at).stat().st_mode
+        if not mode & 0o011:
+            folders.clear()
+            continue
+        for name in sorted(files):
+            file = Path(at, name).lstat().st_mode
+            if file & 0o044:
+                readable.append(str(Path(at, name).relative_to(folder)))
+            if file & 0o022:
+                writable.append(str(Path(at, name).relative_to(folder)))
+    return readable, writable
+
+
+def others_may_write(file: Path) -> str:
+    """What lets the group or others replace a file: the file or its folder; empty where nothing does."""
+    for path in (file, file.parent):
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o022 and not path.stat().st_mode & stat.S_ISVTX:
+            return str(path)
+    return ""
