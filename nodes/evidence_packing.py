@@ -108,7 +108,7 @@ def packs(
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
     # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
-    beyond = by_rank > _limits(contracts, "max_items", owner)
+    beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
     wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
     position = _positions(packing.kept, owner, conflict, disputed, wanted)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
@@ -324,6 +324,20 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: In
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
     return position
+
+
+def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
+    """What `max_items` counts up to each item: a conflict set, whose members stand side by side, counts as one."""
+    order = order_by(owner, position)
+    of_set = np.where(disputed & (position > 0), conflict, -1)[order]
+    same = np.zeros(len(order), dtype=np.int64)
+    same[1:] = (of_set[1:] >= 0) & (of_set[1:] == of_set[:-1])
+    joined = same.cumsum()
+    starts = first_of_runs(owner[order])
+    joined -= joined[starts].repeat(run_lengths(starts, len(order)))
+    places = position.copy()
+    places[order] -= joined
+    return places
 
 
 def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -> pa.Array:

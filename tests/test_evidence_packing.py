@@ -138,12 +138,26 @@ def test_a_member_shown_alone_says_that_a_competing_claim_may_exist() -> None:
     assert ", a competing claim may exist\n" in made["blocks"]["text"][0].as_py()
 
 
+def test_a_conflict_set_counts_as_one_item() -> None:
+    rows = [
+        {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},
+        {"text": "unrelated", "semantic_raw": 0.5},
+        {"text": "last", "semantic_raw": 0.4},
+        {"text": "timeout is 60", "conflict_set": "timeout", "semantic_raw": 0.1},
+    ]
+    for most, shown in ((1, 2), (2, 3), (3, 4)):
+        made = line(rows, requests={"r1": {"max_items": most}}).run()
+        texts = made["trimmed"]["visible_text"].to_pylist()
+        assert len(texts) == shown
+        assert {"timeout is 30", "timeout is 60"} <= set(texts)
+
+
 def test_a_member_left_alone_by_the_budget_says_so_too() -> None:
     rows = [
         {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},
-        {"text": "timeout is 60", "conflict_set": "timeout", "semantic_raw": 0.1},
+        {"text": "timeout is 60 " * 40, "conflict_set": "timeout", "semantic_raw": 0.1},
     ]
-    made = line(rows, requests={"r1": {"max_items": 1}}).run()
+    made = line(rows, requests={"r1": {"max_tokens": 100}}).run()
     assert made["packs"]["conflict_note"].to_pylist() == [False, False]
     assert made["trimmed"]["conflict_note"].to_pylist() == [True]
 
