@@ -965,7 +965,7 @@ FACT_CHECKS = table(
     evidence_id=caller(string("the item")),
     value=caller(text("the value as it stands in the item")),
     kind=caller(string("id, date, money or number")),
-    finding=caller(string("match, mismatch, unknown_key or stale_sot")),
+    finding=caller(string("match, mismatch, unknown_key, stale_sot or unread")),
     field=caller(text("the record's field", nullable=True)),
     canonical=caller(text("the record's value", nullable=True)),
     record_id=caller(string("evidence_id of the record", nullable=True)),
