@@ -217,7 +217,9 @@ REQUESTS = table(
     lane_k=caller(int32("rows a lane returns per sub-query", nullable=True)),
     pool_k=caller(int32("candidates kept after merging", nullable=True)),
     max_items=caller(int32("items in the block; a conflict set counts as one", nullable=True)),
-    max_items_per_source=caller(int32("items of one source (its path where it has one)", nullable=True)),
+    max_items_per_source=caller(
+        int32("items of one document: a structured record, a path, else an entity, else the row", nullable=True)
+    ),
     max_tokens=caller(int32("tokens of the block under `tokenizer`", nullable=True)),
     max_chars=caller(int32("characters of the block", nullable=True)),
     max_chunk_tokens=caller(int32("tokens of one item's text", nullable=True)),
@@ -269,7 +271,7 @@ PURPOSE_POLICIES = table(
     lane_k=int32("rows a lane returns per sub-query"),
     pool_k=int32("candidates kept after merging"),
     max_items=int32("items in the block; a conflict set counts as one"),
-    max_items_per_source=int32("items of one path or source"),
+    max_items_per_source=int32("items of one document: a structured record, a path, else an entity, else the row"),
     max_tokens=int32("tokens of the block"),
     max_chars=int32("characters of the block"),
     max_chunk_tokens=int32("tokens of one item's text"),
@@ -373,7 +375,10 @@ ROLE_POLICIES = table(
     weight_rerank=float64("share of the vocabulary, actionability and diversity classes"),
     max_selected_chunks=int32("cap on items; null = none", nullable=True),
     require_source_diversity=boolean("no source stands twice before every source stands once"),
-    max_chunks_per_source=int32("cap on items of one path or source; null = none", nullable=True),
+    max_chunks_per_source=int32(
+        "cap on items of one document: a structured record, a path, else an entity, else the row; null = none",
+        nullable=True,
+    ),
     freshness_max_age_days=float64("age from which a row is stale; null = two half-lives of its kind", nullable=True),
     stale_penalty=float64("taken from the metadata term of a stale row, 0 to 1"),
     role_mismatch_penalty=float64("taken from the metadata term of a row that is for other roles, 0 to 1"),
@@ -542,7 +547,9 @@ CONTRACTS = table(
     lane_k=caller(int32("rows per lane and sub-query")),
     pool_k=caller(int32("candidates after merging")),
     max_items=caller(int32("items in the block; a conflict set counts as one")),
-    max_items_per_source=caller(int32("items of one path or source")),
+    max_items_per_source=caller(
+        int32("items of one document: a structured record, a path, else an entity, else the row")
+    ),
     max_tokens=caller(int32("tokens of the block")),
     max_chars=caller(int32("characters of the block")),
     max_chunk_tokens=caller(int32("tokens of one item's text")),
