@@ -104,7 +104,7 @@ def fits(
         budgets.which[owner[member[one]]],
     )
     costs = costs.take(way).most(texts.first)
-    result = _counted_whole(fit(owner, texts, costs, budgets, counters), work, budgets, counters)
+    result = _counted_whole(fit(owner, work.sets(), texts, costs, budgets, counters), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)
     return FITS.build(
@@ -223,6 +223,10 @@ class _Work:
         self.dispute = np.zeros(len(owner), dtype=np.int64)
         if sets.null_count < len(sets):
             self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
+
+    def sets(self) -> Int:
+        """A number per request and conflict set, -1 for items of none."""
+        return np.where(self.disputed, self.dispute, -1)
 
     def worst_case(self) -> Items:
         """Every member of every item as the first shown, with the longest label, line number and notes that it may get."""

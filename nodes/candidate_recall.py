@@ -149,7 +149,8 @@ def candidates(
 ) -> Candidates:
     """The hits merged, one row per request and evidence, in the order of the contract's merge policy.
 
-    Admissible rows come first, `pool_k` of them; withheld ones follow, `withheld_k` of them.
+    Admissible rows come first, `pool_k` of them; withheld ones follow, `withheld_k` of them. An admissible member of a
+    conflict set stays if any member does, so that the pool does not split one (S0.111).
     """
     sub = sub_query_of(sub_queries, hits)
     request = positions(sub_queries["request_id"], contracts["request_id"])[sub]
@@ -166,6 +167,7 @@ def candidates(
         row_index.id_rank[fusion.row],
     )
     limit = np.where(withheld, *(integers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
+    place = _place_of_best(order, place, fusion.request, gathered(evidence["conflict_set"], fusion.row), withheld)
     order = order[place < limit[order]]
     owner, row = fusion.request[order], fusion.row[order]
     _, placement = clocks(contracts).judge(row_index, owner, row)
@@ -190,6 +192,21 @@ def candidates(
             "withheld": withheld[order],
         }
     )
+
+
+def _place_of_best(order: Int, place: Int, request: Int, conflict_set: pa.Array, withheld: np.ndarray) -> Int:
+    """Each row's place, of an admissible member of a conflict set that of the set's first."""
+    disputed = (np.asarray(conflict_set.is_valid()) & ~withheld)[order].nonzero()[0]
+    if len(disputed) < 2:
+        return place
+    at = order[disputed]
+    sets = integers(conflict_set.take(pa.array(at)).dictionary_encode().indices)
+    _, of_set = np.unique(request[at] * (int(sets.max()) + 1) + sets, return_inverse=True)
+    best = np.full(len(disputed), len(place))
+    np.minimum.at(best, of_set, place[disputed])
+    place = place.copy()
+    place[disputed] = best[of_set]
+    return place
 
 
 def _nothing() -> Found:

@@ -4,7 +4,7 @@ Reads `ranked` with the stored rows. Gives `packs`: every ranked row exactly onc
 reason. Nothing enters: each rule looks only at the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
-neighbors of one document version merged, the cap on unverified items, the cap per source. What one would otherwise get
+neighbors of one document version merged, the cap on unverified items, the cap per document. What one would otherwise get
 wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
 competing claims look alike; they travel together, at the place of the best of them. A role orders what is kept (what it
 puts first or last, and one item of each source before a second of any); it adds and drops nothing here.
@@ -80,7 +80,7 @@ def packs(
     owner = positions(ranked["request_id"], contracts["request_id"])
     columns = (
         "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
-        "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type",
+        "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type", "entity",
     )  # fmt: skip
     rows = gathered_columns(evidence, columns, row)
     placed = gathered_columns(placements, _PLACE, placement)
@@ -102,13 +102,14 @@ def packs(
     source = _numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
     packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit))
     packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
-    packing.drop_beyond(source, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
+    document = _documents(owner, rows, flat(ranked["evidence_id"]))
+    packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
-    turn = _turns(source, packing.kept, flags_at(contracts["source_diversity"], owner))
+    turn = _turns(document, packing.kept, flags_at(contracts["source_diversity"], owner))
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
     # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
-    beyond = by_rank > _limits(contracts, "max_items", owner)
+    beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
     wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
     position = _positions(packing.kept, owner, conflict, disputed, wanted)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
@@ -188,6 +189,18 @@ def _numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
         if width > 1:
             _, number = distinct_numbers(number * width + np.asarray(encoded.indices).astype(np.int64))
     return distinct_numbers(number)[1]
+
+
+def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
+    """A number per request and document: a path, else an entity, else the row itself.
+
+    A structured record is a document of its own, whichever file holds it: a cap on the file would drop the dependencies
+    that another record names, and keep unrelated rows of other files.
+    """
+    records = pc.fill_null(pc.equal(rows["origin_class"], "structured-sot"), False)
+    record = pc.if_else(pc.and_(records, rows["entity"].is_valid()), rows["entity"], None)
+    path = pc.coalesce(record, rows["path"], rows["entity"])
+    return _numbers_of(owner, path, pc.if_else(path.is_valid(), None, ids), record.is_valid(), rows["source_id"])
 
 
 def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
@@ -324,6 +337,20 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: In
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
     return position
+
+
+def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
+    """What `max_items` counts up to each item: a conflict set, whose members stand side by side, counts as one."""
+    order = order_by(owner, position)
+    of_set = np.where(disputed & (position > 0), conflict, -1)[order]
+    same = np.zeros(len(order), dtype=np.int64)
+    same[1:] = (of_set[1:] >= 0) & (of_set[1:] == of_set[:-1])
+    joined = same.cumsum()
+    starts = first_of_runs(owner[order])
+    joined -= joined[starts].repeat(run_lengths(starts, len(order)))
+    places = position.copy()
+    places[order] -= joined
+    return places
 
 
 def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -> pa.Array:

@@ -38,6 +38,7 @@ _ON_RECORD = {
     "mismatch": "the record has another value",
     "stale_sot": "the record agrees and is stale",
     "unknown_key": "no record that may be read has it",
+    "unread": "a date with more than one reading",
     "match": "as on record",
 }
 """Findings of facts in words, worst first."""

@@ -67,7 +67,11 @@ def test_no_limit_is_ever_exceeded(
     block = made["blocks"].to_pylist()[0]
     assert block["tokens"] == counted(block["text"]) <= tokens
     assert block["chars"] == len(block["text"]) <= chars
-    assert block["items"] == made["trimmed"].num_rows <= items
+    assert block["items"] == made["trimmed"].num_rows
+    disputed = {row["evidence_id"] for row in made["evidence"].to_pylist() if row["conflict_set"]}
+    shown = set(made["trimmed"]["evidence_id"].to_pylist())
+    # A conflict set counts as one item.
+    assert len(shown - disputed) + bool(shown & disputed) <= items
     assert all(0 <= row["tokens"] <= chunk for row in made["trimmed"].to_pylist())
     assert (block["text"] == "") == (block["items"] == 0) == (block["block_ref"] is None)
 

@@ -138,12 +138,37 @@ def test_a_member_shown_alone_says_that_a_competing_claim_may_exist() -> None:
     assert ", a competing claim may exist\n" in made["blocks"]["text"][0].as_py()
 
 
+def test_the_cap_per_source_counts_documents() -> None:
+    loose = [{"text": f"turn {n}", "path": None, "entity": None, "source_id": "chat"} for n in range(4)]
+    one = [{"text": f"part {n}", "path": None, "entity": "S-1", "source_id": "chat"} for n in range(3)]
+    fact = {"evidence_kind": "structured-fact", "origin_class": "structured-sot", "path": "sot/d.csv"}
+    records = [{"text": f"record {n}", "entity": f"DEL-{n}", **fact} for n in range(4)]
+    result = packed([*loose, *one, *records], max_items_per_source=1)
+    dropped = [text for text, row in result.items() if row["reason_code"] == "source_cap"]
+    assert len(dropped) == 2
+    assert all(text.startswith("part") for text in dropped)
+
+
+def test_a_conflict_set_counts_as_one_item() -> None:
+    rows = [
+        {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},
+        {"text": "unrelated", "semantic_raw": 0.5},
+        {"text": "last", "semantic_raw": 0.4},
+        {"text": "timeout is 60", "conflict_set": "timeout", "semantic_raw": 0.1},
+    ]
+    for most, shown in ((1, 2), (2, 3), (3, 4)):
+        made = line(rows, requests={"r1": {"max_items": most}}).run()
+        texts = made["trimmed"]["visible_text"].to_pylist()
+        assert len(texts) == shown
+        assert {"timeout is 30", "timeout is 60"} <= set(texts)
+
+
 def test_a_member_left_alone_by_the_budget_says_so_too() -> None:
     rows = [
         {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},
-        {"text": "timeout is 60", "conflict_set": "timeout", "semantic_raw": 0.1},
+        {"text": "timeout is 60 " * 40, "conflict_set": "timeout", "semantic_raw": 0.1},
     ]
-    made = line(rows, requests={"r1": {"max_items": 1}}).run()
+    made = line(rows, requests={"r1": {"max_tokens": 100}}).run()
     assert made["packs"]["conflict_note"].to_pylist() == [False, False]
     assert made["trimmed"]["conflict_note"].to_pylist() == [True]
 

@@ -182,3 +182,34 @@ def test_requests_of_one_clock_share_the_look_at_a_document(node: str, lanes: li
     world, plan = frame(rows), rules({"lanes": lanes})
     _peak(world, node, plan, 1)
     assert _peak(world, node, plan, 30) < 2 * _peak(world, node, plan, 1)
+
+
+def test_the_rival_of_a_hit_beyond_the_first_ten_comes_in() -> None:
+    rows = [
+        *({"name": f"hit {n}", "text": "session session", "path": f"{n}.md"} for n in range(15)),
+        {"name": "disputed", "text": "session and many other words beside it", "path": "d.md", "conflict_set": "c1"},
+        {"name": "rival", "text": "other claim", "path": "r.md", "conflict_set": "c1"},
+        {"name": "withheld rival", "text": "third claim", "path": "w.md", "conflict_set": "c1", "withheld_by": 13},
+        {"name": "foreign rival", "text": "fourth claim", "path": "f.md", "conflict_set": "c1", "foreign": True},
+    ]
+    assert _expanded(rows, lane_k=16) == {"rival": "conflict"}
+
+
+def test_the_rival_of_a_row_that_stands_beside_a_hit_comes_in() -> None:
+    rows = [
+        {"name": "hit", "text": "session", "path": "a.md", "line_start": 1},
+        {"name": "beside", "text": "a claim", "path": "a.md", "line_start": 2, "conflict_set": "c1"},
+        {"name": "rival", "text": "other claim", "path": "r.md", "conflict_set": "c1"},
+    ]
+    assert _expanded(rows) == {"beside": "neighbour", "rival": "conflict"}
+
+
+def test_the_pool_does_not_split_a_conflict_set() -> None:
+    rows = [
+        {"name": "disputed", "text": "session", "path": "d.md", "conflict_set": "c1"},
+        *({"name": f"hit {n}", "text": "session and other words", "path": f"{n}.md"} for n in range(5)),
+        {"name": "rival", "text": "other claim", "path": "r.md", "conflict_set": "c1"},
+    ]
+    world = frame(rows)
+    found = line(world, [{"question": "session", "pool_k": 1}], "candidates", plan=_PLAN)["candidates"]
+    assert set(names(world, found)) == {"disputed", "rival"}

@@ -252,3 +252,27 @@ def test_findings_of_a_text_do_not_depend_on_its_company(texts: list[str]) -> No
 
     alone = [row | {"text": n} for n, text in enumerate(texts) for row in found([text])]
     assert found(texts) == alone
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Fee of eng-001: $52,500.", {"eng-001": "match", "$52,500": "match"}),
+        ("Fee of eng-001: $9.", {"eng-001": "match", "$9": "mismatch"}),
+        ("Fee of ENG-999: $9.", {"ENG-999": "unknown_key", "$9": "unknown_key"}),
+        ("Fee of eng-999: $9.", {"eng-999": "unknown_key", "$9": "unknown_key"}),
+        ("eng-999 is new.\nThe fee is $9.", {"eng-999": "unknown_key", "$9": "unknown_key"}),
+        ("The fee of ENG-999, $9, is less than that of ENG-001.",
+         {"ENG-999": "unknown_key", "$9": "unknown_key", "ENG-001": "match"}),
+        ("The fee in utf-8 is $9 for ENG-001.", {"$9": "mismatch", "ENG-001": "match"}),
+        ("The deadline of ENG-001 is 11/15/2025.", {"ENG-001": "match", "11/15/2025": "match"}),
+        ("The deadline of ENG-001 is 11/30/2025.", {"ENG-001": "match", "11/30/2025": "mismatch"}),
+        ("The deadline of ENG-001 is 15.11.2025.", {"ENG-001": "match", "15.11.2025": "match"}),
+        ("The deadline of ENG-001 is 30.11.2025.", {"ENG-001": "match", "30.11.2025": "mismatch"}),
+        ("The deadline of ENG-001 is 03/04/2025.", {"ENG-001": "match", "03/04/2025": "unread"}),
+    ],
+)  # fmt: skip
+def test_ids_in_any_case_name_records_and_unknown_ids_contradict_none(text: str, found: dict[str, str]) -> None:
+    assert checks(text) == found
+    tables = line([RECORD], requests=LOOKING_UP).run("fact_checks")
+    assert {row.value: row.finding for row in verify_facts(text, tables)} == found

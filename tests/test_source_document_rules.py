@@ -207,14 +207,16 @@ def test_a_conflicted_memory_comes_with_its_other_side(story: Story):
     """S0.111: the convenient side never stands alone: the other comes along, or the block says that there is one."""
     token = memory("token", "The role of the fixture comes from the token.", "verified", conflict_set="source")
     record = memory("record", "Users have it written down somewhere.", "verified", conflict_set="source")
-    story.tell(token, record)
-    both = story.ask(**QUESTION)
-    assert set(places(both)) == {"memory/token", "memory/record"}
+    # Newer rows keep the record out of every lane but the one that follows conflict sets.
+    others = [memory(str(n), f"Number {n} is newer.", "verified", recorded_time=days_ago(0.01)) for n in range(12)]
+    story.tell(token, record, *others)
+    both = story.ask(**QUESTION, lane_k=6)
+    rival = decided(both, "memory/record")["evidence_id"]
+    assert {h["via"] for h in both.tables["hits"].to_pylist() if h["evidence_id"] == rival} == {"conflict"}
+    assert {"memory/token", "memory/record"} <= set(places(both))
     assert both.block.count(", conflicting claim") == 2
     assert "a competing claim may exist" not in both.block
-    one = story.ask(**QUESTION, max_items=1)
-    assert len(places(one)) == 1
-    assert ", conflicting claim, a competing claim may exist" in one.block
+    one = story.ask(**QUESTION, lane_k=6, max_tokens=120)
     assert "conflicting" in {c["condition"] for c in one.conditions}
 
 

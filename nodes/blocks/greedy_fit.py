@@ -83,9 +83,17 @@ class Fit:
 
 
 class _Progress:
-    """What each request has used up, and what became of each item."""
+    """What each request has used up, and what became of each item.
 
-    def __init__(self, frame_tokens: Int, frame_chars: int, groups: int, items: int) -> None:
+    `count` is the number of items chosen, `places` what they use of `max_items`, `open_set` the conflict set of the item
+    chosen last (-1 = none); `dispute` is the conflict set of each item.
+    """
+
+    def __init__(self, frame_tokens: Int, frame_chars: int, groups: int, dispute: Int) -> None:
+        items = len(dispute)
+        self.dispute = dispute
+        self.places = np.zeros(len(frame_tokens), dtype=np.int64)
+        self.open_set = np.full(len(frame_tokens), -1, dtype=np.int64)
         self.tokens = frame_tokens.copy()
         self.chars = np.full(len(frame_tokens), frame_chars, dtype=np.int64)
         self.count = np.zeros(len(frame_tokens), dtype=np.int64)
@@ -100,6 +108,10 @@ class _Progress:
         self.start[i], self.end[i] = units.start[start], units.end[end]
         self.before[i] = units.line[start] - units.line[opening]
         self.inside[i] = units.line[end] - units.line[start]
+
+    def joins(self, item: Int, request: Int) -> Bool:
+        """Whether each item belongs to the conflict set that was chosen last, and so uses no place of its own."""
+        return (self.dispute[item] >= 0) & (self.dispute[item] == self.open_set[request])
 
     def fit(self) -> Fit:
         return Fit(self.number, self.start, self.end, self.before, self.inside, self.bound)
@@ -160,14 +172,16 @@ class Costs:
         return Costs(**found)
 
 
-def fit(owner: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
-    """What fits; items are sorted by request and place, `owner` is the request of each."""
+def fit(owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
+    """What fits; items are sorted by request and place, `owner` is the request of each and `dispute` its conflict set
+    (-1 = none).
+    """
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
     first = items.cumsum() - items
     frame = constants((_FRAME,), pa.large_string())
     frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
-    done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, len(owner))
+    done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, dispute)
     headed = bool(costs.heading_chars.any())
     low, ranks, most = 0, RANKS_FIRST, int(items.max(initial=0))
     while low < most:
@@ -192,17 +206,17 @@ def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs
     """
     rest = expand_ranges(first, count)
     asking = owner[rest]
-    exhausted = _exhausted(done, budgets)
+    exhausted = _exhausted(done, budgets, rest, asking)
     fresh = ~done.seen[asking, costs.group[rest]]
     room_tokens = (budgets.max_tokens - done.tokens)[asking] - costs.tokens[rest]
     room_chars = (budgets.max_chars - done.chars)[asking] - costs.chars[rest]
-    room = (room_tokens >= 0) & (room_chars >= 0)
-    live = (np.bincount(asking[room], minlength=len(count)) > 0) & (exhausted < 0)
+    room = (room_tokens >= 0) & (room_chars >= 0) & (exhausted < 0)
+    live = np.bincount(asking[room], minlength=len(count)) > 0
     over = ~live[asking]
     # The limit that bound is the one with the heading reserved, as in a round.
     room_tokens -= fresh * costs.heading_tokens[rest]
     limit = np.where((room_tokens >= 0) & (room_chars - fresh * costs.heading_chars[rest] < 0), CHARS, TOKENS)
-    limit = np.where(exhausted[asking] >= 0, exhausted[asking], limit)
+    limit = np.where(exhausted >= 0, exhausted, limit)
     done.bound[rest[over]] = limit[over]
     return live.nonzero()[0]
 
@@ -247,11 +261,12 @@ def _tried(
     return _Trial(item, units, opening, closing, *units.cost(opening, closing), (first[place], last[place]))
 
 
-def _exhausted(done: _Progress, budgets: Budgets, requests: Int | slice = slice(None)) -> Int:
-    """The limit that leaves no room for any further item, per request; -1 = none."""
+def _exhausted(done: _Progress, budgets: Budgets, item: Int, requests: Int) -> Int:
+    """The limit that leaves no room for each item, whatever its size; -1 = none. `requests` is the request of each."""
     limit = np.where(budgets.max_chars[requests] - done.chars[requests] < LEAST_CHARS, CHARS, -1)
     limit = np.where(budgets.max_tokens[requests] - done.tokens[requests] < LEAST_TOKENS, TOKENS, limit)
-    return np.where(done.count[requests] >= budgets.max_items[requests], ITEMS, limit)
+    full = (done.places[requests] >= budgets.max_items[requests]) & ~done.joins(item, requests)
+    return np.where(full, ITEMS, limit)
 
 
 def run_that_fits(
@@ -279,7 +294,11 @@ def run_that_fits(
     room_tokens = (budgets.max_tokens - done.tokens)[asking] - _before(tokens, starts, lengths)
     room_chars = (budgets.max_chars - done.chars)[asking] - _before(chars, starts, lengths)
     fits = (room_tokens >= np.maximum(tokens, LEAST_TOKENS)) & (room_chars >= np.maximum(chars, LEAST_CHARS))
-    fits &= (text_tokens <= budgets.max_chunk_tokens[asking]) & (place < (budgets.max_items - done.count)[asking])
+    own = np.ones(len(item), dtype=np.int64)
+    own[1:] -= (done.dispute[item[1:]] >= 0) & (done.dispute[item[1:]] == done.dispute[item[:-1]])
+    own[starts] = ~done.joins(item[starts], asking[starts])
+    fits &= text_tokens <= budgets.max_chunk_tokens[asking]
+    fits &= own + _before(own, starts, lengths) <= (budgets.max_items - done.places)[asking]
     fits &= ~costs.fenced[item] | (trial.closing > trial.opening)[left]
     fits &= _before(~fits, starts, lengths) == 0
 
@@ -287,9 +306,11 @@ def run_that_fits(
     if not len(i):
         return left
     done.number[i] = done.count[r] + place[fits] + 1
-    for used, cost in ((done.count, np.ones_like(tokens)), (done.tokens, tokens), (done.chars, chars)):
+    for used, cost in ((done.count, np.ones_like(own)), (done.places, own), (done.tokens, tokens), (done.chars, chars)):
         used += np.bincount(r, weights=cost[fits], minlength=len(used)).astype(np.int64)
     done.seen[r, group[fits]] = True
+    last = np.append(first_of_runs(r)[1:], len(r)) - 1
+    done.open_set[r[last]] = done.dispute[i[last]]
     done.keep(i, trial.units, *(edge[left[fits]] for edge in (trial.opening, trial.opening, trial.closing)))
     return left[~fits]
 
@@ -331,7 +352,8 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     much = (LEAST_SHARE * used_tokens >= shown) | (done.count[asking] == 0)
     worth = whole | (much & (units.solid[end] > units.solid[start]))
     text = ~fenced | (closing > opening)
-    exhausted = _exhausted(done, budgets, asking)
+    joins = done.joins(item, asking)
+    exhausted = _exhausted(done, budgets, item, asking)
     chosen = (exhausted < 0) & (room_tokens >= 0) & (room_chars >= 0) & worth & text
     limit = np.where(by_chars < by_tokens, CHARS, np.where(cap < room_tokens, CHUNK, TOKENS))
     limit = np.where((room_tokens >= 0) & (room_chars < 0), CHARS, limit)
@@ -348,6 +370,8 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     r, i = asking[lead], item[lead]
     done.bound[i] = np.where(whole[lead], -1, limit[lead])
     done.count[r] += 1
+    done.places[r] += ~joins[lead]
+    done.open_set[r] = done.dispute[i]
     done.tokens[r] += (beside_tokens + used_tokens)[lead]
     done.chars[r] += (beside_chars + used_chars)[lead]
     done.seen[r, costs.group[i]] = True

@@ -36,11 +36,11 @@ FINDINGS = Table(
         "text": int64("number of the text"),
         "value": text("the value as it stands there"),
         "kind": string("id, date, money or number"),
-        "finding": string("match, mismatch, unknown_key or stale_sot"),
+        "finding": string("match, mismatch, unknown_key, stale_sot or unread"),
         "fact": int64("row of the facts; -1 = none"),
     },
 )
-_WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key")
+_WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key", "unread")
 _UNCHECKED = "unchecked"
 """A plain number that no field is named beside: it is no fact of a record, so nothing is said of it."""
 _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
@@ -72,7 +72,14 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     record = np.unique(codes_of([pa.array(fact_owner), facts["evidence_id"]]), return_inverse=True)[1]
     order = np.argsort(record, kind="stable")
     starts = starts_of(np.bincount(record))
-    about, own_line, silent = _about(subjects, values, facts, fact_owner, record, all_records)
+    foreign, passing = _ids_without_record(subjects, values, facts, fact_owner)
+    about, own_line, silent = _about(
+        subjects, values, facts, fact_owner, record, all_records, np.unique(values.text[values.line[foreign]])
+    )
+    # What a line says of an id that has no record is no claim about another record.
+    elsewhere = np.isin(values.line, values.line[foreign])
+    of_pair = own_line | ~elsewhere[about[0]]
+    about, own_line, silent = (about[0][of_pair], about[1][of_pair]), own_line[of_pair], silent[of_pair]
     counts = np.diff(starts)[about[1]]
     pair = np.repeat(np.arange(len(about[0])), counts)
     value, fact = about[0][pair], order[expand_ranges(starts[:-1][about[1]], counts)]
@@ -84,12 +91,15 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     guessed, width = named & silent[pair], int(record.max(initial=0)) + 1
     asked = np.unique(value[guessed] * width + record[fact[guessed]]) // width
     named &= same | ~guessed | (np.bincount(asked, minlength=len(values.kind))[value] < 2)
+    named &= same | ~elsewhere[value]
     compared = np.flatnonzero(named)
     # An id agrees with its record whole; the field to name is the one that holds it.
     rank = np.where(same[compared], np.where(keyed[compared], 0, 1), np.where(own_line[pair[compared]], 2, 3))
     best = compared[np.lexsort((fact[compared], rank, value[compared]))]
     best = best[np.flatnonzero(np.diff(value[best], prepend=-1))]
     finding = np.where(np.isin(values.kind, [KINDS.index("number")]), _UNCHECKED, "unknown_key").astype(object)
+    finding[passing] = _UNCHECKED
+    finding[_unread(values)] = "unread"
     chosen = np.full(len(values.kind), -1)
     stale = np.asarray(flat(facts["stale"]))
     finding[value[best]] = np.where(same[best], np.where(stale[fact[best]], "stale_sot", "match"), "mismatch")
@@ -98,9 +108,18 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
 
 
 def _about(
-    subjects: Subjects, values: Values, facts: pa.Table, fact_owner: Int, record: Int, all_records: bool
+    subjects: Subjects,
+    values: Values,
+    facts: pa.Table,
+    fact_owner: Int,
+    record: Int,
+    all_records: bool,
+    unknown: Int,
 ) -> tuple[tuple[Int, Int], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Pairs (value, record) to compare, whether the value's own line names the record, and whether its text names none."""
+    """Pairs (value, record) to compare, whether the value's own line names the record, and whether its text names none.
+
+    `unknown` are the texts that name an id without a record: they are about that, not about every record.
+    """
     first = np.unique(record, return_index=True)[1]
     entity = pc.utf8_lower(flat(facts["entity"]).take(pa.array(first)))
     known = pc.binary_join_element_wise(pa.scalar("i:", entity.type), entity, pa.scalar("", entity.type))
@@ -123,6 +142,7 @@ def _about(
     silent = np.empty(0, np.int64)
     if all_records:
         silent = np.setdiff1d(np.arange(len(subjects.owner)), texts // max(len(first), 1))
+        silent = np.setdiff1d(silent, unknown)
         row, number = np.nonzero(subjects.owner[silent][:, None] == fact_owner[first])
         texts = np.union1d(texts, silent[row] * len(first) + number)
     width = max(len(first), 1)
@@ -133,6 +153,38 @@ def _about(
     number = texts[expand_ranges(starts[:-1][of_value], counts)] % width
     named = np.isin(values.line[value] * width + number, linked)
     return (value, number), named, np.isin(of_value[value], silent)
+
+
+def _unread(values: Values) -> NDArray[np.bool_]:
+    """The dates that have no one reading: `03/04/2025` is a day of March or of April."""
+    dates = np.flatnonzero(values.kind == KINDS.index("date"))
+    number, _ = canonical_codes(values.kind[dates], values.value.take(pa.array(dates)))
+    unread = np.zeros(len(values.kind), dtype=bool)
+    unread[dates] = number < 0
+    return unread
+
+
+def _ids_without_record(subjects: Subjects, values: Values, facts: pa.Table, fact_owner: Int) -> tuple[Int, Int]:
+    """Positions of the ids that no record of the request has, and of those among lower-case words that are no ids.
+
+    `utf-8` and `eng-001` are written alike: in lower case, an id begins like that of some record of the request.
+    """
+    at = np.flatnonzero(values.kind == KINDS.index("id"))
+    written = values.value.take(pa.array(at)).cast(pa.large_string())
+    upper, entity = pc.utf8_upper(written), pc.utf8_upper(flat(facts["entity"]).cast(pa.large_string()))
+    owner = subjects.owner[values.text[values.line[at]]]
+    missing = ~_among(owner, upper, fact_owner, entity)
+    prefix, known = (pc.replace_substring_regex(names, r"-\d+$", "") for names in (upper, entity))
+    word = np.asarray(pc.and_(pc.not_equal(written, upper), pc.match_substring_regex(written, r"^\w+-\d{1,9}$")))
+    passing = missing & word & ~_among(owner, prefix, fact_owner, known)
+    return at[missing & ~passing], at[passing]
+
+
+def _among(owner: Int, names: pa.Array, other: Int, known: pa.Array) -> NDArray[np.bool_]:
+    """Whether each (owner, name) is one of the known."""
+    owners = pa.array(np.concatenate([owner, other]))
+    code = codes_of([owners, pa.concat_arrays([names, known])])
+    return np.isin(code[: len(owner)], code[len(owner) :])
 
 
 def _compared(

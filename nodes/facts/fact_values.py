@@ -39,10 +39,12 @@ _UNREAD = ""
 PATTERNS = (
     ("id", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b"),
     ("id", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"),
-    ("id", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
+    ("id", r"(?i)\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
     ("date", r"\b(\d{4}-\d{2}-\d{2})(?:\b|T)"),
     ("date", rf"(?i)\b(\d{{1,2}} {_MONTH} \d{{4}})\b"),
     ("date", rf"(?i)\b({_MONTH} \d{{1,2}}, \d{{4}})\b"),
+    ("date", r"\b(\d{1,2}/\d{1,2}/\d{4})\b"),
+    ("date", r"\b(\d{1,2}\.\d{1,2}\.\d{4})\b"),
     (_UNREAD, r"(\d+(?:\.\d+){2,})"),  # a version, an address
     (_UNREAD, r"(\d[\d.]*,\d{1,2})(?:\D|$)"),  # 52.500,00: a comma may end the thousands or the units
     (_UNREAD, rf"({_SIGN}?\d[\d.,]*(?:[A-Za-z]\w*| (?i:thousand|million|billion)\b))"),  # $52.5k, 15px, 3rd, 2 million
@@ -119,7 +121,24 @@ def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
     return np.array(number, np.int64)[which], np.array(currency, np.int64)[which]
 
 
+_DAY_MONTH = re.compile(r"(\d{1,2})([/.])(\d{1,2})\2(\d{4})")
+
+
+def _day_and_month(found: re.Match[str]) -> date | None:
+    """`30.11.2025` has the day first; `11/30/2025` is read where one of its numbers can be no month."""
+    first, second, year = int(found[1]), int(found[3]), int(found[4])
+    if found[2] == "/" and first != second and max(first, second) <= 12:
+        return None  # some write the day first, some the month
+    day, month = (second, first) if found[2] == "/" and second > 12 else (first, second)
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
 def _date(value: str) -> date | None:
+    if written := _DAY_MONTH.fullmatch(value):
+        return _day_and_month(written)
     try:
         return date.fromisoformat(value[:10])
     except ValueError:

@@ -6,12 +6,13 @@ are named; each is judged by the same gates as any other row before it becomes a
 
 The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
 tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
-apply (S1.23): a link is no way around it.
+apply (S1.23): a link is no way around it. Most links are followed from the first `SEEDS` hits; conflict sets from every
+hit, since any of them may be selected (S0.111).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -29,7 +30,7 @@ from .recall_scope import PAIRS, Int, RecallTables, Scope
 from .recall_selection import VIA, Found, best_found
 
 SEEDS = 10
-"""Hits per request, over all lanes, from which the lane starts."""
+"""Hits per request, over all lanes, whose links are followed; conflict sets are followed from every hit."""
 WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "record": 1.0, "parent": 0.5, "child": 0.5, "neighbour": 0.5,
            "citation": 0.5}  # fmt: skip
 """Share of the seed's fusion score: a competing, newer or canonical claim is worth as much as its seed, a surrounding or
@@ -40,6 +41,13 @@ SWITCHES = {"neighbour": "chunk_expansion", "parent": "chunk_expansion", "child"
 
 Reached = tuple[Int, Int, str]
 """Seed number, position in `scope.rows`, and how it was reached."""
+Link = tuple[str, str, str, Callable[..., list[str]]]
+"""Column of the seeds, how what it names is reached, posting field, and the keys of a value."""
+_NAMED: tuple[Link, ...] = (
+    ("parent_id", "parent", "id", id_keys),
+    ("superseded_by", "superseding", "id", id_keys),
+)
+_RIVALS: tuple[Link, ...] = (("conflict_set", "conflict", "conflict", conflict_keys),)
 
 
 def recall_expansion(
@@ -50,41 +58,62 @@ def recall_expansion(
     Args:
         tables: the inputs every lane reads.
         seeds: the best visible hits per request; `score` is their fusion score.
-        seed_rank: rank of each seed inside its request, from 0; only the first `SEEDS` are followed.
+        seed_rank: rank of each seed inside its request, from 0; of seeds beyond `SEEDS` only the conflict set is followed.
         known: every hit of the other lanes: what they found is not found again.
         postings: the frame's index.
         placements: the frame's placements, for document order.
     """
+    near = seed_rank < SEEDS
+    followed = Found.of(seeds.sub[near], seeds.row[near], seeds.score[near])
+    others = best_found(
+        tables,
+        _followed(
+            tables, followed, known, lambda scope, own, local: _all_links(scope, own, local, postings, placements)
+        ),
+    )
+    # Any hit may be selected, also one that stands beside a seed: the rivals of all of them come in.
+    shown = Found.concat([seeds, others])
+    rivals = best_found(
+        tables, _followed(tables, shown, known, lambda scope, own, _: _linked(scope, own.row, postings, _RIVALS))
+    )
+    return _once(tables, Found.concat([others, rivals]))
+
+
+def _all_links(scope: Scope, own: Found, local: Int, postings: PostingIndex, placements: pa.Table) -> Iterable[Reached]:
+    """Everything that the seeds lead to but their rivals."""
+    return chain(
+        _linked(scope, own.row, postings, _NAMED),
+        _beside(scope, own.sub, own.row, local, placements),
+        _referred(scope, own.row, postings),
+    )
+
+
+def _followed(
+    tables: RecallTables, seeds: Found, known: Found, links: Callable[[Scope, Found, Int], Iterable[Reached]]
+) -> Found:
+    """What the links of the seeds reach, each row once per request: admissible, not withheld and not `known`."""
     request, follows = tables.sub_request, _follows(tables.contracts)
-    followed = np.flatnonzero(seed_rank < SEEDS)
     width = len(tables.row_index.id_rank) + 1
     taken = np.unique(request[known.sub] * width + known.row)
-    parts = []
+    clock, of_request = tables.clock
+    parts: list[Found] = []
     for scope in tables.scopes("expansion"):
-        own = followed[np.isin(seeds.sub[followed], scope.sub)]
-        if not len(own):
+        at = np.flatnonzero(np.isin(seeds.sub, scope.sub))
+        if not len(at):
             continue
-        local = scope.local(seeds.row[own])
-        reached = chain(
-            _linked(scope, seeds.row[own], postings),
-            _beside(scope, seeds.sub[own], seeds.row[own], local, placements),
-            _referred(scope, seeds.row[own], postings),
-        )
-        found: list[Found] = []
-        for seed, row, via in _gathered(reached):
-            sub = seeds.sub[own[seed]]
-            clock, of_request = tables.clock
+        own = Found.of(seeds.sub[at], seeds.row[at], seeds.score[at])
+        local = scope.local(own.row)
+        for seed, row, via in _gathered(links(scope, own, local)):
+            sub = own.sub[seed]
             passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
             passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
             passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
             kept = np.flatnonzero(passes)
             kept = kept[scope.in_window(np.searchsorted(scope.sub, sub[kept]), row[kept])]
             share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
-            score = quantise(seeds.score[own[seed[kept]]] * share)
-            found.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
-        if found:  # whose a row is, all parts decide: only then are the best of a sub-query the best
-            parts.append(best_found(tables, found[0] if len(found) == 1 else _once(tables, Found.concat(found))))
-    return Found.concat(parts)
+            score = quantise(own.score[seed[kept]] * share)
+            parts.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
+    return _once(tables, Found.concat(parts)) if len(parts) > 1 else Found.concat(parts)
 
 
 def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
@@ -99,13 +128,9 @@ def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
         yield _flattened(parts)
 
 
-def _linked(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
-    """Rows that the seeds name: the parent, the members of the conflict set, the record that replaces them."""
-    for column, via, field, keys_of in (
-        ("parent_id", "parent", "id", id_keys),
-        ("superseded_by", "superseding", "id", id_keys),
-        ("conflict_set", "conflict", "conflict", conflict_keys),
-    ):
+def _linked(scope: Scope, rows: Int, postings: PostingIndex, links: tuple[Link, ...]) -> Iterator[Reached]:
+    """Rows that the seeds name: the parent, the record that replaces them, or the members of the conflict set."""
+    for column, via, field, keys_of in links:
         named = Ragged.of(gathered(scope.tables.evidence[column], rows)).expand(keys_of)
         if not len(named.codes):
             continue

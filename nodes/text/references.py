@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from ..columns.ragged import Ragged
 from ..frames import posting_keys
-from .anchor_patterns import KINDS, anchors_in
+from .anchor_patterns import KINDS, anchors_in, find_all
 from .index_keys import id_keys, path_keys
 
 __all__ = ["References", "cited_documents", "named_records"]
 
 _PLACE = re.compile(r"[#?].*$")
+_LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
 _UPWARD = re.compile(r"^(?:\.{1,2}/|/)+")
 
 
@@ -41,7 +42,15 @@ def cited_documents(links: pa.Array, texts: pa.Array) -> References:
 def named_records(paths: pa.Array, texts: pa.Array) -> References:
     """The ids that stand in texts, and the folders of paths: `ventures/acme/projects/proj-001/x.md` names `proj-001`."""
     folders = Ragged.of(paths).expand(lambda path: [key for name in path.split("/")[:-1] for key in _ids(name)])
-    return _joined([(folders.rows, folders.vocabulary.take(pa.array(folders.codes))), *_in_texts(texts, ("id",))])
+    row, name = find_all(texts.cast(pa.large_string()), _LOWER_CASE_ID)
+    lower = Ragged.of(name).expand(_ids)
+    return _joined(
+        [
+            (folders.rows, folders.vocabulary.take(pa.array(folders.codes))),
+            *_in_texts(texts, ("id",)),
+            (row[lower.rows], lower.vocabulary.take(pa.array(lower.codes))),
+        ]
+    )
 
 
 def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[NDArray[np.int64], pa.Array]]:
