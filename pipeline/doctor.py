@@ -29,6 +29,7 @@ from .progress import counted
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from .corpus import Corpus
     from .runs.log import RunLog
 
 __all__ = ["Check", "examine"]
@@ -62,15 +63,24 @@ class _Subject:
     settings: Settings
 
     @cached_property
+    def corpus(self) -> Corpus | None:
+        """The corpus, opened once; None where there is none.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        from .corpus import Corpus
+
+        return Corpus.open(self.settings["corpus"]) if self.settings["corpus"].exists() else None
+
+    @cached_property
     def damaged(self) -> list[str]:
         """Files of the corpus that are not as they were written; of a corpus that has such, no row is read.
 
         Raises:
             StoreError: the corpus cannot be opened.
         """
-        from .corpus import Corpus
-
-        return Corpus.open(self.settings["corpus"]).damaged() if self.settings["corpus"].exists() else []
+        return self.corpus.damaged() if self.corpus is not None else []
 
 
 def examine(settings: Settings) -> dict[str, Any]:
@@ -176,9 +186,31 @@ def _corpus(subject: _Subject) -> Iterator[Check]:
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield Check("corpus", "ok", facts)
     yield Check("corpus files", "ok", "every file has the SHA-256 that it was written with")
+    yield from _corpus_content(subject.corpus)
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
+
+
+def _corpus_content(corpus: Corpus | None) -> Iterator[Check]:
+    """Whether rows match their ids and digests, and how the chain of heads ends."""
+    if corpus is None:
+        return
+    if changed := corpus.verify():
+        hint = (
+            "somebody changed the corpus after it was published: put it back from a copy, or index the sources again."
+        )
+        yield Check("corpus rows", "fail", changed[0], hint)
+        return
+    yield Check("corpus rows", "ok", "every row matches its id and digest")
+    if corpus.head:
+        hint = "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since."
+        yield Check("corpus head", "ok", corpus.head, hint)
+    else:
+        hint = (
+            "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads that tell a corpus that was set back."
+        )
+        yield Check("corpus head", "warn", "none: the corpus has schema version 1", hint)
 
 
 def _grants(subject: _Subject) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from repinned import repin
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
@@ -43,6 +44,8 @@ COMMANDS = [
 GROUPED = [
     "corpus info",
     "corpus gc",
+    "corpus verify",
+    "corpus upgrade",
     "contract preview",
     "contract explain",
     "contract lint",
@@ -339,8 +342,21 @@ def test_doctor_names_rows_that_an_older_detector_of_secrets_let_in(shop, capsys
     assert "secrets" not in [check["name"] for check in json.loads(out)["checks"]]
     (manifest,) = [f for f in (shop / ".scoped-retrieval/corpus/generations").iterdir() if REDACTOR in f.read_text()]
     manifest.write_text(manifest.read_text().replace(REDACTOR, "detect-secrets/0+rules/0"))
+    repin(shop / ".scoped-retrieval/corpus")
     _, out, _ = run("doctor", "--json", capsys=capsys)
     assert "secrets" in [check["name"] for check in json.loads(out)["checks"]]
+
+
+def test_a_corpus_is_verified_against_a_head_that_was_kept(shop, capsys):
+    code, out, _ = run("corpus", "verify", "--json", capsys=capsys)
+    found = json.loads(out)
+    assert (code, found["ok"], found["problems"]) == (0, True, [])
+    assert run("corpus", "verify", "--anchor", found["head"], capsys=capsys)[0] == 0
+    code, out, _ = run("corpus", "verify", "--anchor", "0" * 64, capsys=capsys)
+    assert (code, out.splitlines()[-1]) == (5, f"head of the corpus: {found['head']}")
+    assert out.startswith("Expected the anchor among the heads of the corpus, got another chain - at ")
+    assert run("corpus", "verify", "--anchor", "main", capsys=capsys)[0] == 2
+    assert run("corpus", "upgrade", capsys=capsys)[1].startswith("is up to date: ")
 
 
 def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop, capsys, monkeypatch):

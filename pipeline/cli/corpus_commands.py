@@ -1,7 +1,8 @@
-"""`index`, `corpus info`, `corpus gc`: from paths and flags to a corpus."""
+"""`index`, `corpus info`, `corpus gc`, `corpus verify`, `corpus upgrade`: from paths and flags to a corpus."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,13 @@ import typer
 
 from ..places import Place
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
-from .output import InterruptedCommandError, emit, note, shows_progress, write_table
+from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
 
-corpus_app = typer.Typer(help="Look at a corpus, or remove old generations.", no_args_is_help=True)
+corpus_app = typer.Typer(
+    help="Look at a corpus, verify or upgrade it, or remove old generations.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -125,6 +128,41 @@ def gc(
     size = _counted({"packs": info["packs"], "bytes": info["bytes"]})
     text = f"removed: {_counted(removed)}\nkept: {_counted({'generations': kept['generations']})}; the current one, {kept['current']}, has {size}\n"
     emit({"removed": removed, "kept": kept}, as_json=as_json, text=text)
+    return 0
+
+
+@corpus_app.command("verify")
+def verify(
+    anchor: Annotated[
+        str | None, typer.Option("--anchor", metavar="HASH", help="Head of the corpus as kept elsewhere.")
+    ] = None,
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Verify files, rows and heads of a corpus; prints its head, which is the anchor to keep elsewhere."""
+    from ...nodes.errors import InputError
+    from ..corpus import Corpus
+
+    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
+        hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
+        raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
+    opened = Corpus.open(settings_of(corpus=corpus, grants=grants)["corpus"])
+    problems = opened.verify(anchor)
+    text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
+    emit({"ok": not problems, "problems": problems, "head": opened.head}, as_json=as_json, text=text)
+    return EXIT["differs"] if problems else EXIT["ok"]
+
+
+@corpus_app.command("upgrade")
+def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+    """Bring a corpus of an earlier schema version to the current one; rows and generation stay."""
+    from ..corpus import Corpus
+
+    opened = Corpus.open(settings_of(corpus=corpus, grants=grants)["corpus"])
+    upgraded = opened.upgrade()
+    text = f"{'upgraded' if upgraded else 'is up to date'}: {opened.path}\nhead of the corpus: {opened.head}\n"
+    emit({"upgraded": upgraded, "head": opened.head}, as_json=as_json, text=text)
     return 0
 
 

@@ -1,7 +1,8 @@
 """The corpus: immutable segments of evidence, published as generations.
 
 - `store`: a corpus as a whole; `memory`: one that stands nowhere; `writing`: its one lock
-- read: `manifest`, `generation`, `frame`, `packs`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
+- which generation is current: `manifest`, `heads`
+- read: `generation`, `frame`, `packs`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
 - published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `gathering`
 - of rows: `identity`, `zones`, `postings`, `vectors`, `pieces` (vectors not published yet)
 - beside rows: `commits`, `readings` (what sources were last read as)

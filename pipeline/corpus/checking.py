@@ -1,16 +1,32 @@
-"""What is wrong with a stored generation: files that are not as they were written, content that has another digest."""
+"""What is wrong with a stored generation: damaged files, rows that do not match their id or digest, other content.
+
+What one would otherwise get wrong: the SHA-256 of a file in a manifest says nothing to who can write both. Ids and row
+digests follow from the rows, and the generation's id from these: they are computed again.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.columns.digests import text_sha256
+from ...nodes.tables import IMPORT_ROWS
 from ..durable import file_sha256
 from ..places import Place
 from .commits import commit_hash
 from .generation import Generation
+from .identity import ID_COLUMNS, evidence_ids, row_digests, row_keys
 from .stored import Stored
 
-__all__ = ["damaged_files", "problems"]
+__all__ = ["changed_row", "damaged_files", "problems"]
+
+_ROWS_AT_ONCE = 1 << 16
+_OCCURRENCES_TRIED = 64
+_OCCURRENCE = IMPORT_ROWS.schema.field("occurrence")
 
 
 def damaged_files(path: Place, base: Generation) -> list[str]:
@@ -23,10 +39,64 @@ def damaged_files(path: Place, base: Generation) -> list[str]:
     ]
 
 
+def changed_row(base: Generation) -> str | None:
+    """The first row whose id, digest or text is not what its columns give, by pack and row; None if all rows match.
+
+    The files are as the manifest says, see `damaged_files`. No id is named: it would tell of rows to who may not see them.
+    """
+    stored = Stored.of(base, base.manifest.segments)
+    for start in range(0, stored.evidence.num_rows, _ROWS_AT_ONCE):
+        rows = stored.evidence.slice(start, _ROWS_AT_ONCE).combine_chunks()
+        for column, different in (
+            ("text_sha256", _different(rows["text_sha256"], text_sha256(rows["text"].combine_chunks()))),
+            ("evidence_id", _other_ids(rows)),
+            ("row_digest", _different(rows["row_digest"], row_digests(rows))),
+        ):
+            if different.any():
+                at = int(np.argmax(different))
+                (segment,) = stored.segments_of(np.array([start + at])).tolist()
+                pack, row = stored.segments[segment], start + at - int(stored.starts[segment])
+                return (
+                    f"Expected the {column} that the row's columns give, got another - at "
+                    f"packs/{pack.pack}/evidence.arrow:{pack.row_start + row}"
+                )
+    return None
+
+
+def _different(stored: Any, computed: pa.Array) -> NDArray[np.bool_]:
+    return pc.not_equal(stored.combine_chunks().cast(computed.type), computed).fill_null(True).to_numpy(False)
+
+
+def _other_ids(rows: pa.Table) -> NDArray[np.bool_]:
+    """Which rows have an id that their columns give for no occurrence.
+
+    The occurrence is not stored: nearly all rows are the first of their text in its place. For the others, as many are
+    tried as there may be: twice the rows that differ in nothing else, as some may be gone, and a few more.
+    """
+    first = rows.append_column(_OCCURRENCE, pa.repeat(pa.scalar(0, _OCCURRENCE.type), rows.num_rows))
+    other = _different(rows["evidence_id"], evidence_ids(first))
+    if not other.any():
+        return other
+    left = first.filter(pa.array(other))
+    groups = row_keys(left, [name for name in ID_COLUMNS if name != "occurrence"]).dictionary_encode()
+    codes = groups.indices.to_numpy()
+    tried = 2 * np.bincount(codes) + _OCCURRENCES_TRIED
+    one = np.zeros(len(tried), dtype=np.int64)
+    one[codes] = np.arange(len(codes))
+    starts = np.repeat(np.cumsum(tried) - tried, tried)
+    each = left.take(pa.array(np.repeat(one, tried)))
+    numbers = pa.array(np.arange(tried.sum()) - starts, _OCCURRENCE.type)
+    each = each.set_column(each.column_names.index("occurrence"), _OCCURRENCE, numbers)
+    other[other] = ~pc.is_in(left["evidence_id"].combine_chunks(), value_set=evidence_ids(each)).to_numpy(False)
+    return other
+
+
 def problems(path: Place, base: Generation) -> list[str]:
-    """Damaged files, or content that has another digest than the generation's. Empty if all is well."""
+    """Damaged files, a changed row, or content that has another digest than the generation's. Empty if all is well."""
     if damaged := damaged_files(path, base):
         return damaged
+    if (changed := changed_row(base)) is not None:
+        return [changed]
     manifest = base.manifest
     stored = Stored.of(base, manifest.segments)
     content = stored.hash(np.arange(manifest.rows))

@@ -1,6 +1,6 @@
 """Manifests: what a generation consists of, as JSON, and the one pointer that says which is current.
 
-    CURRENT                     the id of the current generation, and its sequence number
+    CURRENT, HEADS              the current generation, and the chain of all that were published, see `heads.py`
     generations/<id>.json       its manifest
     packs/<id>/                 what one publication wrote, see `packs.py`
     LOCK                        held by the one writer
@@ -15,24 +15,33 @@ the generation keeps it. And a manifest that cannot be read now is no damaged on
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...nodes.errors import StoreError
-from ..durable import entries, read_whole, write_atomic
+from ..durable import entries, read_whole, stands, write_atomic
 from ..locks import confirm
 from ..places import ObjectPlace, Place
+from .heads import Pointer, append_head, checked_pointer, next_head, pointer_bytes, read_pointer
 from .identity import MultisetHash
 from .packs import Files, Segment
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Version 1 had no HEADS; its manifests are read as they are."""
 LOCK = "LOCK"
 PUT_WITHIN_NS = 60_000_000_000
 """The times of two puts may be so far from their order on a store of objects, many machines of which take them."""
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
+_REWRITTEN = (
+    "the manifest was changed after it was published, and so may the rows: put the corpus back from a copy, or index the "
+    "sources into a new one."
+)
 
 
 @dataclass(frozen=True)
@@ -56,24 +65,28 @@ class Manifest:
     corpus_id: str = ""
     """Drawn when the corpus was made, and that of every later generation: tells it from another in its place;
     envelope."""
+    head: str = ""
+    """The hash of the line of HEADS that published it; empty for a corpus of schema version 1 and for a pinned generation;
+    envelope."""
 
     @property
     def generation(self) -> str:
         """The id of this content, 32 hex digits."""
-        return self.content.digest(f"generation/{SCHEMA_VERSION}", self.encoder_profile or "", *ANALYZERS)[:32]
+        return self.content.digest("generation/1", self.encoder_profile or "", *ANALYZERS)[:32]
 
     @property
     def rows(self) -> int:
         """Rows of evidence."""
         return sum(segment.size for segment in self.segments)
 
-    def write(self, path: Place) -> None:
-        """Make this the current generation of the corpus at `path`: its manifest, then the pointer.
+    def write(self, path: Place) -> Manifest:
+        """Make this the current generation of the corpus at `path`: its manifest, then the pointer, then the line of HEADS.
 
-        The caller holds the lock, and ghosts are gone: a manifest of this content that stands is of a generation.
+        Returns it with its head. Where the manifest of the current generation is replaced, the pointer announces the new
+        one first, so that a reader finds a manifest that the pointer accepts at any time. The caller holds the lock, and ghosts are gone: a manifest of this content that stands is of a generation.
         """
         at = manifest_of(path, self.generation)
-        stands = _document(at)  # read before anything is written: an error leaves all as it was
+        known = _document(at)  # read before anything is written: an error leaves all as it was
         document = {
             "schema_version": SCHEMA_VERSION,
             "generation": self.generation,
@@ -91,10 +104,25 @@ class Manifest:
             "packs": self.packs,
             "segments": self.segments,
         }
-        if stands is not None and (earlier := _number(stands, self.sequence - 1)) < self.sequence:
+        if known is not None and (earlier := _number(known, self.sequence - 1)) < self.sequence:
             document["earlier"] = earlier
-        write_atomic(at, json.dumps(document).encode())
-        _point(path, self.generation, self.sequence)
+        data = json.dumps(document).encode()
+        try:
+            before = read_pointer(path)
+        except FileNotFoundError:
+            before = None
+        last = before.head if before else None
+        head = next_head(last, self.sequence, self.generation, hashlib.sha256(data).hexdigest())
+        if before and last and before.generation == self.generation:
+            _point(path, pointer_bytes(last, head))
+        elif known is not None:
+            write_atomic(_aside(at), read_whole(at))
+        write_atomic(at, data)
+        _point(path, pointer_bytes(head))
+        with suppress(OSError):  # published already; the next writer finishes it
+            append_head(path, head)
+            _aside(at).unlink(missing_ok=True)
+        return replace(self, head=head.hash)
 
     @classmethod
     def read(cls, path: Place, generation: str | None = None) -> Manifest:
@@ -103,11 +131,31 @@ class Manifest:
         Raises:
             StoreError: there is no corpus or no such generation, another version wrote it, or it cannot be read now.
         """
-        if generation is None:
-            generation, _ = current(path)
+        if generation is not None:
+            return cls._read(path, generation)[0]
+        pointer = _pointer(path, checked_pointer)
+        while True:
+            found, sha256 = cls._read(path, pointer.generation)
+            for head in (pointer.head, pointer.prepared):
+                if head is not None and head.manifest_sha256 == sha256:
+                    return replace(found, head=head.hash)
+            if pointer.head is None:
+                return found
+            again = _pointer(path, checked_pointer)
+            if again == pointer:
+                at = manifest_of(path, pointer.generation)
+                raise StoreError(
+                    f"Expected SHA-256 {pointer.head.manifest_sha256}, got {sha256} - at {at}", hint=_REWRITTEN
+                )
+            pointer = again
+
+    @classmethod
+    def _read(cls, path: Place, generation: str) -> tuple[Manifest, str]:
+        """The manifest of a generation, and the SHA-256 of its file."""
         at = manifest_of(path, generation)
         try:
-            document = json.loads(read_whole(at))
+            data = read_whole(at)
+            document = json.loads(data)
         except FileNotFoundError as error:
             known = ", ".join(generations(path)) or "none"
             raise StoreError(f"Expected one of the generations {known}, got {generation!r} - at {path}") from error
@@ -115,9 +163,10 @@ class Manifest:
             raise _damaged(at) from error
         if not isinstance(document, dict):
             raise _damaged(at)
-        if (version := document.get("schema_version")) != SCHEMA_VERSION:
-            hint = "index the sources again with this version."
-            raise StoreError(f"Expected schema version {SCHEMA_VERSION}, got {version} - at {at}", hint=hint)
+        if (version := document.get("schema_version")) not in READABLE_VERSIONS:
+            hint = "a later version of scoped-retrieval wrote it: install that version, or index the sources into a new corpus."
+            readable = " or ".join(map(str, READABLE_VERSIONS))
+            raise StoreError(f"Expected schema version {readable}, got {version} - at {at}", hint=hint)
         try:
             if (names := tuple(document["analyzers"])) != ANALYZERS:
                 hint = "index the sources again with this version."
@@ -128,7 +177,7 @@ class Manifest:
             raise _damaged(at) from error
         if found.generation != generation or found.rows != document["rows"]:
             raise _damaged(at)
-        return found
+        return found, hashlib.sha256(data).hexdigest()
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Manifest:
@@ -169,14 +218,34 @@ def current(path: Place) -> tuple[str, int]:
     Raises:
         StoreError: there is no corpus, or it cannot be read now.
     """
+    generation, sequence, _, _ = _pointer(path, read_pointer)
+    return generation, sequence
+
+
+def _pointer(path: Place, read: Callable[[Place], Pointer]) -> Pointer:
     try:
-        generation, sequence = read_whole(path / "CURRENT").decode().split()
-        return generation, int(sequence)
+        return read(path)
     except FileNotFoundError as error:
         hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
         raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
     except ValueError as error:
         raise _damaged(path / "CURRENT", "a generation") from error
+
+
+def complete_heads(path: Place) -> None:
+    """Append the line that a writer did not append before it died, or begin the chain of a corpus of schema version 1;
+    the caller holds the lock, and `remove_ghosts` ran.
+
+    Raises:
+        StoreError: CURRENT is not the end of the chain; nothing is written.
+    """
+    pointer = _pointer(path, checked_pointer)
+    head = pointer.head
+    if head is None:
+        _, sha256 = Manifest._read(path, pointer.generation)
+        head = next_head(None, pointer.sequence, pointer.generation, sha256)
+        _point(path, pointer_bytes(head))
+    append_head(path, head)
 
 
 class Needs(NamedTuple):
@@ -222,7 +291,10 @@ def remove_ghosts(path: Place, *, all_: bool = False) -> None:
         if document["sequence"] <= newest:
             continue
         if at.stem == now:
-            _point(path, now, document["sequence"])
+            _accept(path, at, document["sequence"])
+        elif stands(aside := _aside(at)):
+            write_atomic(at, read_whole(aside))
+            aside.unlink()
         elif (earlier := document.pop("earlier", None)) is None:
             at.unlink()
         else:
@@ -234,10 +306,31 @@ def manifest_of(path: Place, generation: str) -> Place:
     return path / "generations" / f"{generation}.json"
 
 
-def _point(path: Place, generation: str, sequence: int) -> None:
+def _aside(at: Place) -> Place:
+    """Where the manifest of an earlier generation is kept while it is replaced, as the content returned to it."""
+    return at.with_name(f"{at.stem}.before")
+
+
+def _accept(path: Place, at: Place, sequence: int) -> None:
+    """Make the replaced manifest of the current generation current.
+
+    Raises:
+        StoreError: it is not the one that the pointer announced.
+    """
+    pointer = _pointer(path, read_pointer)
+    if pointer.head is None:  # schema version 1
+        _point(path, f"{pointer.generation} {sequence}\n".encode())
+        return
+    if pointer.prepared is None or hashlib.sha256(read_whole(at)).hexdigest() != pointer.prepared.manifest_sha256:
+        raise StoreError(f"Expected SHA-256 {pointer.head.manifest_sha256}, got another - at {at}", hint=_REWRITTEN)
+    append_head(path, pointer.head)
+    _point(path, pointer_bytes(pointer.prepared))
+
+
+def _point(path: Place, content: bytes) -> None:
     """Write the pointer, with the lock still held."""
     confirm(path / LOCK)
-    write_atomic(path / "CURRENT", f"{generation} {sequence}\n".encode())
+    write_atomic(path / "CURRENT", content)
 
 
 def _documents(path: Place, since: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:

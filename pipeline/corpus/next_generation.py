@@ -132,7 +132,7 @@ class Next:
             commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
         )
-        manifest.write(base.path)
+        manifest = manifest.write(base.path)
         return Generation(base.path, manifest, {name: pack for name, pack in shelf.packs.items() if name in used})
 
     def _expect_whole(self) -> None:

@@ -36,9 +36,10 @@ from .erasing import (
 )
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
+from .heads import anchored, chain
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import LOCK, Manifest, current, generations, manifest_of, needs, remove_ghosts
+from .manifest import LOCK, Manifest, complete_heads, current, generations, manifest_of, needs, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
@@ -117,7 +118,12 @@ class Corpus:
     def pin(self) -> dict[str, Any]:
         """What a run keeps, to find its generation again: the folder, which corpus that is, and how far on it was."""
         manifest = self._base.manifest
-        return {"path": str(self.path.resolve()), "corpus_id": manifest.corpus_id, "sequence": manifest.sequence}
+        return {
+            "path": str(self.path.resolve()),
+            "corpus_id": manifest.corpus_id,
+            "sequence": manifest.sequence,
+            "head": manifest.head,
+        }
 
     def expect_unerased(self) -> None:
         """What was read of the generation that is open may still be shown.
@@ -329,9 +335,25 @@ class Corpus:
         """Files of the generation that are not as they were written. Reads them all."""
         return damaged_files(self.path, self._base)
 
-    def verify(self) -> list[str]:
-        """What is wrong with the stored generation: files that changed, content that has another digest. Empty if well."""
-        return problems(self.path, self._base)
+    def verify(self, anchor: str | None = None) -> list[str]:
+        """What is wrong with the stored generation: files or rows that changed, content that has another digest, a chain of
+        heads that does not hold `anchor`, the hash of a head that somebody kept elsewhere. Empty if all is well."""
+        chain(self.path)
+        lost = anchored(self.path, anchor) if anchor is not None else None
+        return [*([lost] if lost else []), *problems(self.path, self._base)]
+
+    @property
+    def head(self) -> str:
+        """The hash of the head that was opened, to be kept elsewhere as an anchor; empty for a corpus without heads."""
+        return self._base.manifest.head
+
+    def upgrade(self) -> bool:
+        """Bring a corpus of an earlier schema version to this one; whether there was anything to do."""
+        before = self.head
+        with self._writing():
+            pass
+        self._move_on(Generation.open(self.path))
+        return before != self.head
 
     def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """The project's commit table after an import that read these histories, by project; empty if it is as it was."""
@@ -353,6 +375,7 @@ class Corpus:
         hint = f"{left}; make room, or let yourself write there, and try again."
         with locked(self.path), taken(self.path, hint):
             remove_ghosts(self.path)
+            complete_heads(self.path)
             if current(self.path) != (self.generation, self._base.manifest.sequence):
                 self._move_on(Generation.open(self.path))
             yield

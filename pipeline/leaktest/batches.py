@@ -22,6 +22,7 @@ from typing import Any
 
 from ..contracts.scope import Desk
 from ..corpus import Corpus
+from ..corpus.heads import HEADS
 from ..grants import GrantsFile
 from ..policies.tables import Policies
 from ..retriever import Retriever
@@ -345,8 +346,10 @@ def _first(one: str, other: str) -> int:
 
 
 def _linked(source: str, target: str) -> None:
-    """A second name for a file of our own copy: packs are immutable, and everything else is replaced, never changed."""
+    """A second name for a file of our own copy: packs are immutable, and everything else but HEADS is replaced whole."""
     try:
+        if Path(source).name == HEADS:
+            raise OSError  # lines are appended to it
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)

@@ -68,7 +68,8 @@ class RunStore:
         """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
 
         `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (generation,
-        lanes, ...) as JSON values. `pin` leads to the pinned generation, see `Corpus.pin`; no manifest has it.
+        lanes, ...) as JSON values. `pin` leads to the pinned generation, see `Corpus.pin`; of it, the manifest has
+        the head of the corpus.
         """
         run_id = new_run_id(now)
         plan = {

@@ -115,6 +115,8 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
     manifest = {
         **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
         **more,
+        # Outside of provenance: the same rows have the same digests whatever the history of their corpus.
+        **({"corpus_head": head} if (head := (plan.get("pin") or {}).get("head")) else {}),
         "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
         "snapshots": sum(statuses.values()),
         "statuses": dict(statuses),
