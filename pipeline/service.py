@@ -7,6 +7,7 @@ Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -34,6 +35,9 @@ from .verification import verified
 from .views.harness_forms import event
 from .views.xray import TABLES_READ
 
+_BLOCK_REF = re.compile("[0-9a-f]{16}")
+"""The id that a block prints in its first line."""
+
 __all__ = [
     "Audience",
     "answer_report",
@@ -56,6 +60,7 @@ __all__ = [
     "readable_snapshots",
     "replayed",
     "replayed_turn",
+    "snapshot_named",
     "snapshot_rows",
     "unknown",
     "verified",
@@ -131,6 +136,24 @@ def events_of(run: Any, snapshots: Collection[Mapping[str, Any]]) -> list[dict[s
 def _by_request(run: Any, table: str, column: str) -> dict[str, Any]:
     stored = run.stored(table)
     return dict(zip(stored["request_id"].to_pylist(), stored[column].to_pylist(), strict=True))
+
+
+def snapshot_named(settings: Settings, name: str) -> str:
+    """The snapshot id that a name stands for: itself, or for a block reference the last readable snapshot with that block.
+
+    Raises:
+        AccessError: no snapshot that the principal may read has this reference.
+    """
+    from .runs import RunStore
+
+    if not _BLOCK_REF.fullmatch(name):
+        return name
+    store = RunStore(settings["runs"], create=False)
+    read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    found = [row["snapshot_id"] for _, rows in read for row in rows if row.get("block_ref") == name]
+    if not found:
+        raise unknown(f"retr-snap-{name}")
+    return max(found)
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Any:

@@ -90,9 +90,11 @@ def replay(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the block of a snapshot again, from the run alone; auditors get every column of `--json`."""
-    from ..service import replayed
+    from ..service import replayed, snapshot_named
 
-    found = replayed(settings_of(runs=runs, grants=grants), snapshot)
+    settings = settings_of(runs=runs, grants=grants)
+    snapshot = snapshot_named(settings, snapshot)
+    found = replayed(settings, snapshot)
     result = {
         "snapshot_id": found.snapshot_id,
         "run_id": found.run_id,
@@ -188,7 +190,7 @@ def xray(
 ) -> int:
     """Show why each item of a snapshot is there, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
-    from ..service import audience_of, open_retriever, open_run, snapshot_rows
+    from ..service import audience_of, open_retriever, open_run, snapshot_named, snapshot_rows
     from ..views.xray import caller_rows, render_text
 
     if not subject.strip():
@@ -199,6 +201,7 @@ def xray(
             "a snapshot id such as retr-snap-<token>-0007", subject, "SNAPSHOT-OR-QUERY", hint=hint
         )
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
+    subject = snapshot_named(settings, subject)
     if not subject.startswith(SNAPSHOT_PREFIX):
         fields = {
             "question": subject,
