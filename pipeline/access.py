@@ -115,9 +115,20 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
                 return True
             if logged().get(run_id) == settings.principal:
                 return True
-            return (store.holds(run_id) or run_id in logged()) and _audits_any(settings, grants())
+            nobodys = store.holds(run_id) or run_id in logged() or _nobodys(store.path / run_id)
+            return nobodys and _audits_any(settings, grants())
 
     return known
+
+
+def _nobodys(folder: Any) -> bool:
+    """Whether a folder of a run exists of which nothing says who started it."""
+    from .runs import starter_of
+
+    try:
+        return folder.is_dir() and starter_of(folder) is None
+    except ScopedRetrievalError:
+        return True
 
 
 def _logged(store: Any) -> dict[str, str | None]:

@@ -7,6 +7,7 @@ Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -34,6 +35,9 @@ from .verification import verified
 from .views.harness_forms import event
 from .views.xray import TABLES_READ
 
+_BLOCK_REF = re.compile("[0-9a-f]{16}")
+"""The id that a block prints in its first line."""
+
 __all__ = [
     "Audience",
     "answer_report",
@@ -50,11 +54,13 @@ __all__ = [
     "known_runs",
     "open_retriever",
     "open_run",
+    "other_runs",
     "pinned_corpus",
     "read_each",
     "readable_snapshots",
     "replayed",
     "replayed_turn",
+    "snapshot_named",
     "snapshot_rows",
     "unknown",
     "verified",
@@ -132,6 +138,24 @@ def _by_request(run: Any, table: str, column: str) -> dict[str, Any]:
     return dict(zip(stored["request_id"].to_pylist(), stored[column].to_pylist(), strict=True))
 
 
+def snapshot_named(settings: Settings, name: str) -> str:
+    """The snapshot id that a name stands for: itself, or for a block reference the last readable snapshot with that block.
+
+    Raises:
+        AccessError: no snapshot that the principal may read has this reference.
+    """
+    from .runs import RunStore
+
+    if not _BLOCK_REF.fullmatch(name):
+        return name
+    store = RunStore(settings["runs"], create=False)
+    read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    found = [row["snapshot_id"] for _, rows in read for row in rows if row.get("block_ref") == name]
+    if not found:
+        raise unknown(f"retr-snap-{name}")
+    return max(found)
+
+
 def replayed(settings: Settings, snapshot_id: str) -> Any:
     """The replay of a snapshot that the principal may read, reduced to a caller's part unless they audit it.
 
@@ -186,20 +210,42 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
 
 def read_each(
     settings: Settings, runs: Iterable[Any], read: Callable[[Any], list[Any]]
-) -> tuple[list[tuple[Any, list[Any]]], int]:
-    """Each run with what is read of it, and how many were left out because they are damaged.
+) -> tuple[list[tuple[Any, list[Any]]], dict[str, str]]:
+    """Each run with what is read of it, and which were left out because they are damaged, with the reason.
+
+    A run that was compacted after it was opened is read again, from its parts.
 
     Those that the principal hears nothing of are left out without a word.
     """
     from ..nodes.errors import StoreError, VerificationError
+    from .runs import Run
+    from .runs.states import compacted_since
 
-    found, damaged = [], 0
+    found: list[tuple[Any, list[Any]]] = []
+    damaged: dict[str, str] = {}
     for run in runs:
         try:
-            found.append((run, read(run)))
-        except (StoreError, VerificationError):
-            damaged += hears_of_damage(settings, run.run_id)
+            try:
+                found.append((run, read(run)))
+            except (StoreError, VerificationError):
+                if not compacted_since(run):
+                    raise
+                again = Run(run.folder)
+                found.append((again, read(again)))
+        except (StoreError, VerificationError) as error:
+            if hears_of_damage(settings, run.run_id):
+                damaged[run.run_id] = error.message
     return found, damaged
+
+
+def other_runs(settings: Settings) -> list[Any]:
+    """The runs that the principal may know of and that cannot be read now, with their states."""
+    from .runs import RunStore
+    from .runs.states import OK, states
+
+    store = RunStore(settings["runs"], create=False)
+    known = known_runs(settings, store)
+    return [state for state in states(store) if state.state != OK and known(state.run_id)]
 
 
 def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
@@ -218,7 +264,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
         return logged_answers(store, [snapshot_id]), 0
     mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
-    return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), damaged
+    return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), len(damaged)
 
 
 def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:

@@ -47,13 +47,16 @@ def verified(
     lines = _lines(store)
     known = known_runs(settings, store)
     logged = {line.run_id for line in lines or ()}
-    ids = [one for one in named or sorted({*logged, *store.run_ids()}) if known(one)]
+    ids = [one for one in named or sorted({*logged, *store.folders()}) if known(one)]
     if run_id and not ids:
         raise unknown(run_id)
     if anchor is not None and not ids:
         # Of runs of others nothing is said, so it is the same whether there are some or none.
         raise VerificationError("Expected the anchor in a log of runs that you may know of, got no such run - at LOG")
     reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
+    if not named:  # a batch that is being written is no finding about the folder
+        pending = {report.run_id for report in reports if report.status == "unfinished"}
+        reports = [report for report in reports if report.run_id not in pending]
     readable = [report.run_id for report in reports if report.ok]
     seen = _witnessed(settings, store, readable) if witness else []
     return {

@@ -41,7 +41,7 @@ def context_actions(
         RunStore(settings["runs"], create=False).list(),
         lambda run: actions_of(run, readable_snapshots(settings, run), whose),
     )
-    note_left_out(damaged)
+    note_left_out(len(damaged))
     found = [action for _, actions in read for action in actions]
     found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
     text = as_csv(found)

@@ -21,7 +21,8 @@ __all__ = ["COMMANDS", "application", "main"]
 COMMANDS = {
     "corpus_commands": ("index", "corpus"),
     "retrieval_commands": ("run", "ask", "eval"),
-    "run_commands": ("runs", "snapshots", "replay", "replay-turn", "verify", "xray", "lineage", "compact"),
+    "runs_commands": ("runs",),
+    "run_commands": ("snapshots", "replay", "replay-turn", "verify", "xray", "lineage", "compact"),
     "action_commands": ("context-actions",),
     "contract_commands": ("contract", "why"),
     "role_commands": ("overlay", "bundle"),

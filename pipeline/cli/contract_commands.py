@@ -181,8 +181,10 @@ def why(
 ) -> int:
     """Say where a row was lost, which rule decided, and what would admit it; callers learn of rows they may see."""
     from ..contracts.why import captured, why_not
+    from ..service import snapshot_named
 
     settings = settings_of(corpus=corpus, runs=runs, grants=grants)
+    snapshot = snapshot_named(settings, snapshot)
     if evidence is None:
         kept = captured(settings, snapshot)
         columns = ("rank", "evidence_id", "owner_project", "source_id", "path", "decided_by", "reason_code")

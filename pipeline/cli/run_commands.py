@@ -1,4 +1,4 @@
-"""`runs`, `snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
+"""`snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
 
 `xray` of a question is the exception: it asks first, then opens the new snapshot.
 """
@@ -25,63 +25,21 @@ __all__ = ["register"]
 SNAPSHOT_PREFIX = "retr-snap-"
 _LIKE_AN_ID = re.compile(r"run-[0-9a-v]*[0-9][0-9a-v]*|retr-?snap\S*|(?:\S*-)?0[0-9a-v]{17}(?:-[0-9]*)?")
 """What somebody meant for an id: the id of a run, or one that was mistyped."""
+_STATE_CODES = {
+    "unfinished": EXIT["failed"],
+    "crashed": EXIT["failed"],
+    "unreadable": EXIT["unreadable"],
+    "unknown version": EXIT["unreadable"],
+}
+"""Exit codes of `verify` for runs in which nothing was rewritten; everything else that differs is 5."""
 QUESTION_SHOWN = 60
 """Characters of a question in the table of snapshots; `--json` and the x-ray have all of it."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (runs, snapshots, replay, replay_turn, verify, xray, lineage, compact):
+    for command in (snapshots, replay, replay_turn, verify, xray, lineage, compact):
         app.command(command.__name__.replace("_", "-"))(command)
-
-
-def runs(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """List the runs with snapshots that you may read, counting those."""
-    from ..runs import RunStore, started_by
-    from ..service import readable_snapshots
-
-    settings = settings_of(runs=runs, grants=grants)
-    store = RunStore(settings["runs"], create=False)
-    rows = []
-    for run, found in _each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False)):
-        statuses = Counter(row["status"] for row in found)
-        if statuses:
-            rows.append(
-                {
-                    "run_id": run.run_id,
-                    "created_at": run.manifest.get("created_at"),
-                    "kind": run.manifest.get("kind"),
-                    "snapshots": statuses.total(),
-                    "statuses": dict(sorted(statuses.items())),
-                }
-            )
-    unfinished = [id_ for id_ in store.unfinished() if started_by(store.folder(id_), settings.principal)]
-    text = write_table(
-        "",
-        ("run", "created at", "kind", "snapshots", "statuses"),
-        [(*list(r.values())[:4], ", ".join(f"{k} {v}" for k, v in r["statuses"].items())) for r in rows],
-    )
-    emit({"runs": rows, "unfinished": unfinished}, as_json=as_json, text=text)
-    for run_id in unfinished:
-        note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
-    return EXIT["ok"]
-
-
-def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
-    """What `run --resume` will do, as far as that can be told with the corpus of the settings."""
-    from ...nodes.errors import ScopedRetrievalError
-    from ..pinned import pinned_at
-
-    command = f"`run --resume {run_id}`"
-    try:
-        plan = store.plan_of(run_id)
-        if plan is None or pinned_at(plan, settings["corpus"]):
-            return f"{command} does the rest"
-        if (settings["corpus"] / "CURRENT").exists():
-            return f"its generation is gone: {command} ends it with what was answered"
-    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # whoever resumes it is told what is wrong
-        pass
-    return f"{command} does the rest, or ends it where its generation is gone"
 
 
 def snapshots(
@@ -132,9 +90,11 @@ def replay(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the block of a snapshot again, from the run alone; auditors get every column of `--json`."""
-    from ..service import replayed
+    from ..service import replayed, snapshot_named
 
-    found = replayed(settings_of(runs=runs, grants=grants), snapshot)
+    settings = settings_of(runs=runs, grants=grants)
+    snapshot = snapshot_named(settings, snapshot)
+    found = replayed(settings, snapshot)
     result = {
         "snapshot_id": found.snapshot_id,
         "run_id": found.run_id,
@@ -205,7 +165,7 @@ def verify(
     lines.append(f"head of the log: {report['head'] or '-'}")
     emit(report, as_json=as_json, text="\n".join(lines))
     if not report["ok"]:
-        return EXIT["differs"]
+        return _verify_code(report)
     unseen = [seen for seen in report["witness"] if "gone" in seen]
     return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
 
@@ -230,7 +190,7 @@ def xray(
 ) -> int:
     """Show why each item of a snapshot is there, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
-    from ..service import audience_of, open_retriever, open_run, snapshot_rows
+    from ..service import audience_of, open_retriever, open_run, snapshot_named, snapshot_rows
     from ..views.xray import caller_rows, render_text
 
     if not subject.strip():
@@ -241,6 +201,7 @@ def xray(
             "a snapshot id such as retr-snap-<token>-0007", subject, "SNAPSHOT-OR-QUERY", hint=hint
         )
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
+    subject = snapshot_named(settings, subject)
     if not subject.startswith(SNAPSHOT_PREFIX):
         fields = {
             "question": subject,
@@ -343,12 +304,25 @@ def compact(
 
 
 def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
-    """Each run and what is read of it; one that is damaged is left out and counted on standard error."""
-    from ..service import read_each
+    """Each run and what is read of it; every run that is left out is named on standard error with its state."""
+    from ..service import other_runs, read_each
 
     found, damaged = read_each(settings, runs, read)
-    note_left_out(damaged)
+    note_left_out(len(damaged))
+    for run_id in damaged:
+        note(f"left out: {run_id}: damaged")
+    for other in other_runs(settings):
+        if other.run_id not in damaged:
+            note(f"left out: {other.run_id}: {other.state}")
     return found
+
+
+def _verify_code(report: dict[str, Any]) -> int:
+    """5 where anything was changed, else 7 where a run cannot be read, else 4 where one is unfinished."""
+    states = {one["status"] for one in report["runs"] if one["problems"]}
+    if not all(seen["ok"] for seen in report["witness"]) or states - {*_STATE_CODES}:
+        return EXIT["differs"]
+    return max(_STATE_CODES[state] for state in states)
 
 
 def _problems(of_run: dict[str, Any]) -> list[str]:

@@ -13,10 +13,10 @@ runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
-- the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
+- the folder: `store`, `log`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
 - a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`, `compacting`
 - read again: `replay`, `verify`; `answer_log`: answers that were held against snapshots
-- erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row)
+- removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row)
 """
 
 from __future__ import annotations

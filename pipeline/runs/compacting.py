@@ -18,13 +18,15 @@ from ..durable import remove_tree, stands
 from ..places import Place
 from .files import locked, remove_unnamed, sha256_of
 from .live import told
-from .live_files import live_file, live_files, read_live
+from .live_files import live_files, names_of, read_live
 from .log import Line, files_named
 from .parts import PER_REQUEST, PER_RUN, TEXTS
 from .run import FORMAT, INTERACTIVE, Run, joined, starter_of
 from .store import RunStore, run_kind
 from .writing import write_manifest, write_stored
 
+_OLDER_LIVE = "scoped-retrieval/run/1 to 4"
+"""What is known of the version of interactive files that do not name theirs."""
 SNAPSHOTS_EACH = 512
 """Snapshots per shard of a compacted run: the unit of memory, as in a run of a table of requests."""
 
@@ -78,7 +80,7 @@ def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[st
     for number, file in enumerate(files, start=1):
         if file in logged:
             continue
-        if file != live_file(number) or number < known:
+        if file not in names_of(number) or number < known:
             raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
         said, sha256 = told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
         lineage = lineage or sha256_of(folder / "lineage.json")
@@ -96,7 +98,8 @@ def _write(folder: Place) -> None:
     created = read_live(folder / "live" / files[0])["snapshots"]["created_at"][0].as_py().isoformat()
     plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
     compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
-    write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted)
+    more = {"upgraded_from": {"format": _OLDER_LIVE}} if run.older else {}
+    write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted, **more)
 
 
 def _write_shard(folder: Place, shard: int, files: Sequence[str]) -> dict[str, Any]:

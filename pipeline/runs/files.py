@@ -90,11 +90,19 @@ def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None =
     Raises:
         StoreError: the file is missing, damaged or of another schema.
     """
+    table = _read_parquet(path, columns)
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    if table.schema.names != wanted.names:
+        raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {named(path)}")
+    return table.cast(wanted)
+
+
+def _read_parquet(path: Place, columns: Sequence[str] | None) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
-            table = file.read(columns=columns, use_threads=False)
+            return file.read(columns=columns, use_threads=False)
     except FileNotFoundError:
         raise StoreError(f"Expected a part, got none - at {named(path)}") from None
     except ScopedRetrievalError:
@@ -103,10 +111,15 @@ def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None =
         if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow's own have no number
             raise _unread("a part", path, error) from error
         raise StoreError(f"Expected a whole part, got a damaged one - at {named(path)}") from None
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    if table.schema.names != wanted.names:
-        raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {named(path)}")
-    return table.cast(wanted)
+
+
+def read_parquet_as_is(path: Place) -> pa.Table:
+    """A Parquet part with the schema that it has: one that an older version wrote.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    return _read_parquet(path, None)
 
 
 def named(path: Place) -> str:

@@ -14,13 +14,18 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
+from ...nodes.tables import TABLES
 from ..durable import entries, read_whole
 from ..places import Place
 from .files import named, write_bytes
-from .parts import stored_schema
+from .formats import FORMAT, adapted, check_format, inline_texts
+from .parts import TEXTS, stored_schema
 
 SUFFIX = ".arrow.lz4"
+OLDER_SUFFIX = ".arrow"
+"""Ending of the files of versions 1 to 4, which are not compressed as a whole."""
 _SETTINGS = "settings"
+_FORMAT = "format"
 
 
 def live_file(number: int) -> str:
@@ -28,9 +33,19 @@ def live_file(number: int) -> str:
     return f"{number:06d}{SUFFIX}"
 
 
+def names_of(number: int) -> tuple[str, str]:
+    """The names that a run's interactive file of this number has in the present format and in those before."""
+    return live_file(number), f"{number:06d}{OLDER_SUFFIX}"
+
+
+def number_of(file: str) -> int:
+    """The number of a run's interactive file, by its name."""
+    return int(file.partition(".")[0])
+
+
 def live_files(folder: Place) -> list[str]:
     """Names of a run's interactive files, in order: from the millionth on, a number is longer than those before."""
-    names = (entry.name for entry in entries(folder / "live") if entry.name.endswith(SUFFIX))
+    names = (entry.name for entry in entries(folder / "live") if entry.name.endswith((SUFFIX, OLDER_SUFFIX)))
     return sorted(names, key=lambda name: (len(name), name))
 
 
@@ -44,7 +59,8 @@ def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[st
         struct = rows.to_struct_array()
         arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), struct))
         fields.append(pa.field(name, arrays[-1].type, False))
-    schema = pa.schema(fields, {_SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else None)
+    said = {_FORMAT: FORMAT, _SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else None
+    schema = pa.schema(fields, said)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
@@ -58,7 +74,8 @@ def read_settings(path: Place) -> dict[str, Any]:
         StoreError: the file is missing or damaged.
     """
     try:
-        metadata = pa.ipc.open_stream(_read(path)).schema.metadata or {}
+        metadata = _opened(path).schema.metadata or {}
+        _check_version(metadata, path)
         return json.loads(metadata.get(_SETTINGS.encode(), b"{}"))
     except ScopedRetrievalError:
         raise
@@ -73,13 +90,39 @@ def read_live(path: Place) -> dict[str, pa.Table]:
         StoreError: the file is missing or damaged.
     """
     try:
-        table = pa.ipc.open_stream(_read(path)).read_all()
+        table = _opened(path).read_all()
         table.validate(full=True)
-        return {name: _unpacked(name, table[name]) for name in table.column_names}
+        _check_version(table.schema.metadata or {}, path)
+        found = {name: _raw(table[name]) for name in table.column_names}
+        if path.name.endswith(OLDER_SUFFIX):
+            return _older(found)
+        return {name: _unpacked(name, raw) for name, raw in found.items()}
     except ScopedRetrievalError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError):
         raise _damaged(path) from None
+
+
+def _opened(path: Place) -> Any:
+    if path.name.endswith(OLDER_SUFFIX):
+        data = pa.py_buffer(read_whole(path))
+        return pa.ipc.open_file(data) if data[:6].to_pybytes() == b"ARROW1" else pa.ipc.open_stream(data)
+    return pa.ipc.open_stream(_read(path))
+
+
+def _check_version(metadata: Mapping[bytes, bytes], path: Place) -> None:
+    """Refuse a file of a later version; files before version 6 do not name theirs."""
+    if _FORMAT.encode() in metadata:
+        check_format({_FORMAT: metadata[_FORMAT.encode()].decode()}, named(path))
+
+
+def _older(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The tables of a file of an older version under the present schemas; texts that they keep in place among the texts."""
+    known = {name: table for name, table in found.items() if name in TABLES or name == "texts"}
+    texts = [inline_texts(name, table) for name, table in known.items()]
+    tables = {name: adapted(name, table) for name, table in known.items()}
+    tables["texts"] = pa.concat_tables([tables.get("texts", TEXTS.empty_table()), *texts])
+    return tables
 
 
 def _read(path: Place) -> pa.Buffer:
@@ -91,7 +134,11 @@ def _damaged(path: Place) -> StoreError:
     return StoreError(f"Expected a whole snapshot, got a damaged one - at {named(path)}")
 
 
-def _unpacked(name: str, column: pa.ChunkedArray) -> pa.Table:
-    struct, schema = column.combine_chunks().flatten(), stored_schema(name)
-    table = pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
+def _raw(column: pa.ChunkedArray) -> pa.Table:
+    struct = column.combine_chunks().flatten()
+    return pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
+
+
+def _unpacked(name: str, table: pa.Table) -> pa.Table:
+    schema = stored_schema(name)
     return table if table.schema.equals(schema) else table.cast(schema)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,7 @@ class LineInDoubtError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: `kind` is run (a manifest), live (one interactive snapshot), erase (the receipt of an erasure)
+    """One line: `kind` is run (a manifest), upgrade (the manifest of a later format), live (one interactive snapshot), erase (the receipt of an erasure)
     or answer (an answer that was verified)."""
 
     sequence: int
@@ -50,15 +50,23 @@ class Line:
     hash: str
 
 
-def manifest_named(lines: Iterable[Line]) -> str | None:
+def manifest_named(lines: Collection[Line]) -> str | None:
     """SHA-256 of the manifest that the lines of one run name; None where none does.
 
     Raises:
-        VerificationError: two lines name one.
+        VerificationError: two lines name one, or an upgrade does not continue from the one before.
     """
-    return _once((line, "manifest.json", line.body["manifest_sha256"]) for line in lines if line.kind == "run").get(
+    named = _once((line, "manifest.json", line.body["manifest_sha256"]) for line in lines if line.kind == "run").get(
         "manifest.json"
     )
+    for line in lines:
+        if line.kind == "upgrade":
+            if line.body["before_sha256"] != named:
+                raise VerificationError(
+                    f"Expected an upgrade of the manifest of {line.run_id}, got one of another - at {LOG}:{line.sequence}"
+                )
+            named = line.body["manifest_sha256"]
+    return named
 
 
 def files_named(lines: Iterable[Line]) -> dict[str, str]:

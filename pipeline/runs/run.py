@@ -17,13 +17,12 @@ from ...nodes.errors import StoreError, kind_of
 from ...nodes.tables import TABLES
 from ..durable import stands
 from ..places import Place
-from .files import read_json, read_parquet
+from .files import read_json, read_parquet, read_parquet_as_is
+from .formats import FORMAT, OLDER, adapted, check_format, inline_texts, version_of
 from .ids import SNAPSHOT_ID
-from .live_files import live_file, live_files, read_live, read_settings
+from .live_files import OLDER_SUFFIX, live_file, live_files, read_live, read_settings
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 
-FORMAT = "scoped-retrieval/run/6"
-"""Schema version of a run; another one is refused."""
 JOINED = 128
 """Interactive files of a run that are read before they are joined."""
 
@@ -68,10 +67,14 @@ class Run:
         self._opened: dict[str, dict[str, pa.Table]] = {}
         """What was read of the interactive files and shards of snapshots that somebody asked about, by file name."""
         self._shards: dict[str, str] = {}
-        if not self.live and self.manifest.get("format") != FORMAT:
-            raise StoreError(
-                f"Expected format {FORMAT}, got {self.manifest.get('format')} - at {self.run_id}/manifest.json"
-            )
+        self._inline: dict[str, pa.Table] = {}
+        """Texts that parts of an older version keep in place, by part."""
+        self.older = False
+        """Whether an earlier version wrote it: its tables are read under the present schema."""
+        if not self.live:
+            self.older = check_format(self.manifest, f"{self.run_id}/manifest.json") in OLDER
+        elif any(file.endswith(OLDER_SUFFIX) for file in live_files(folder)):
+            self.older = True
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -91,6 +94,16 @@ class Run:
         if not isinstance(manifest, dict):
             raise StoreError(f"Expected an object, got {kind_of(manifest)} - at {self.run_id}/manifest.json")
         return manifest
+
+    @property
+    def format(self) -> str | None:
+        """The format that the run names; interactive files of versions 1 to 4 name none."""
+        return None if self.live and self.older else version_of(self.manifest)
+
+    @property
+    def digests_follow(self) -> bool:
+        """Whether digests can be recomputed: those of an earlier version cover the columns that it had."""
+        return not self.older and (self.live or "upgraded_from" not in self.manifest)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -117,6 +130,10 @@ class Run:
 
     def part(self, name: str, path: str) -> pa.Table:
         """One Parquet part of a table, in stored form."""
+        if self.older:
+            table = read_parquet_as_is(self.folder / path)
+            self._inline.setdefault(path, inline_texts(name, table))
+            return adapted(name, table)
         return read_parquet(self.folder / path, stored_schema(name))
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
@@ -139,11 +156,21 @@ class Run:
     @cached_property
     def texts(self) -> pa.Table:
         """Every text of the run by hash."""
-        return self.stored("texts")
+        return self._with_inline(self.stored("texts"))
 
     def texts_of(self, snapshot_id: str) -> pa.Table:
         """The texts of the shard or interactive file of a snapshot, by hash."""
-        return self._beside("texts", snapshot_id)
+        return self._with_inline(self._beside("texts", snapshot_id))
+
+    def _with_inline(self, texts: pa.Table) -> pa.Table:
+        """These texts with those that tables of an older version keep in place."""
+        if not self.older or self.live:
+            return texts
+        for declared in PERSISTED:
+            for path in self._parts(declared.name):
+                if path not in self._inline:
+                    self.part(declared.name, path)
+        return one_each(pa.concat_tables([texts, *self._inline.values()]))
 
     @cached_property
     def snapshots(self) -> pa.Table:
@@ -248,6 +275,8 @@ class Run:
         if self.live:
             return joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
         path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
+        if self.older:
+            return self.part("snapshots", path)["snapshot_id"]
         return read_parquet(self.folder / path, stored_schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
     def _parts(self, name: str) -> list[str]:
@@ -257,11 +286,19 @@ class Run:
             StoreError: it does not, or not so.
         """
         try:
+            if self.older and name not in self.manifest["tables"]:
+                return []  # the table was added since
             return [str(part["path"]) for part in self.manifest["tables"][name]["parts"]]
         except (KeyError, TypeError) as error:
             raise StoreError(
                 f"Expected the parts of every table, got none of {name} - at {self.run_id}/manifest.json"
             ) from error
+
+
+def one_each(texts: pa.Table) -> pa.Table:
+    """Texts without those that are there already, in order of their hashes."""
+    sha256 = texts["sha256"].combine_chunks()
+    return texts.take(pc.index_in(pc.unique(sha256), value_set=sha256)).sort_by("sha256")
 
 
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:

@@ -25,11 +25,13 @@ from ..places import Place
 from .answer_log import check_answers
 from .erasing import Erased, erased_from
 from .files import files_below, locked, sha256_of
+from .formats import UPGRADED
 from .ids import run_of, snapshot_id
-from .live_files import SUFFIX, live_files
+from .live_files import live_files, number_of
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import INTERACTIVE, Run
+from .states import CRASHED, UNFINISHED, UNKNOWN_VERSION, UNREADABLE, state_of
 from .store import RunStore
 
 LOOKS_AGAIN_WITHIN = 10.0
@@ -56,10 +58,14 @@ class VerifyReport:
     snapshots: int
     erased: tuple[str, ...] = ()
     head: str = ""
+    state: str = ""
+    """A word of `states` for what is no change: unfinished, crashed, unreadable, unknown version."""
 
     @property
-    def status(self) -> Literal["ok", "missing", "changed", "erased"]:
-        """`missing` if the whole run is; `changed` if anything differs; `erased` if texts were, with a receipt; `ok`."""
+    def status(self) -> str:
+        """The `state` of a run that cannot be verified or that a crash interrupted; else `missing` if the whole run is; `changed` if anything differs; `erased` if texts were, with a receipt; `ok`."""
+        if self.state:
+            return self.state
         if self.problems:
             return "missing" if any(p.kind == "missing" and p.part == self.run_id for p in self.problems) else "changed"
         return "erased" if self.erased else "ok"
@@ -89,6 +95,8 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
         StoreError: there is no such run, and LOG names none.
     """
     run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
+    if unverifiable := _state(store, run_id):
+        return unverifiable
     report = _verified(store, run_id, anchor, log)
     if not report.ok and report.status != "missing":
         with suppress(OSError), locked(store.lock_of(report.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
@@ -96,6 +104,26 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list
         again = _verified(store, run_id, anchor, None)  # somebody writes it for long, or nobody can here
         return replace(again, problems=tuple(one for one in again.problems if one in report.problems))
     return report
+
+
+def _state(store: RunStore, run_id: str) -> VerifyReport | None:
+    """The report of a run in which nothing can be verified, as its state says; None of any other."""
+    try:
+        folder, logged = store.folder(run_id), {line.run_id for line in store.log.lines()}
+    except ScopedRetrievalError:
+        return None
+    found = state_of(store, run_id, logged=run_id in logged)
+    if found.state in (UNFINISHED, CRASHED):
+        return VerifyReport(run_id, (Problem("missing", run_id, found.detail),), 0, 0, state=found.state)
+    if found.state == UNKNOWN_VERSION and run_id in logged:
+        lines = [line for line in store.log.lines() if line.run_id == run_id]
+        with suppress(ScopedRetrievalError, OSError):
+            if manifest_named(lines) not in (None, sha256_of(folder / "manifest.json")):
+                return None  # rewritten, whatever version it names
+    if found.state == UNKNOWN_VERSION:
+        problem = Problem("changed", "manifest.json", found.detail)
+        return VerifyReport(run_id, (problem,), 0, 0, state=found.state)
+    return None
 
 
 def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] | None) -> VerifyReport:
@@ -134,7 +162,29 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] 
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
             found.add("changed", folder.name, f"what it holds has another form ({type(error).__name__})")
     head = lines[-1].hash if lines else ""
-    return VerifyReport(folder.name, tuple(found.problems), found.parts, snapshots, tuple(sorted(receipts.texts)), head)
+    problems = tuple(found.problems)
+    if problems and all(_left_by_upgrade(folder, own, problem) for problem in problems):
+        return VerifyReport(folder.name, problems, found.parts, snapshots, (), head, CRASHED)
+    lost = not stands(folder / "manifest.json") and [p.part for p in problems] == ["manifest.json"]
+    state = UNREADABLE if lost and folder.is_dir() else ""
+    return VerifyReport(folder.name, problems, found.parts, snapshots, tuple(sorted(receipts.texts)), head, state)
+
+
+def _left_by_upgrade(folder: Place, lines: list[Line], problem: Problem) -> bool:
+    """Whether a crash during an upgrade leaves this: new parts beside the old, or a manifest that waits to replace the old."""
+    if problem.kind == "extra":
+        return (
+            problem.part.startswith((f"{UPGRADED}/", "tables/", "texts/"))
+            and any(line.kind == "upgrade" for line in lines)
+        ) or problem.part.startswith(f"{UPGRADED}/")
+    staged, upgrades = folder / UPGRADED / "manifest.json", [line for line in lines if line.kind == "upgrade"]
+    return (
+        problem.part == "manifest.json"
+        and bool(upgrades)
+        and stands(staged)
+        and sha256_of(staged) == upgrades[-1].body["manifest_sha256"]
+        and sha256_of(folder / "manifest.json") == upgrades[-1].body["before_sha256"]
+    )
 
 
 def _unreadable(store: RunStore, run_id: str, lines: list[Line], found: _Found) -> Run | None:
@@ -225,7 +275,7 @@ def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
     held = dict(zip(ids, digests, strict=True))
     for line in lines:
         if line.kind == "live" and "snapshot_digest" in line.body:
-            name = snapshot_id(run.run_id, int(line.body["file"].removesuffix(SUFFIX)))
+            name = snapshot_id(run.run_id, number_of(line.body["file"]))
             if held.get(name) != line.body["snapshot_digest"]:
                 found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
 
@@ -267,12 +317,14 @@ def _check_contents(run: Run, receipts: Erased, found: _Found) -> int:
     for sha256 in _without(wanted, present):
         if sha256 not in erased:
             found.add("missing", f"texts/{sha256}", "a table refers to it, and no receipt says that it was erased")
-    for sha256 in _without(present, wanted):
+    for sha256 in _without(present, wanted) if not run.older else ():
         found.add("extra", f"texts/{sha256}", "no table refers to it")
     for sha256 in present.to_pylist() if erased else ():
         if sha256 in erased:
             found.add("extra", f"texts/{sha256}", "a receipt says that it was erased")
     ids = run.snapshots["request_id"].combine_chunks()
+    if not run.digests_follow:
+        return len(ids)
     digests = pa.array(snapshot_digests(tables, run.provenance, ids), pa.string())
     differs = pc.not_equal(digests, run.snapshots["snapshot_digest"].combine_chunks())
     for snapshot in run.snapshots["snapshot_id"].combine_chunks().filter(differs).to_pylist():
@@ -296,5 +348,5 @@ def _check_part(run: Run, name: str, part: dict[str, Any], rewritten: bool, foun
             found.add("changed", part["path"], "a receipt says that texts of it were erased, and none is missing")
     elif table.num_rows != part["rows"]:
         found.add("changed", part["path"], f"it has {table.num_rows} rows, the manifest says {part['rows']}")
-    elif logical_digest(name, table) != part["digest"]:
+    elif not run.older and logical_digest(name, table) != part["digest"]:
         found.add("changed", part["path"], "its logical digest is not the recorded one")

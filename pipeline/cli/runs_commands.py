@@ -1,0 +1,161 @@
+"""`runs`, `runs upgrade`, `runs discard`: the runs of a folder with their states, migrated or removed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note, note_left_out, write_table
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    group = typer.Typer(invoke_without_command=True, help="List runs; upgrade or discard them.", rich_markup_mode=None)
+    group.callback()(runs)
+    group.command()(upgrade)
+    group.command()(discard)
+    app.add_typer(group, name="runs")
+
+
+def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+    """List every run that you may know of, with its state and how many of its snapshots you may read."""
+    if context.invoked_subcommand:
+        return EXIT["ok"]
+    from ..runs import RunStore, started_by
+    from ..service import other_runs, read_each, readable_snapshots
+
+    settings = settings_of(runs=runs, grants=grants)
+    store = RunStore(settings["runs"], create=False)
+    rows = []
+    found, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    for run, readable in found:
+        statuses = Counter(row["status"] for row in readable)
+        if statuses:
+            rows.append(
+                {
+                    "run_id": run.run_id,
+                    "created_at": run.manifest.get("created_at"),
+                    "kind": run.manifest.get("kind"),
+                    "snapshots": statuses.total(),
+                    "statuses": dict(sorted(statuses.items())),
+                    "state": "ok",
+                    "format": run.format,
+                }
+            )
+    others = [
+        {"run_id": o.run_id, "state": o.state, "format": o.format, "detail": o.detail}
+        for o in other_runs(settings)
+        if o.run_id not in damaged
+    ]
+    others += [
+        {"run_id": run_id, "state": "damaged", "format": None, "detail": said} for run_id, said in damaged.items()
+    ]
+    unfinished = [id_ for id_ in store.unfinished() if started_by(store.folder(id_), settings.principal)]
+    cells = [
+        (*(r[c] for c in ("run_id", "state", "created_at", "kind", "snapshots")), _counted(r["statuses"])) for r in rows
+    ]
+    cells += [(o["run_id"], o["state"], None, None, None, None) for o in others]
+    text = write_table("", ("run", "state", "created at", "kind", "snapshots", "statuses"), sorted(cells, key=_first))
+    emit({"runs": rows, "unfinished": unfinished, "not_ok": others}, as_json=as_json, text=text)
+    note_left_out(len(damaged))
+    for run_id in unfinished:
+        note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
+    for other in others:
+        if other["run_id"] not in unfinished:
+            note(f"{other['state']}: {other['run_id']}: {other['detail']}")
+    return EXIT["ok"]
+
+
+def upgrade(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="A run; default: every run of an older format.")
+    ] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Migrate runs of an older format to the present one; they are verified first."""
+    from ...nodes.errors import StoreError, VerificationError
+    from ..runs import RunStore
+    from ..runs.upgrading import upgrade as upgrade_run
+    from ..service import known_runs, unknown
+
+    settings = settings_of(runs=runs, grants=grants)
+    store = RunStore(settings["runs"], create=False)
+    known = known_runs(settings, store)
+    if run and not known(run):
+        raise unknown(run)
+    ids = [run] if run else [one.run_id for one in store.list() if one.older and known(one.run_id)]
+    done: list[str] = []
+    refused: dict[str, str] = {}
+    for run_id in ids:
+        try:
+            older = store.open(run_id).older
+            upgrade_run(store, run_id)
+            done += [run_id] if older else []
+        except (StoreError, VerificationError) as error:
+            if run:
+                raise
+            refused[run_id] = error.message
+    text = [f"{run_id}: upgraded" for run_id in done] + [
+        f"{run_id}: not upgraded: {why}" for run_id, why in refused.items()
+    ]
+    emit({"upgraded": done, "refused": refused}, as_json=as_json, text="\n".join(text) or "nothing to upgrade")
+    return EXIT["differs"] if refused else EXIT["ok"]
+
+
+def discard(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that is unfinished, or that a crash left.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    corpus: CorpusFlag = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Remove an unfinished run with everything that it has answered."""
+    from ...nodes.errors import InputError
+    from ..runs import RunStore
+    from ..runs.discarding import discard as discard_run
+    from ..service import known_runs, unknown
+
+    settings = settings_of(runs=runs, grants=grants, corpus=corpus)
+    store = RunStore(settings["runs"], create=False)
+    if not known_runs(settings, store)(run):
+        raise unknown(run)
+    if not yes and not as_json and not typer.confirm(f"Discard {run} and its answers?"):
+        raise InputError("Expected a confirmation, got none - at runs discard", hint="--yes discards without asking.")
+    if as_json and not yes:
+        raise InputError("Expected --yes with --json, got no confirmation - at runs discard")
+    discard_run(store, run)
+    emit({"discarded": run}, as_json=as_json, text=f"{run}: discarded")
+    return EXIT["ok"]
+
+
+def _counted(statuses: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in statuses.items())
+
+
+def _first(row: tuple[Any, ...]) -> str:
+    return str(row[0])
+
+
+def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
+    """What `run --resume` will do, as far as that can be told with the corpus of the settings."""
+    from ...nodes.errors import ScopedRetrievalError
+    from ..pinned import pinned_at
+
+    command = f"`run --resume {run_id}`"
+    try:
+        plan = store.plan_of(run_id)
+        if plan is None or pinned_at(plan, settings["corpus"]):
+            return f"{command} does the rest"
+        if (settings["corpus"] / "CURRENT").exists():
+            return f"its generation is gone: {command} ends it with what was answered"
+    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # whoever resumes it is told what is wrong
+        pass
+    return f"{command} does the rest, or ends it where its generation is gone"

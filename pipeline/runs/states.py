@@ -1,0 +1,76 @@
+"""The state of every folder of a run, as lists name it: cheap to find, without reading a table.
+
+ok               finished or interactive, of a version that is read
+unfinished       a batch that was staged; `run --resume` or `runs discard` ends it
+crashed          a crash interrupted its first write or its last; nothing in it was changed by anybody
+unreadable       its manifest is lost or cannot be read
+unknown version  a later version wrote it
+damaged          what it holds is not what was written; only `verify` and reading find that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ...nodes.errors import ScopedRetrievalError
+from ..durable import stands
+from .files import read_json
+from .formats import FORMAT, UnknownVersionError, check_format, version_of
+from .live_files import OLDER_SUFFIX, live_files, read_settings
+from .run import STAGE, Run
+from .store import RunStore
+
+__all__ = ["OK", "RunState", "compacted_since", "state_of", "states"]
+
+OK, UNFINISHED, CRASHED, UNREADABLE = "ok", "unfinished", "crashed", "unreadable"
+UNKNOWN_VERSION, DAMAGED = "unknown version", "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A folder of a run: its id, its state, the format that it names, and why it is not ok."""
+
+    run_id: str
+    state: str
+    format: str | None = None
+    detail: str = ""
+
+
+def states(store: RunStore) -> list[RunState]:
+    """Every folder of a run with its state, oldest first; those that LOG names and that are gone are not among them."""
+    logged: Collection[str] = ()
+    with suppress(ScopedRetrievalError):
+        logged = {line.run_id for line in store.log.lines()}
+    return [state_of(store, run_id, logged=run_id in logged) for run_id in store.folders()]
+
+
+def state_of(store: RunStore, run_id: str, *, logged: bool) -> RunState:
+    """The state of one folder; `logged` says whether a line of LOG names the run."""
+    folder = store.path / run_id
+    manifest = folder / "manifest.json"
+    found: str | None = None
+    try:
+        if stands(manifest):
+            said = read_json(manifest)
+            found = version_of(said) if isinstance(said, dict) else None
+            check_format(said, f"{run_id}/manifest.json")
+            return RunState(run_id, OK, found)
+        if files := live_files(folder):
+            read_settings(folder / "live" / files[0])
+            return RunState(run_id, OK, None if files[0].endswith(OLDER_SUFFIX) else FORMAT)
+    except UnknownVersionError as error:
+        return RunState(run_id, UNKNOWN_VERSION, found, error.message)
+    except ScopedRetrievalError as error:
+        return RunState(run_id, UNREADABLE if stands(manifest) else DAMAGED, found, error.message)
+    if stands(folder / STAGE / "run.json"):
+        return RunState(run_id, UNFINISHED, FORMAT, "a batch that was not finished")
+    if logged or any(folder.glob("tables/*/*.parquet")):
+        return RunState(run_id, UNREADABLE, None, "its manifest is gone")
+    return RunState(run_id, CRASHED, None, "a crash left it before its first snapshot was whole")
+
+
+def compacted_since(run: Run) -> bool:
+    """Whether an interactive run was compacted after it was opened: its files are gone, its parts stand."""
+    return run.live and stands(run.folder / "manifest.json")

@@ -1,0 +1,110 @@
+"""Upgrade: a finished run of an earlier version is written anew in the present one; no text, id or digest of a snapshot changes.
+
+runs/<run_id>/v6/                 the parts as this version writes them
+
+The run is verified first, so that no upgrade hides a change. Then come the new parts, the line in LOG with the SHA-256 of the
+manifest before and after, the new manifest, and the removal of the old parts. Whatever a crash interrupts, the next upgrade
+starts over. What one would otherwise get wrong: digests of snapshots cover the columns that their version had, so that they
+cannot be recomputed from upgraded tables; the new manifest records the version and the SHA-256 that it replaces.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ...nodes.errors import StoreError, VerificationError
+from ..durable import remove_tree, stands, sync_all
+from .compacting import compact
+from .files import files_below, locked, sha256_of, write_bytes
+from .formats import FORMAT, UPGRADED
+from .parts import PERSISTED, references
+from .run import Run
+from .store import RunStore
+from .writing import write_stored
+
+__all__ = ["upgrade"]
+
+
+def upgrade(store: RunStore, run_id: str) -> Run:
+    """The run in the present format; one that has it comes back unchanged.
+
+    Raises:
+        VerificationError: the run is not what LOG and its manifest say. Nothing was written.
+        StoreError: it is unfinished, or of a version that this one does not read.
+    """
+    from .verify import verify
+
+    run = store.open(run_id)
+    if stands(run.folder / UPGRADED / "manifest.json"):
+        finish_upgrade(store, run.run_id)
+        run = store.open(run_id)
+    if not run.older:
+        return run
+    report = verify(store, run.run_id)
+    if report.problems and report.status != "crashed":
+        first = report.problems[0]
+        raise VerificationError(f"Expected a run as it was written, got {first.detail} - at {run.run_id}/{first.part}")
+    if run.live:
+        return compact(store, run.run_id)
+    with locked(store.lock_of(run.run_id), "a run"):
+        run = Run(run.folder)
+        if run.older:
+            _upgrade(store, run)
+    return Run(run.folder)
+
+
+def _upgrade(store: RunStore, run: Run) -> None:
+    folder, before = run.folder / UPGRADED, run.manifest
+    was = sha256_of(run.folder / "manifest.json")
+    if any(name.startswith(f"{UPGRADED}/") for name in files_below(run.folder)):
+        remove_tree(folder)
+    tables = run.tables()
+    texts = run.texts.filter(pc.is_in(run.texts["sha256"], value_set=references(tables)))
+    receipt = write_stored(folder, 0, tables, texts, check=False)
+    entries: dict[str, Any] = {name: {"rows": 0, "parts": []} for name in [*(t.name for t in PERSISTED), "texts"]}
+    for part in receipt["parts"]:
+        named = {"path": f"{UPGRADED}/{part['path']}", **{key: part[key] for key in ("rows", "sha256", "digest")}}
+        entries[part["table"]] = {"rows": part["rows"], "parts": [named]}
+    after = before | {
+        "format": FORMAT,
+        "tables": entries,
+        "upgraded_from": {"format": before["format"], "manifest_sha256": was},
+    }
+    data = (json.dumps(after, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+    sync_all([folder / part["path"] for part in receipt["parts"]], run.folder)
+    staged = run.folder / UPGRADED / "manifest.json"
+    sha256 = write_bytes(staged, data, sync=True)
+    store.log.append(
+        "upgrade", run.run_id, manifest_sha256=sha256, before_sha256=was, started_by=run.settings.get("principal")
+    )
+    write_bytes(run.folder / "manifest.json", data, sync=True)
+    staged.unlink()
+    for name in ("tables", "texts"):
+        if any(path.startswith(f"{name}/") for path in files_below(run.folder)):
+            remove_tree(run.folder / name)
+
+
+def finish_upgrade(store: RunStore, run_id: str) -> None:
+    """Do the rest of an upgrade that a crash interrupted after its line in LOG.
+
+    Raises:
+        StoreError: what it had written cannot be read.
+    """
+    folder = store.folder(run_id)
+    with locked(store.lock_of(run_id), "a run"):
+        lines = [line for line in store.log.lines() if line.run_id == run_id and line.kind == "upgrade"]
+        if not lines:
+            remove_tree(folder / UPGRADED)  # LOG took no line: the upgrade starts over
+            return
+        wanted, staged = lines[-1].body["manifest_sha256"], folder / UPGRADED / "manifest.json"
+        if sha256_of(folder / "manifest.json") != wanted:
+            if not stands(staged) or sha256_of(staged) != wanted:
+                raise StoreError(f"Expected the manifest of the upgrade, got none - at {run_id}/{UPGRADED}")
+            write_bytes(folder / "manifest.json", staged.read_bytes(), sync=True)
+        staged.unlink(missing_ok=True)
+        for name in ("tables", "texts"):
+            if any(path.startswith(f"{name}/") for path in files_below(folder)):
+                remove_tree(folder / name)

@@ -1,0 +1,31 @@
+"""A listing that meets a run while it is compacted reads it again: no damaged run is reported where none is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kept_runs import runs_of
+from scoped_retrieval.pipeline.runs import Run, RunStore
+from scoped_retrieval.pipeline.runs.compacting import compact
+from scoped_retrieval.pipeline.service import read_each, readable_snapshots
+from scoped_retrieval.pipeline.settings import load_settings
+
+
+def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(tmp_path: Path) -> None:
+    runs_of(6, tmp_path)
+    store = RunStore(tmp_path / "runs", create=False)
+    flags: dict[str, Any] = {"runs": tmp_path / "runs", "grants": tmp_path / "none.yaml", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    calls: list[bool] = []
+
+    def read(run: Run) -> list[dict[str, Any]]:
+        calls.append(run.live)
+        if run.live:
+            compact(store, run.run_id)
+        return readable_snapshots(settings, run)
+
+    found, damaged = read_each(settings, [run for run in store.list() if run.live], read)
+    assert calls == [True, False]
+    assert damaged == {}
+    assert [len(rows) for _, rows in found] == [1]
