@@ -11,7 +11,7 @@ Its parts rest on each other in one direction, which the import rules of the pro
 - the line: `driver`, on a `planned_driver`; `code_digest` and `provenance`: what it rested on
 - what was written: `runs`, `views`, `pinned` (generations), `out_of_scope` (for auditors); `verification` with its `witness`;
   `answers` with `verify_facts`; `model_turns`; `erasure`
-- the ground: `settings`, `places`, `durable`, `locks`, `own_folders`, `cores`, `progress`
+- the ground: `settings`, `places`, `durable`, `locks`, `own_folders`, `file_access`, `cores`, `progress`
 - what people write: `yaml_files`, `strict_json`, `patterns`, `model_errors`, `quoting`
 
 `Retriever`, `Corpus` and `RunStore` are imported from here; each is loaded when it is first used, because the command

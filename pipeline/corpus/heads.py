@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from ...nodes.errors import StoreError
 from ..durable import read_whole, stands, sync_path
+from ..file_access import open_new
 from ..places import ObjectPlace, Place
 
 __all__ = [
@@ -161,7 +162,7 @@ def append_head(path: Place, head: Head) -> None:
             if read_whole(entry) != data:  # else the answer to an earlier put was lost
                 raise StoreError(f"Expected no line {head.number}, got another - at {entry}", hint=_CHANGED) from None
         return
-    with file.open("ab") as lines:
+    with open_new(file, append=True) as lines:
         whole = _whole_lines(path)
         if lines.tell() != whole:
             lines.truncate(whole)  # what a crash left of a line
