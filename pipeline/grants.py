@@ -43,7 +43,7 @@ from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from .durable import TICK_NS, make_folders, read_whole, stands, write_atomic
 from .locks import held
-from .patterns import common_patterns
+from .patterns import MAX_PATTERNS, common_patterns
 from .places import Place, fixed_place, place_of
 from .yaml_files import Item, parse
 
@@ -328,11 +328,18 @@ def _lower(zone: str, cap: str | None) -> str:
 
 def _selectors(item: Item) -> list[str]:
     """Source selectors, aliases of origin classes resolved."""
+    _expect_few(item)
     return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in item.texts()})
+
+
+def _expect_few(item: Item) -> None:
+    if len(item.items()) > MAX_PATTERNS:
+        raise item.wrong(f"at most {MAX_PATTERNS:,} entries")
 
 
 def _globs(item: Item) -> list[str]:
     """Globs on paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
+    _expect_few(item)
     for glob in item.items():
         if _FOREIGN.search(_ESCAPED.sub("", glob.text())):
             raise glob.wrong("a glob such as src/keys/ or **/*.pem", hint=_GLOBS)

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from ..nodes.scope.selectors import AND
 
-__all__ = ["common_patterns", "pattern_parts"]
+__all__ = ["MAX_PATTERNS", "common_patterns", "pattern_parts"]
+
+MAX_PATTERNS = 1_000
+"""Most patterns or names in one list of a request or grant: each pattern is tried on every distinct path."""
 
 
 def common_patterns(one: Sequence[str] | None, other: Sequence[str] | None) -> list[str] | None:

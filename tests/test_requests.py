@@ -313,3 +313,26 @@ def test_a_name_that_means_nothing_has_the_nearest_of_its_group_or_all_of_them(g
     with pytest.raises(InputError) as caught:
         columns_of(given, "request")
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"question": "x" * 1_000_001},
+            "Expected at most 1,000,000 characters, got 1,000,001 - at requests[0].question",
+        ),
+        ({"anchors": {"stack_trace": "x" * 1_000_001}}, "Expected at most 1,000,000 characters, got 1,000,001"),
+        ({"state": {"log": "x" * 1_000_000}}, "Expected at most 1,000,000 characters, got 1,000,011"),
+        ({"denied_paths": ["a"] * 1_001}, "Expected at most 1,000 entries, got 1,001 - at requests[0].denied_paths"),
+        ({"allowed_sources": ["a"] * 1_001}, "Expected at most 1,000 entries, got 1,001"),
+        ({"anchors": {"symbols": ["a"] * 1_001}}, "Expected at most 1,000 entries, got 1,001"),
+    ],
+)
+def test_a_request_beyond_a_declared_limit_is_refused_by_name(fields: dict[str, Any], message: str):
+    assert message in refusal({"question": "why?", "project": "shop", "purpose": "fix-test", **fields})
+
+
+def test_a_request_at_its_limits_is_taken():
+    row = the_only(question="x" * 1_000_000, denied_paths=[f"a{n}" for n in range(1_000)])
+    assert (len(row["question"]), len(row["denied_paths"])) == (1_000_000, 1_000)

@@ -21,12 +21,15 @@ from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
 from ...nodes.tables import REQUESTS
+from ..patterns import MAX_PATTERNS
 
 Converter = Callable[[Any, str], Any]
 
 INT32_MAX = 2**31 - 1
 MAX_NAME = 512
 """Longest id or name, in characters."""
+MAX_TEXT = 1_000_000
+"""Longest question, error text, state or other free text of a request, in characters."""
 PHASES = v.Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 KIND = "retrieval.request"
 
@@ -46,9 +49,12 @@ def identifier(value: Any, at: str) -> str:
 
 
 def text(value: Any, at: str) -> str:
-    """Free text of any length; messages give its type, never its words."""
+    """Free text of at most `MAX_TEXT` characters; messages give its type and length, never its words."""
     if not isinstance(value, str):
         raise InputError.of_kind("text", value, at)
+    if len(value) > MAX_TEXT:
+        hint = "index a long text as an artifact, and ask about it."
+        raise InputError.described(f"at most {MAX_TEXT:,} characters", f"{len(value):,}", at, hint=hint)
     if not value.isascii():
         try:
             value.encode()
@@ -64,24 +70,30 @@ def json_text(value: Any, at: str) -> str:
     if not isinstance(value, (dict, list)):
         raise InputError.of_kind("an object or text", value, at)
     try:
-        return text(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False), at)
+        document = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise InputError.of_kind("an object of JSON values", value, at) from None
+    return text(document, at)
 
 
 def names(value: Any, at: str) -> list[str]:
-    """A list of names."""
-    if not isinstance(value, (list, tuple)):
-        raise InputError.of_kind("a list of texts", value, at)
+    """A list of at most `MAX_PATTERNS` names."""
+    _expect_list(value, at)
     return [name(item, f"{at}[{index}]") for index, item in enumerate(value)]
 
 
 def patterns(value: Any, at: str) -> list[str]:
-    """A list of patterns; a list in it names patterns that must all match."""
-    if not isinstance(value, (list, tuple)):
-        raise InputError.of_kind("a list of texts", value, at)
+    """A list of at most `MAX_PATTERNS` patterns; a list in it names patterns that must all match."""
+    _expect_list(value, at)
     products = [item if isinstance(item, (list, tuple)) and item else [item] for item in value]
     return [AND.join(sorted(set(names(product, f"{at}[{n}]")))) for n, product in enumerate(products)]
+
+
+def _expect_list(value: Any, at: str) -> None:
+    if not isinstance(value, (list, tuple)):
+        raise InputError.of_kind("a list of texts", value, at)
+    if len(value) > MAX_PATTERNS:
+        raise InputError.described(f"at most {MAX_PATTERNS:,} entries", f"{len(value):,}", at)
 
 
 def one_of(vocabulary: v.Vocabulary) -> Converter:

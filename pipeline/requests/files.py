@@ -175,11 +175,13 @@ def _parquet(path: Path) -> list[Row]:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(use_threads=False)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # names of columns are decoded when the file is opened
         raise InputError(
             f"Expected a whole Parquet file, got one that is damaged or cut off - at {path.name}",
             hint="write the file again",
         ) from None
+    if twice := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
+        raise InputError(f"Expected each column once, got {shown_keys(twice)} twice - at {path.name}")
     try:
         return [FileRow(row, path.name, n, "row") for n, row in enumerate(table.to_pylist(), start=1)]
     except _NO_VALUES:
