@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from repinned import repin
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -259,6 +260,7 @@ def without_id(folder: Path) -> Corpus:
     """A corpus as it was made before corpora had ids."""
     for file in (folder / "generations").glob("*.json"):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"corpus_id": ""}))
+    repin(folder)
     return Corpus.open(folder)
 
 

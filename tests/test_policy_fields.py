@@ -22,7 +22,7 @@ Parts = Mapping[str, Mapping[str, Any]]
 
 PATH_QUESTION = {"question": "What of the queue in DEL-1, `drain_queue`?"}
 TWO_ITEMS = {"purpose": {"budget.max_items": 2}}
-PLANNED = {"request": {"mode": "planning", "variables": {"venture": "acme"}}}
+PLANNED = {"request": {"mode": "planning", "variables": {"venture": "acme", "debugging": True}}}
 RULE = "plan.0"
 PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     ("merge_policy", "authority-first", {"purpose": {"budget.pool_k": 4}}),
@@ -136,7 +136,7 @@ ENTRIES: list[tuple[str, str, Any, Any]] = [
     ("exclude", "paths", ["/docs/"], ["/adr/"]),
     ("exclude", "levels", ["venture"], ["task"]),
     ("exclude", "zones", ["internal"], ["restricted"]),
-    ("exclude", "unless", None, "venture"),
+    ("exclude", "unless", None, "debugging"),
 ]
 ENTRY_OF = {"include": {"what": "w", "paths": ["/AGENTS.md"]}, "exclude": {"what": "w", "paths": ["/docs/"]}}
 

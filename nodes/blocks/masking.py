@@ -23,7 +23,7 @@ from ..schema import SPAN
 
 __all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_column", "masked_with_spans"]
 
-DETECTOR = "mask/1"
+DETECTOR = "mask/2"
 """Name and version of the patterns below, recorded with every masked item; another pattern is another version."""
 
 _ROOTS = "Users|Volumes|bin|builds|data|dev|etc|home|lib|media|mnt|opt|private|proc|project|root|run|sbin|srv|sys|tmp|usr|var|work|workspaces?"
@@ -36,13 +36,15 @@ _PATTERNS = {
         r"/[\w.]|\\",
         re.compile(
             rf"(?<![\w.:/~\\-])(?:file://)?/(?:(?:{_ROOTS})(?:/[\w.@%+~-]+)+/?|(?:[\w.@%+~-]+/)+[\w@%+~-][\w.@%+~-]*\.[A-Za-z]\w{{0,7}}\b)"
+            r"|\A(?:home|Users|root)/[\w.@%+~-]+(?:/[\w.@%+~-]+)*"
             r"|(?<!\w)[A-Za-z]:[\\/](?:[^\s\\/:*?\"<>|`'(),;\[\]]+[\\/])*[^\s\\/:*?\"<>|`'(),;\[\]]{3,}"
             r"|(?<![\w\\])\\\\[\w.$-]+(?:\\[^\s\\/:*?\"<>|`'(),;\[\]]+)+"
         ),
     ),
 }
 """By class: an RE2 pattern that no text with a finding escapes, and the pattern that finds. A path counts if it begins at a
-root that systems have or ends in a file, because `/api/users` is a route."""
+root that systems have or ends in a file, because `/api/users` is a route. Stored paths have lost their leading slash: at the
+beginning of a text, a home folder counts without it."""
 _NAMES = {"email": "email", "absolute-path": "path"}
 
 Int = NDArray[np.int64]
