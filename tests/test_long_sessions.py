@@ -56,8 +56,8 @@ def test_a_session_of_a_million_is_in_order_and_its_last_file_adopted(
     def later(number: int) -> str:
         return f"{number + first - 1:06d}.arrow.lz4"
 
-    for module in (sys.modules["scoped_retrieval.pipeline.runs.live"], compacting):
-        monkeypatch.setattr(module, "live_file", later)
+    monkeypatch.setattr(sys.modules["scoped_retrieval.pipeline.runs.live"], "live_file", later)
+    monkeypatch.setattr(compacting, "names_of", lambda number: (later(number), later(number)))
     run = live(store, line_tables, 4)
     assert live_files(run.folder) == [later(number) for number in range(1, 5)]
     lines = (tmp_path / "LOG").read_bytes().splitlines(keepends=True)
