@@ -242,6 +242,27 @@ def test_the_digest_covers_every_table(line_tables, judged, name: str):
     assert judged(tables)["snapshots"]["snapshot_digest"][0].as_py() != before
 
 
+STORED = {name: table for name, table in TABLES.items() if table.persist and "request_id" in table.columns}
+
+
+@pytest.mark.parametrize("name", sorted(STORED.keys() - {"snapshots"}))
+def test_a_row_more_of_any_stored_table_alone_changes_the_digest(line_tables, filled, name: str):
+    """The counts and refs that `snapshots` takes from other tables stay, so nothing but the row itself can show."""
+    tables = line_tables(1)
+    row = filled(name, [{"request_id": "r0001"}])
+    more = dict(tables, **{name: pa.concat_tables([tables[name], row])})
+    digests = audit_snapshot.request_digests(**{table: more[table] for table in inputs(audit_snapshot.request_digests)})
+    again = audit_snapshot.snapshots(
+        **{table: tables[table] for table in inputs(audit_snapshot.snapshots)} | {"request_digests": digests}
+    )
+    before, after = (made["snapshot_digest"].to_pylist() for made in (tables["snapshots"], again))
+    assert before != after
+
+
+def inputs(node: Callable[..., pa.Table]) -> list[str]:
+    return [name for name in node.__annotations__ if name != "return"]
+
+
 def test_the_envelope_is_in_no_digest(line_tables, judged):
     tables = line_tables(1)
     other = line_tables(1, run_id="run-00000000000000000z")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -127,6 +128,21 @@ def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
 
 
 LOG = "".join(f"line {number}\n" for number in range(1, 101))
+FAULT = 12
+"""A block that is this much too long must be noticed: the tests of limits contain blocks with less room than that."""
+
+
+@pytest.mark.parametrize("shape", ["context-block", "citation-pack", "model-brief"])
+@pytest.mark.parametrize(("limit", "measured"), [("max_tokens", counted), ("max_chars", len)])
+def test_no_limit_of_a_row_of_limits_is_exceeded(shape: str, limit: str, measured: Callable[[str], int]) -> None:
+    """Single limits may happen to leave room; in a row of them, some block nearly reaches its limit."""
+    rows = [{"text": text, "path": f"logs/{text[:2]}.log", "evidence_kind": "doc"} for text in (LOG, "an " * 90, "me")]
+    limits = range(60, 460)
+    requests = {f"r{most:03}": {limit: most, "output_shape": shape} for most in limits}
+    texts = line(rows, requests=requests).run()["blocks"]["text"].to_pylist()
+    room = [most - measured(text) for most, text in zip(limits, texts, strict=True)]
+    assert min(room) >= 0
+    assert min(left for left, text in zip(room, texts, strict=True) if text) < FAULT
 
 
 def test_a_cut_falls_at_a_line_end_and_is_shown_as_an_excerpt() -> None:

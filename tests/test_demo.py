@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.demo import run_demo
+from scoped_retrieval.pipeline.demo import ASKS, _settings, run_demo
+from scoped_retrieval.pipeline.service import open_retriever
 
 SECRET = b"AKIAIOSFODNN7EXAMPLE"
 
@@ -18,6 +22,10 @@ def demo(tmp_path_factory):
 
 def block(demo, request: str) -> str:
     return demo.rows[request]["blocks"][0]["text"]
+
+
+def counted(blocks: list[str]) -> np.ndarray:
+    return Counters().get(BASE).count(pa.array(blocks, pa.large_string()))
 
 
 def decisions(demo, request: str, **wanted) -> list[dict]:
@@ -57,6 +65,18 @@ def test_the_definition_comes_before_the_test_that_is_named_for_it(demo):
 def test_the_block_stays_inside_its_budget(demo):
     snapshot = demo.rows["1-fix-test"]["snapshots"][0]
     assert 0 < snapshot["estimated_tokens"] <= snapshot["max_tokens"] == 1200
+    assert counted([block(demo, "1-fix-test")]) == [snapshot["estimated_tokens"]]
+
+
+def test_no_budget_of_a_row_of_budgets_is_exceeded(demo):
+    (request,) = [row for row in demo.requests if row["request_id"] == "1-fix-test"]
+    limits = range(300, 340)
+    with open_retriever(_settings(demo.folder, ASKS)) as retriever:
+        blocks = [
+            retriever.retrieve(request | {"request_id": f"r{most}", "budget": {"max_tokens": most}}).block
+            for most in limits
+        ]
+    assert 0 <= (np.array(limits) - counted(blocks)).min() < 12  # a block that is 12 tokens too long is noticed
 
 
 def test_as_of_decides_which_version_of_the_rule_is_shown(demo):

@@ -242,6 +242,37 @@ def test_the_order_is_that_of_choosing_greedily_with_a_bonus_for_new_kinds(
     assert [row["rank"] for row in result] == list(range(1, len(result) + 1))
 
 
+@pytest.mark.parametrize(
+    ("row", "asked", "closer"),
+    [
+        ({"owner_project": "shared"}, {}, 0.0),
+        ({"owner_project": "shop"}, {}, 0.4),
+        ({"branch": "main"}, {"branch": "main"}, 0.55),
+        ({"branch": "main"}, {"branch": "next"}, 0.4),
+        ({"session_id": "s-1"}, {"session_id": "s-1"}, 0.55),
+        ({"session_id": "s-1"}, {"session_id": "s-2"}, 0.4),
+        ({"test_suite": "unit"}, {"test_suite": "unit"}, 0.55),
+        ({"test_suite": "unit"}, {}, 0.4),
+        ({"path": "tests/auth/other.ts"}, {}, 0.55),
+        ({"path": "tests/other.ts"}, {}, 0.4),
+        ({"path": None}, {}, 0.4),
+    ],
+)
+def test_each_part_of_the_scope_that_a_row_shares_brings_it_closer(
+    row: dict[str, Any], asked: dict[str, Any], closer: float
+) -> None:
+    named = [anchor("path", "tests/auth/session.fixture.ts")]
+    found = term("scope", {"text": "x"} | row, requests={"r1": asked}, anchors=named)
+    assert found == pytest.approx(closer, abs=1e-8)
+
+
+def test_what_is_closer_inside_the_scope_ranks_first_where_closeness_weighs() -> None:
+    rows = [{"text": "of another branch", "semantic_raw": 0.5}, {"text": "of this branch", "branch": "main"}]
+    asked = {"requests": {"r1": {"branch": "main"}}}
+    assert order(rows, **asked) == ["of another branch", "of this branch"]
+    assert order(rows, weights=WEIGHTS | {"scope": 1.0}, **asked) == ["of this branch", "of another branch"]
+
+
 @pytest.mark.parametrize("name", [name for name in CLASSES if name != "diversity"])
 def test_changing_one_weight_alone_changes_the_order(name: str) -> None:
     flat = dict.fromkeys(CLASSES, 0.5)
