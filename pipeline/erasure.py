@@ -1,4 +1,4 @@
-"""Erasure: rows of evidence taken out of a corpus and out of every run that showed them.
+"""Erasure: rows of evidence taken out of a corpus and every run that showed them, and the words of requests out of runs.
 
     done = erase(settings, source="memory:ana", dry_run=True)
 
@@ -21,10 +21,16 @@ from .corpus import Corpus, Selection
 from .durable import entries
 from .grants import load_grants
 from .progress import counted
-from .runs import RunsErased, RunStore, erase_evidence
+from .runs import Asked, RunsErased, RunStore, erase_evidence
 from .settings import Settings
 
 __all__ = ["Erasure", "erase"]
+
+_STAYS = (
+    "ids, names of projects, sources and principals, rules about paths, counts, times and SHA-256 of what went, so that "
+    "`verify` can still check the runs; answers and exports that were saved elsewhere"
+)
+"""What no erasure takes, for people."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,9 @@ class Erasure:
             "generations_forgotten": self.generations,
             "runs": self.runs.runs,
             "texts": self.runs.texts,
+            "questions": self.runs.questions,
+            "texts_shared": self.runs.shared,
+            "runs_discarded": self.runs.discarded,
             "shards_dropped": {
                 run: {"shards": shards, "requests": requests} for run, (shards, requests) in self.runs.dropped.items()
             },
@@ -62,6 +71,16 @@ class Erasure:
         lines = [f"{verb}: {counted(self.rows, 'row')} of evidence, {texts} in {runs}"]
         if not self.dry_run:
             lines.append(f"forgotten: {counted(self.generations, 'generation')} that held any of it")
+        if self.runs.questions:
+            lines.append(
+                f"of these, words of {counted(self.runs.questions, 'request')}: questions, anchors, planned queries, query vectors"
+            )
+        if self.runs.shared:
+            lines.append(
+                f"stays: {counted(self.runs.shared, 'text')} that other requests or rows of evidence have, too"
+            )
+        discards = "would discard" if self.dry_run else "discarded"
+        lines += [f"{discards}: {run}, which is unfinished and holds such requests" for run in self.runs.discarded]
         drops = "would drop" if self.dry_run else "dropped"
         lines += [
             f"{drops}: {counted(shards, 'shard')} with {counted(requests, 'request')} of {run}, which is unfinished; "
@@ -77,6 +96,7 @@ class Erasure:
         lines += [
             f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written
         ]
+        lines.append(f"stays: {_STAYS}")
         if self.unclosed:
             lines.append(f"all of that is done, and the receipt does not say so yet: {self.unclosed}")
             lines.append("ask for the same again, which closes the receipt")
@@ -90,15 +110,19 @@ def erase(
     user: str | None = None,
     project: str | None = None,
     evidence: Sequence[str] = (),
+    questions: bool | None = None,
     reason: str = "",
     dry_run: bool = False,
     now: datetime | None = None,
 ) -> Erasure:
     """Erase the rows that all of the given selectors name, from corpus and runs of the settings.
 
+    With `questions`, the words of requests go, too: of those by `user` in `project`, and with a source or evidence id, of those
+    of them to which an erased row was shown. None means: if a user or project is given.
+
     Raises:
         InputError: nothing was selected by name.
-        AccessError: there is no such row that the principal may erase; absent and foreign read alike.
+        AccessError: there is no such row or request that the principal may erase; absent and foreign read alike.
         BusyError: another process went on writing the corpus; nothing was erased.
         StoreError: the corpus is damaged, or cannot be read or written.
     """
@@ -109,25 +133,35 @@ def erase(
     selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
     corpus = Corpus.open(settings["corpus"])
     chosen = ids = corpus.selected(selection)
-    if not chosen and not corpus.selected_histories(selection):
-        named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
-        raise AccessError(
-            f"Expected evidence that you may erase, got none - at {named}",
-            hint="you may erase what you own, and with an `audit` grant what its project holds.",
-        )
+    stored = bool(chosen or corpus.selected_histories(selection))
+    asked = None
+    if questions or (questions is None and (user or project)):
+        asked = Asked(settings.principal, audited, user, project, shown=bool(source or evidence))
+    if not stored and asked is None:
+        raise _nothing(selection, asked)
     generations = 0
-    if not dry_run:
+    if stored and not dry_run:
         # With those of erasures that were broken off, which are somebody else's to count.
         ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
-    # Looked for after the receipt was written: what is stored later asks for receipts first.
+    # Opened after the receipt was written: what is stored later asks for receipts first.
     store = RunStore(settings["runs"], create=False) if entries(settings["runs"]) else None
-    runs = erase_evidence(store, ids, reason=reason, dry_run=dry_run) if store else RunsErased()
+    runs = erase_evidence(store, ids, asked=asked, reason=reason, dry_run=dry_run) if store else RunsErased()
+    if not stored and not runs.any:
+        raise _nothing(selection, asked)
     if dry_run:
         return Erasure(True, len(chosen), 0, runs)
     unclosed = ""
-    if not runs.unreadable and not runs.being_written:
+    if stored and not runs.unreadable and not runs.being_written:
         try:
             corpus.finish_erasure(ids)
         except StoreError as error:  # what was asked for is done, whatever keeps the receipt from saying so
             unclosed = error.message
     return Erasure(False, len(chosen), generations, runs, unclosed)
+
+
+def _nothing(selection: Selection, asked: Asked | None) -> AccessError:
+    named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
+    return AccessError(
+        f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}",
+        hint="you may erase what you own or asked, and with an `audit` grant what its project holds.",
+    )

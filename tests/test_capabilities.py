@@ -88,8 +88,9 @@ def test_a_candidate_carries_its_provenance_from_the_start(story: Story):
 
 def test_recallers_give_rows_and_never_text():
     """S0.124: what leaves recall, gates and reranking names rows; the text of an item and its note stand in `fits`."""
-    for name in ("hits", "candidates", "verdicts", "score_terms", "ranked", "packs", "decisions"):
+    for name in ("hits", "candidates", "verdicts", "score_terms", "ranked", "packs"):
         assert not TABLES[name].names(free_text=True), name
+    assert TABLES["decisions"].names(free_text=True) == ["path"], "a name that can be erased"
     assert TABLES["fits"].names(free_text=True) == ["visible_text", "fact_note"]
 
 

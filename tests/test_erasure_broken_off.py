@@ -89,7 +89,7 @@ def test_no_byte_stays_of_a_shard_that_a_crash_left_half_stored(tmp_path: Path, 
     else:
         (receipt if damage == "no receipt" else part).unlink()
     (folder / "texts/.tmp-left").write_text(CANARY)
-    erase(settings(tmp_path), project="shop")
+    erase(settings(tmp_path), project="shop", questions=False)
     assert holding(tmp_path) == []
     assert ended(story, run_id)["r0"] == "failed"
 
@@ -133,8 +133,8 @@ def test_an_erasure_of_an_unfinished_run_that_failed_at_any_write_is_done_by_ask
         folder = tmp_path / f"try-{at}"
         shutil.copytree(whole, folder)
         with failing(at) as touched, suppress(OSError):
-            erase(settings(folder), project="shop")
-        erase(settings(folder), project="shop")
+            erase(settings(folder), project="shop", questions=False)
+        erase(settings(folder), project="shop", questions=False)
         assert holding(folder) == []
         assert RunStore(folder / "runs").resume(run_id).pending() == [0, 1, 2, 3]
         shutil.rmtree(folder)

@@ -17,7 +17,8 @@ from scoped_retrieval.pipeline.runs.formats import FORMAT
 from scoped_retrieval.pipeline.runs.states import states
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
 
-VERSIONS = (1, 2, 4, 5, 6)
+VERSIONS: tuple[int | str, ...] = (1, 2, "2-to-6", 4, 5, 6)
+"""`2-to-6` was written by version 2 and upgraded by version 6."""
 CANARY = "azurelark"
 
 
@@ -90,7 +91,7 @@ def test_an_erasure_reaches_every_format(written: RunStore) -> None:
 
 def test_a_changed_part_of_any_format_is_changed_and_not_upgraded(written: RunStore) -> None:
     run_id = written.list()[0].run_id
-    part = next((written.path / run_id / "tables" / "decisions").iterdir())
+    part = next((written.path / run_id).rglob("decisions/*.parquet"))
     part.write_bytes(part.read_bytes() + b" ")
     assert verify(written, run_id).status == "changed"
     if written.open(run_id).older:
@@ -167,3 +168,13 @@ def test_an_upgrade_that_was_interrupted_is_a_crash_and_is_finished_by_the_next(
     assert verify(store, run_id).status == "crashed"
     assert upgrade(store, run_id).format == FORMAT
     assert verify(store, run_id).status == "ok"
+
+
+def test_an_upgrade_leaves_no_part_of_the_version_in_between(tmp_path: Path) -> None:
+    runs_of("2-to-6", tmp_path)
+    store = RunStore(tmp_path / "runs", create=False)
+    for run in store.list():
+        assert (run.folder / "v6").is_dir() or run.live or "v6" not in str(run.manifest["tables"])
+        upgraded = upgrade(store, run.run_id)
+        named = {part["path"] for table in upgraded.manifest["tables"].values() for part in table["parts"]}
+        assert {str(p.relative_to(run.folder)) for p in run.folder.rglob("*.parquet")} == named

@@ -76,6 +76,13 @@ def erase(
     user: Annotated[str | None, typer.Option(metavar="USER", help="Rows that belong to this user.")] = None,
     project: Annotated[str | None, typer.Option(metavar="P", help="Rows that belong to this project.")] = None,
     evidence: Annotated[Texts, typer.Option(metavar="ID", help="This row, by its evidence id; repeatable.")] = None,
+    questions: Annotated[
+        bool | None,
+        typer.Option(
+            "--questions/--no-questions",
+            help="Words of requests in runs, too: questions, anchors, query vectors. Default: with --user or --project.",
+        ),
+    ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; stands in the receipts.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go; write nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it: nothing brings the text back.")] = False,
@@ -84,7 +91,7 @@ def erase(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Erase evidence from a corpus and its runs for good; of several selectors, rows that all of them name."""
+    """Erase evidence and questions from a corpus and its runs for good; of several selectors, rows that all of them name."""
     from ...nodes.errors import InputError
     from ..erasure import erase as erased
 
@@ -98,6 +105,7 @@ def erase(
             user=user,
             project=project,
             evidence=evidence or (),
+            questions=questions,
             reason=reason,
             dry_run=dry_run,
         )

@@ -16,12 +16,14 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 - the folder: `store`, `log`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
 - a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`, `compacting`
 - read again: `replay`, `verify`; `answer_log`: answers that were held against snapshots
-- removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row)
+- removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row),
+  `asked` (what a request said)
 """
 
 from __future__ import annotations
 
 from .answer_log import log_answer, logged_answers
+from .asked import Asked
 from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .going_on import left_open
@@ -33,6 +35,7 @@ from .verify import Problem, VerifyReport, verify
 
 __all__ = [
     "FORMAT",
+    "Asked",
     "LiveRun",
     "Problem",
     "Replay",

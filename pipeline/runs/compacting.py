@@ -25,7 +25,7 @@ from .run import FORMAT, INTERACTIVE, Run, joined, starter_of
 from .store import RunStore, run_kind
 from .writing import write_manifest, write_stored
 
-_OLDER_LIVE = "scoped-retrieval/run/1 to 4"
+_OLDER_LIVE = "scoped-retrieval/run/1 to 5"
 """What is known of the version of interactive files that do not name theirs."""
 SNAPSHOTS_EACH = 512
 """Snapshots per shard of a compacted run: the unit of memory, as in a run of a table of requests."""
@@ -98,7 +98,7 @@ def _write(folder: Place) -> None:
     created = read_live(folder / "live" / files[0])["snapshots"]["created_at"][0].as_py().isoformat()
     plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
     compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
-    more = {"upgraded_from": {"format": _OLDER_LIVE}} if run.older else {}
+    more = {"upgraded_from": {"format": run.format or _OLDER_LIVE}} if run.older else {}
     write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted, **more)
 
 

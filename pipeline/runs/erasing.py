@@ -25,6 +25,8 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from ..durable import TEMPORARY, make_folders, remove_tree, stands
+from ..locks import confirm
+from .asked import Asked, chosen_among, requests_of, words_of
 from .compacting import compact
 from .dropping import drop_shards
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
@@ -53,6 +55,12 @@ class RunsErased:
 
     runs: list[str] = field(default_factory=list)
     texts: int = 0
+    questions: int = 0
+    """How many requests lost their words: questions, anchors, planned queries and query vectors."""
+    shared: int = 0
+    """How many texts of these requests stay, because another request or a row of evidence has the same text."""
+    discarded: list[str] = field(default_factory=list)
+    """Unfinished runs that held such a request."""
     dropped: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Of unfinished runs whose shards showed it, how many shards went, and how many requests these had answered."""
     remains: list[str] = field(default_factory=list)
@@ -62,9 +70,21 @@ class RunsErased:
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: what they will hold, nobody can say yet."""
 
+    @property
+    def any(self) -> bool:
+        """Whether something went, or could not be read."""
+        return any((self.runs, self.discarded, self.dropped, self.remains, self.unreadable, self.being_written))
 
-def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: str, dry_run: bool = False) -> RunsErased:
-    """Remove every text that shows something of these rows from every run of a folder.
+
+def erase_evidence(
+    store: RunStore,
+    evidence_ids: Collection[str],
+    *,
+    asked: Asked | None = None,
+    reason: str,
+    dry_run: bool = False,
+) -> RunsErased:
+    """Remove every text that shows something of these rows from every run of a folder; with `asked`, words of requests, too.
 
     Interactive runs that show any of it are compacted first. With `dry_run` nothing is written. Where a run is
     `being_written`, the same must be asked again once it is not.
@@ -80,25 +100,28 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
         with _counted(done, run_id):
             if not dry_run:
                 _sweep(store, run_id)
-            run, hashes = _showing(store.open(run_id), ids)
-            if hashes:
+            run, gone = _gone(store.open(run_id), ids, asked)
+            if gone.hashes:
                 if not dry_run and run.older:
-                    run = upgrade(store, run_id)  # whose tables may hold texts in place
-                    hashes = texts_showing(run, ids)
+                    gone = _gone_from(upgrade(store, run_id), ids, asked)  # its tables may have held texts in place
                 elif not dry_run and run.live:
-                    hashes = texts_showing(compact(store, run_id), ids)  # its session may have gone on
+                    gone = _gone_from(compact(store, run_id), ids, asked)  # its session may have gone on
                 done.runs.append(run_id)
-                done.texts += len(hashes)
+                done.texts += len(gone.hashes)
+                done.questions += gone.questions
+                done.shared += gone.shared
                 if not dry_run:
                     with suppress(InputError):  # another erasure of the same came first
-                        erase_texts(store, run_id, hashes, reason=reason)
+                        erase_texts(store, run_id, gone.hashes, reason=reason)
     if not dry_run:
         _finish_compactions(store, whole, done)
     logged = cache(lambda: {line.run_id for line in store.log.lines()})  # read if it must be: it may be damaged
     for run_id in sorted({*begun} - {*whole}):
         with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):
             kind = run_kind(store.path / run_id)
-            if kind == BATCH:
+            if kind == BATCH and asked is not None and _asks(store, run_id, asked):
+                _discard(store, run_id, done, dry_run=dry_run)
+            elif kind == BATCH:
                 _drop(store, run_id, ids, done, dry_run=dry_run)
             elif kind == INTERACTIVE:
                 done.being_written.append(run_id)  # its first snapshot came since the others were read
@@ -107,20 +130,54 @@ def erase_evidence(store: RunStore, evidence_ids: Collection[str], *, reason: st
     return done
 
 
-def _showing(run: Run, ids: pa.Array) -> tuple[Run, set[str]]:
-    """The texts of a run that show something of these rows, and the run that they were found in.
+@dataclass(frozen=True)
+class _Gone:
+    """What goes from a run: hashes of texts, the requests that lose their words, and texts of theirs that others have."""
+
+    hashes: set[str]
+    questions: int = 0
+    shared: int = 0
+
+
+def _gone_from(run: Run, ids: pa.Array, asked: Asked | None) -> _Gone:
+    showing = texts_showing(run, ids)
+    if asked is None:
+        return _Gone(showing)
+    requests = requests_of(run, asked, run.settings.get("principal"), ids)
+    words, shared = words_of(run, requests)
+    return _Gone(showing | words, len(requests) if words else 0, shared)
+
+
+def _gone(run: Run, ids: pa.Array, asked: Asked | None) -> tuple[Run, _Gone]:
+    """What goes from a run, and the run that it was found in.
 
     Where it is compacted meanwhile, its files go while they are read: whatever they said is asked of its parts again.
     """
     try:
-        hashes = texts_showing(run, ids)
+        gone = _gone_from(run, ids, asked)
     except StoreError:
         if not _compacted_since(run):
             raise
     else:
         if not _compacted_since(run):
-            return run, hashes
-    return _showing(Run(run.folder), ids)
+            return run, gone
+    return _gone(Run(run.folder), ids, asked)
+
+
+def _asks(store: RunStore, run_id: str, asked: Asked) -> bool:
+    """Whether an unfinished batch holds a request that is meant; what was shown of evidence, its shards tell."""
+    if asked.shown or stands(store.path / run_id / "manifest.json"):
+        return False
+    staged = store.resume(run_id)
+    return len(chosen_among(asked, staged.requests, staged.failures, staged.plan["settings"].get("principal"))) > 0
+
+
+def _discard(store: RunStore, run_id: str, done: RunsErased, *, dry_run: bool) -> None:
+    """Remove an unfinished run: its staged requests stand in one table, and nothing vouches for it yet."""
+    done.discarded.append(run_id)
+    if not dry_run:
+        confirm(store.lock_of(run_id))
+        remove_tree(store.path / run_id)
 
 
 def _compacted_since(run: Run) -> bool:

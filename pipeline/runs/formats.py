@@ -1,7 +1,7 @@
 """The formats of runs: which versions this one reads, and how tables of an older one become tables of the present one.
 
-An older table lacks columns that were added since, may have columns that were dropped, and up to version 2 keeps some
-free text in place. `adapted` fills, drops and hashes, so that every reader sees the present schema; the texts that were
+An older table lacks columns that were added since, may have columns that were dropped, and keeps some free text in place:
+up to version 2 sections, titles and locators, up to version 6 paths and source references. `adapted` fills, drops and hashes, so that every reader sees the present schema; the texts that were
 in place are given beside it.
 """
 
@@ -22,11 +22,13 @@ from .parts import TEXTS, stored_schema, values_of
 __all__ = ["FORMAT", "OLDER", "adapted", "check_format", "inline_texts", "version_of"]
 
 _FAMILY = "scoped-retrieval/run/"
-VERSION = 6
+VERSION = 7
 FORMAT = f"{_FAMILY}{VERSION}"
 """Schema version of a run as it is written."""
 UPGRADED = f"v{VERSION}"
 """Folder of the parts of a run that was upgraded to this version."""
+BETWEEN = tuple(f"v{number}" for number in range(6, VERSION))
+"""The same folder of upgrades to earlier versions; the first that had one was 6."""
 OLDER = tuple(f"{_FAMILY}{number}" for number in range(1, VERSION))
 """Versions that are read, and that `runs upgrade` migrates."""
 _SHA256 = "^[0-9a-f]{64}$"

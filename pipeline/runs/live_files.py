@@ -1,7 +1,7 @@
 """One interactive snapshot as one Arrow IPC stream in an LZ4 frame: one row, one column per table, each a list of structs.
 
 `live/000001.arrow.lz4` is the first of its run and also holds the tables of the run, and its settings in the metadata of the
-schema; tables without rows are left out. The file is compressed as a whole: its 400 columns are small and alike, and
+schema, where each file names its format; tables without rows are left out. The file is compressed as a whole: its 400 columns are small and alike, and
 compressing each of their buffers takes seven times as long for twice the bytes.
 """
 
@@ -59,7 +59,7 @@ def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[st
         struct = rows.to_struct_array()
         arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), struct))
         fields.append(pa.field(name, arrays[-1].type, False))
-    said = {_FORMAT: FORMAT, _SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else None
+    said = {_FORMAT: FORMAT} | ({_SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else {})
     schema = pa.schema(fields, said)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -83,6 +83,31 @@ def read_settings(path: Place) -> dict[str, Any]:
         raise _damaged(path) from None
 
 
+def live_format(folder: Place) -> str | None:
+    """The format of a run's interactive files, which the first one names; versions 1 to 5 name none.
+
+    Raises:
+        StoreError: it is missing, damaged, or of a later version.
+    """
+    files = live_files(folder)
+    if not files or files[0].endswith(OLDER_SUFFIX):
+        return None
+    path = folder / "live" / files[0]
+    try:
+        metadata = _opened(path).schema.metadata
+        _check_version(metadata or {}, path)
+    except ScopedRetrievalError:
+        raise
+    except (pa.ArrowException, OSError, ValueError):
+        raise _damaged(path) from None
+    return _named_format(metadata)
+
+
+def _named_format(metadata: Mapping[bytes, bytes] | None) -> str | None:
+    found = (metadata or {}).get(_FORMAT.encode())
+    return None if found is None else found.decode()
+
+
 def read_live(path: Place) -> dict[str, pa.Table]:
     """The tables of one interactive file, in stored form.
 
@@ -94,7 +119,7 @@ def read_live(path: Place) -> dict[str, pa.Table]:
         table.validate(full=True)
         _check_version(table.schema.metadata or {}, path)
         found = {name: _raw(table[name]) for name in table.column_names}
-        if path.name.endswith(OLDER_SUFFIX):
+        if _named_format(table.schema.metadata) != FORMAT:
             return _older(found)
         return {name: _unpacked(name, raw) for name, raw in found.items()}
     except ScopedRetrievalError:
@@ -111,9 +136,9 @@ def _opened(path: Place) -> Any:
 
 
 def _check_version(metadata: Mapping[bytes, bytes], path: Place) -> None:
-    """Refuse a file of a later version; files before version 6 do not name theirs."""
-    if _FORMAT.encode() in metadata:
-        check_format({_FORMAT: metadata[_FORMAT.encode()].decode()}, named(path))
+    """Refuse a file of a later version; before version 6 no file named its own, and in version 6 the first of a run."""
+    if (found := _named_format(metadata)) is not None:
+        check_format({_FORMAT: found}, named(path))
 
 
 def _older(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

@@ -18,9 +18,9 @@ from ...nodes.tables import TABLES
 from ..durable import stands
 from ..places import Place
 from .files import read_json, read_parquet, read_parquet_as_is
-from .formats import FORMAT, OLDER, adapted, check_format, inline_texts, version_of
+from .formats import FORMAT, adapted, check_format, inline_texts, version_of
 from .ids import SNAPSHOT_ID
-from .live_files import OLDER_SUFFIX, live_file, live_files, read_live, read_settings
+from .live_files import live_file, live_files, live_format, read_live, read_settings
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 
 JOINED = 128
@@ -69,12 +69,13 @@ class Run:
         self._shards: dict[str, str] = {}
         self._inline: dict[str, pa.Table] = {}
         """Texts that parts of an older version keep in place, by part."""
-        self.older = False
-        """Whether an earlier version wrote it: its tables are read under the present schema."""
         if not self.live:
-            self.older = check_format(self.manifest, f"{self.run_id}/manifest.json") in OLDER
-        elif any(file.endswith(OLDER_SUFFIX) for file in live_files(folder)):
-            self.older = True
+            check_format(self.manifest, f"{self.run_id}/manifest.json")
+
+    @cached_property
+    def older(self) -> bool:
+        """Whether an earlier version wrote it: its tables are read under the present schema."""
+        return (live_format(self.folder) if self.live else version_of(self.manifest)) != FORMAT
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -82,7 +83,7 @@ class Run:
         if self.live:
             statuses = self.snapshots["status"].value_counts().to_pylist()
             return {
-                "format": FORMAT,
+                "format": live_format(self.folder),
                 "run_id": self.run_id,
                 "kind": INTERACTIVE,
                 "settings": self.settings,
@@ -97,8 +98,8 @@ class Run:
 
     @property
     def format(self) -> str | None:
-        """The format that the run names; interactive files of versions 1 to 4 name none."""
-        return None if self.live and self.older else version_of(self.manifest)
+        """The format that the run names; interactive files of versions 1 to 5 name none."""
+        return live_format(self.folder) if self.live else version_of(self.manifest)
 
     @property
     def digests_follow(self) -> bool:

@@ -2,7 +2,8 @@
 
 What one would otherwise get wrong: a block holds the text of every item in it, so the block of a request goes with any of its
 items; the citation of an item may name the section of any of its merged rows; what a record says may stand beside an item
-that is no record; and what a session observed stands in anchors and queries of requests that show none of it.
+that is no record; what a session observed stands in anchors and queries of requests that show none of it; and a path is
+that of other rows, too, as long as one of them stays.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from ...nodes.columns.list_columns import flattened, holds
 from ...nodes.facts.rival_facts import DISAGREE
 from .parts import PERSISTED, values_of
 
-__all__ = ["Stored", "texts_showing"]
+__all__ = ["Stored", "requests_showing", "texts_showing"]
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows say that something of a row of evidence reached a block."""
+_PATH = "path"
 
 
 class Stored(Protocol):
@@ -37,6 +39,7 @@ def texts_showing(run: Stored, evidence_ids: pa.Array) -> set[str]:
     """The hashes of the stored texts of a run that show something of these rows, blocks included."""
     found: list[pa.Array] = []
     requests: list[pa.Array] = []
+    paths = [[pa.array([], pa.string())] for _ in range(2)]
     trimmed = run.stored("trimmed")
     shown = trimmed.filter(_hit(trimmed, evidence_ids))
     for declared in PERSISTED:
@@ -48,7 +51,10 @@ def texts_showing(run: Stored, evidence_ids: pa.Array) -> set[str]:
         if declared.name == "citations":
             hit = pc.or_(hit, _same_items(stored, shown))
         rows = stored.filter(hit)
-        found += [values_of(rows[name]) for name in free]
+        found += [values_of(rows[name]) for name in free if name != _PATH]
+        if _PATH in free:
+            paths[0].append(flat(rows[_PATH]))
+            paths[1].append(flat(stored.filter(pc.invert(hit))[_PATH]))
         if declared.name in _SHOWN:
             requests.append(flat(rows["request_id"]))
     checks = run.stored("fact_checks")
@@ -57,6 +63,8 @@ def texts_showing(run: Stored, evidence_ids: pa.Array) -> set[str]:
     found += [flat(against[name]) for name in ("field", "canonical", "locator")] + [flat(noted["fact_note"])]
     requests.append(flat(noted["request_id"]))
     found += _observed(run, evidence_ids)
+    gone, stay = (pa.concat_arrays(each) for each in paths)
+    found.append(gone.filter(pc.invert(pc.is_in(gone, value_set=stay))))
     said = run.stored("conditions")
     told = pc.and_(pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1]))
     found.append(flat(said["message"].filter(told)))
@@ -66,6 +74,12 @@ def texts_showing(run: Stored, evidence_ids: pa.Array) -> set[str]:
     found.append(flat(blocks["text"].filter(pc.and_(asked, blocks["block_ref"].is_valid()))))
     wanted = pc.unique(pa.concat_arrays(found).drop_null())
     return set(wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"]))).to_pylist())
+
+
+def requests_showing(run: Stored, evidence_ids: pa.Array) -> pa.Array:
+    """The ids of the requests whose block showed something of these rows."""
+    shown = [table.filter(_hit(table, evidence_ids))["request_id"] for table in map(run.stored, _SHOWN)]
+    return pc.unique(pa.concat_arrays([flat(ids) for ids in shown]))
 
 
 def _naming_fields(run: Stored, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:

@@ -18,7 +18,7 @@ from ...nodes.errors import ScopedRetrievalError
 from ..durable import stands
 from .files import read_json
 from .formats import FORMAT, UnknownVersionError, check_format, version_of
-from .live_files import OLDER_SUFFIX, live_files, read_settings
+from .live_files import live_files, live_format, read_settings
 from .run import STAGE, Run
 from .store import RunStore
 
@@ -59,7 +59,7 @@ def state_of(store: RunStore, run_id: str, *, logged: bool) -> RunState:
             return RunState(run_id, OK, found)
         if files := live_files(folder):
             read_settings(folder / "live" / files[0])
-            return RunState(run_id, OK, None if files[0].endswith(OLDER_SUFFIX) else FORMAT)
+            return RunState(run_id, OK, live_format(folder))
     except UnknownVersionError as error:
         return RunState(run_id, UNKNOWN_VERSION, found, error.message)
     except ScopedRetrievalError as error:

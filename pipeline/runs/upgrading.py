@@ -1,6 +1,6 @@
 """Upgrade: a finished run of an earlier version is written anew in the present one; no text, id or digest of a snapshot changes.
 
-runs/<run_id>/v6/                 the parts as this version writes them
+runs/<run_id>/v7/                 the parts as this version writes them
 
 The run is verified first, so that no upgrade hides a change. Then come the new parts, the line in LOG with the SHA-256 of the
 manifest before and after, the new manifest, and the removal of the old parts. Whatever a crash interrupts, the next upgrade
@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ..durable import remove_tree, stands, sync_all
+from ..places import Place
 from .compacting import compact
 from .files import files_below, locked, sha256_of, write_bytes
-from .formats import FORMAT, UPGRADED
+from .formats import BETWEEN, FORMAT, UPGRADED
 from .parts import PERSISTED, references
 from .run import Run
 from .store import RunStore
@@ -82,9 +83,7 @@ def _upgrade(store: RunStore, run: Run) -> None:
     )
     write_bytes(run.folder / "manifest.json", data, sync=True)
     staged.unlink()
-    for name in ("tables", "texts"):
-        if any(path.startswith(f"{name}/") for path in files_below(run.folder)):
-            remove_tree(run.folder / name)
+    _remove_old_parts(run.folder)
 
 
 def finish_upgrade(store: RunStore, run_id: str) -> None:
@@ -105,6 +104,11 @@ def finish_upgrade(store: RunStore, run_id: str) -> None:
                 raise StoreError(f"Expected the manifest of the upgrade, got none - at {run_id}/{UPGRADED}")
             write_bytes(folder / "manifest.json", staged.read_bytes(), sync=True)
         staged.unlink(missing_ok=True)
-        for name in ("tables", "texts"):
-            if any(path.startswith(f"{name}/") for path in files_below(folder)):
-                remove_tree(folder / name)
+        _remove_old_parts(folder)
+
+
+def _remove_old_parts(folder: Place) -> None:
+    """Remove the parts that the new manifest does not name, those of an upgrade to a version in between among them."""
+    tops = {path.partition("/")[0] for path in files_below(folder) if "/" in path}
+    for name in sorted(tops & {"tables", "texts", *BETWEEN}):
+        remove_tree(folder / name)

@@ -1,0 +1,83 @@
+"""The words of requests that a run keeps: they go when the questions of a user or project are erased.
+
+    asked = Asked(principal="ana", audited=frozenset({"shop"}), user="bo")
+
+Reads: the stored tables of a run. Gives: hashes of texts. What one would otherwise get wrong: a run stores each text once, so a
+text that somebody else's request or a row of evidence has, too, stays; and a request that was refused names no principal, so
+it counts as one of whoever started the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.columns.keys import flat
+from .parts import PERSISTED, values_of
+from .showing import Stored, requests_showing
+
+__all__ = ["Asked", "chosen_among", "requests_of", "words_of"]
+
+_WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
+"""Tables whose free text was said in a request, or made from it: questions, anchors, planned queries, messages."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Requests of a user and a project, or with None of any: those by `principal`, and those in projects in `audited`."""
+
+    principal: str
+    audited: frozenset[str]
+    user: str | None = None
+    project: str | None = None
+    shown: bool = False
+    """Only those to which one of the erased rows was shown."""
+
+    def of(self, principals: pa.Array, askers: pa.Array, projects: pa.Array) -> pa.Array:
+        """Whether each request is meant, by its principal, by who asked for another, and by project; boolean[n]."""
+        own = _either(principals, askers, self.principal)
+        chosen = pc.or_(own, pc.is_in(projects, value_set=pa.array(sorted(self.audited), pa.string())))
+        if self.user is not None:
+            chosen = pc.and_(chosen, _either(principals, askers, self.user))
+        if self.project is not None:
+            chosen = pc.and_(chosen, pc.fill_null(pc.equal(projects, self.project), False))
+        return chosen
+
+
+def requests_of(run: Stored, asked: Asked, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
+    """The ids of the requests of a run that are meant, those that were refused among them."""
+    ids = chosen_among(asked, run.stored("requests"), run.stored("failures"), starter)
+    return ids.filter(pc.is_in(ids, value_set=requests_showing(run, evidence_ids))) if asked.shown else ids
+
+
+def chosen_among(asked: Asked, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
+    """The ids of those of REQUESTS and FAILURES that are meant, whatever was shown to them."""
+    chosen = asked.of(*(flat(requests[name]) for name in ("principal", "asked_by", "project")))
+    started = pa.repeat(pa.scalar(starter, pa.string()), failures.num_rows)
+    refused = asked.of(started, started, flat(failures["project"]))
+    return pa.concat_arrays([flat(requests["request_id"]).filter(chosen), flat(failures["request_id"]).filter(refused)])
+
+
+def words_of(run: Stored, requests: pa.Array) -> tuple[set[str], int]:
+    """The hashes of the stored texts that only these requests said, and how many of their texts others have, too."""
+    said, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
+    for declared in PERSISTED:
+        free = declared.names(free_text=True)
+        if not free:
+            continue
+        table = run.stored(declared.name)
+        if declared.name in _WORDS:
+            mine = pc.is_in(flat(table["request_id"]), value_set=requests)
+            said += [values_of(table.filter(mine)[name]) for name in free]
+            table = table.filter(pc.invert(mine))
+        others += [values_of(table[name]) for name in free]
+    wanted = pc.unique(pa.concat_arrays(said).drop_null())
+    wanted = wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"])))
+    shared = pc.is_in(wanted, value_set=pa.concat_arrays(others))
+    return set(wanted.filter(pc.invert(shared)).to_pylist()), pc.sum(shared).as_py() or 0
+
+
+def _either(principals: pa.Array, askers: pa.Array, name: str) -> pa.Array:
+    return pc.or_(*(pc.fill_null(pc.equal(column, name), False) for column in (principals, askers)))
