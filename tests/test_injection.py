@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.rendering import CLOSING, GROUPS, HEADER
+from scoped_retrieval.nodes.text.hidden_characters import escape
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, OUTPUT_SHAPES
 from selection_line import line
 from small_corpus import Story, row
@@ -82,7 +83,7 @@ def escapes(strings: Sequence[str], shape: str = "context-block") -> list[tuple[
             assert [(item.label, item.locator) for item in items] == expected, "labels are the citations"
             for item in items:
                 if shape == "context-block":
-                    shown = visible[request, item.label].splitlines()
+                    shown = escape(visible[request, item.label]).splitlines()
                     assert item.text.rstrip("\n").splitlines() == "\n".join(shown).rstrip("\n").splitlines(), (
                         "its own text"
                     )

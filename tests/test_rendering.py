@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.rendering import CLOSING, HEADER, clean, quoted, unquoted
+from scoped_retrieval.nodes.rendering import CLOSING, HEADER, clean, escaped, quoted, unquoted
+from scoped_retrieval.nodes.text.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 from selection_line import line
 
 FORGERIES = [
@@ -35,9 +36,13 @@ def one(function: Any, text: str) -> str:
     return function(pa.array([text], pa.large_string())).to_pylist()[0]
 
 
-@given(st.text(st.sampled_from(["\r", "\n", "|", " ", "a", "\u2028", "\x85", "é", "😀"]), max_size=30))
+@given(
+    st.lists(st.sampled_from(["\r\n", "\n", "\t", "|", " ", "a", "é", "👩\u200d🚀", "❤\ufe0f"]), max_size=30).map(
+        "".join
+    )
+)
 @settings(max_examples=300, deadline=None)
-def test_the_margin_comes_off_without_loss(text: str) -> None:
+def test_the_margin_comes_off_printable_text_without_loss(text: str) -> None:
     assert one(unquoted, one(quoted, text)) == text
 
 
@@ -45,6 +50,16 @@ def test_the_margin_comes_off_without_loss(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_every_line_a_reader_sees_stands_behind_the_margin(text: str) -> None:
     assert all(shown.startswith("| ") for shown in one(quoted, text).splitlines())
+
+
+@given(st.text(st.characters(categories=["Cc", "Cf", "Zl", "Zp", "L", "So"]), max_size=30))
+@settings(max_examples=300, deadline=None)
+def test_nothing_invisible_leaves_in_a_text(text: str) -> None:
+    shown = one(quoted, text)
+    assert not re.search(
+        "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]", shown
+    )
+    assert not re.search("[\u200c\u200d]{2}|[\x00-\x7f][\u200c\u200d]|\r(?!\n)", shown)
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
@@ -57,7 +72,7 @@ def test_a_forged_fence_header_or_label_never_begins_a_line(forgery: str, break_
     assert nonce
     assert ours[0].startswith(HEADER)
     assert ours[1:] == ["[doc#1] src/file_0.py#1", ours[2], f"{nonce[1]}>>", CLOSING]
-    assert forgery in block
+    assert escape(forgery) in block
 
 
 @pytest.mark.parametrize("break_", BREAKS)
@@ -115,3 +130,51 @@ def test_authority_is_shown_as_high_medium_or_low(rank: int | None, word: str) -
 )
 def test_standing_is_shown_on_the_fence(standing: str, words: str) -> None:
     assert f"medium authority, {words}" in line([{"text": "x", "standing": standing}]).block()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
+        ("\x1b]0;title\x07 \x9b2J \x7f\x00", r"\x1b]0;title\x07 \x9b2J \x7f\x00"),
+        ("access\u202e level\u2066", r"access\u202e level\u2066"),
+        ("pass\u200bword\ufeff", r"pass\u200bword\ufeff"),
+        ("over\rwritten", r"over\rwritten"),
+        ("kept\r\n\tas\n", "kept\r\n\tas\n"),
+        ("tags\U000e0061\U000e0062", r"tags\U000e0061\U000e0062"),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+        ("\u0915\u094d\u200d\u0937", "\u0915\u094d\u200d\u0937"),
+        ("👩\u200d🚀 ❤\ufe0f\u200d🔥 1\ufe0f\u20e3", "👩\u200d🚀 ❤\ufe0f\u200d🔥 1\ufe0f\u20e3"),
+        ("a\u200db\u200c", r"a\u200db\u200c"),
+        ("😀\ufe0f\ufe0e\ufe01\U000e0100", "😀\ufe0f" + r"\ufe0e\ufe01\U000e0100"),
+        ("plain", "plain"),
+    ],
+)
+def test_what_a_reader_would_not_see_is_an_escape(text: str, shown: str) -> None:
+    assert escape(text) == shown
+    assert escaped(pa.array(["x", text, None, text], pa.large_string())).to_pylist() == ["x", shown, None, shown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x1b[2J" * 40, "\u202e" * 90, "word \u200b" * 60, "\x0b" * 99],
+    ids=["esc", "bidi", "zero-width", "breaks"],
+)
+@pytest.mark.parametrize("limit", [{"max_tokens": 90}, {"max_chars": 300}])
+def test_escapes_count_towards_the_budget(text: str, limit: dict[str, int]) -> None:
+    made = line([{"text": f"first line\n{text}\nlast line", "evidence_kind": "doc"}], requests={"r1": limit}).run()
+    (block,) = made["blocks"].to_pylist()
+    assert "first line" in block["text"]
+    assert len(block["text"]) == block["chars"] <= limit.get("max_chars", 10**6)
+    assert block["tokens"] <= limit.get("max_tokens", 10**6)
+    assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e]", block["text"])
+
+
+def test_the_bytes_that_are_looked_for_begin_every_such_character() -> None:
+    every = [
+        chr(point)
+        for point in range(0x110000)
+        if re.match(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]", chr(point))
+    ]
+    assert escaped(pa.array(every, pa.large_string())).to_pylist() == [escape(one) for one in every]
+    assert all(escape(one).isprintable() for one in every)

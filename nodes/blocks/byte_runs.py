@@ -38,10 +38,11 @@ _CLASS[ord("0") : ord("9") + 1] = _DIGIT
 _CLASS[:32] = _CONTROL
 _CLASS[ord(" ")], _CLASS[ord("\t")], _CLASS[ord("\n")] = _SPACE, _TAB, _BREAK
 _CLASSES = _CLASS.tobytes()
-_USUAL = bytes([9, 10, *range(32, 128)])
+_USUAL = bytes([9, 10, *range(32, 127)])
 _ODD = np.zeros(256, dtype=bool)
-_ODD[128:] = True
-_ODD[[0x0B, 0x0C, 0x1C, 0x1D, 0x1E]] = True
+_ODD[127:] = True
+_ODD[:32] = True
+_ODD[[9, 10, 13]] = False
 _JOINED = np.isin(np.arange(16), (_LOWER, _UPPER, _SIGN))
 """Classes that take the space before them into their first token."""
 
@@ -80,7 +81,7 @@ _STEPS = _steps()
 
 
 def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
-    """Which texts are ASCII with no line break but `\\n` and `\\r\\n`."""
+    """Which texts are printable ASCII with tabs, and no line break but `\\n` and `\\r\\n`."""
     texts = np.ones(len(offsets) - 1, dtype=bool)
     if not data.tobytes().translate(None, _USUAL):
         return texts
