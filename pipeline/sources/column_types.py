@@ -114,8 +114,21 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
         )  # fmt: skip
     try:
         return column.cast(type_)
-    except pa.ArrowInvalid:  # nanoseconds: finer than the corpus keeps
-        return column.cast(type_, safe=False)
+    except pa.ArrowInvalid as error:
+        if column.type.unit == "ns":  # finer than the corpus keeps
+            return column.cast(type_, safe=False)
+        row = next(at for at, value in enumerate(column) if not _fits(value, type_))
+        raise InputError.described(
+            "an instant from year 1 to 9999 in UTC", "another", f"{where(row)}.{name}"
+        ) from error
+
+
+def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
+    try:
+        value.cast(type_)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,9 @@ def _wrong(expected: str, value: Any, at: str) -> InputError:
 
 
 def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        hint = "rename or remove the others"
+        raise InputError(f"Expected every column once, got {shown_keys(repeated)} again - at {at}", hint=hint)
     if unknown := [name for name in names if name not in IMPORT_ROWS.columns]:
         raise InputError(
             f"Expected columns of import rows, got {shown_keys(unknown)} - at {at}",

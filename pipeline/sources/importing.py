@@ -39,6 +39,7 @@ from ..quoting import canonical, shown_keys
 from ..redaction.masking import mask_spans, redact_columns
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
+from .row_limits import check_limits
 from .row_paths import normalized
 from .trust_defaults import (
     DEFAULTS,
@@ -110,8 +111,8 @@ def normalise(
     names a row in messages; by default it is what the rows' column `read_at` says, else `rows[3]`.
 
     Raises:
-        InputError: a column is unknown or has the wrong type, a value is outside its list, an instant has no time zone,
-            a key by which rows name each other holds a secret.
+        InputError: a column is unknown or has the wrong type, a value is outside its list or a limit, an instant has no
+            time zone, a key by which rows name each other holds a secret.
     """
     if now.tzinfo is None:
         raise InputError.described("an instant with a time zone", "a naive one", "now")
@@ -119,6 +120,7 @@ def normalise(
     report = ImportReport()
     columns = _typed(rows, where)
     columns, where = _without_empty(columns, where, report)
+    check_limits(columns, where)
     columns["path"] = normalized(columns["path"], where)
     fill = _Filler(columns, report)
     for name, value in (source_defaults or {}).items():
