@@ -196,7 +196,7 @@ def snapshots(
         "block_ref": take_or(blocks["block_ref"], block),
         "visible_sha256": take_or(blocks["text_sha256"], block, EMPTY_SHA256),
         "recalled": np.bincount(owner, minlength=len(ids)),
-        "selected": count(outcome == "selected"),
+        "selected_rows": count(outcome == "selected"),
         "hidden": count(outcome == "hidden"),
         "rejected": count(outcome == "rejected"),
         "redacted": count(

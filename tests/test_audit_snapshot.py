@@ -51,7 +51,7 @@ def test_every_candidate_ends_in_one_row(line_tables: Callable[..., Tables]):
     assert fate(tables, "dropped-r0001") == ("rejected", "select", None, "low_score", "none")
     assert fate(tables, "hidden-r0001") == ("hidden", "gate", "visibility", "not_model_visible", "none")
     snapshot = tables["snapshots"].to_pylist()[0]
-    assert (snapshot["recalled"], snapshot["selected"], snapshot["hidden"], snapshot["rejected"]) == (3, 1, 1, 1)
+    assert (snapshot["recalled"], snapshot["selected_rows"], snapshot["hidden"], snapshot["rejected"]) == (3, 1, 1, 1)
 
 
 @pytest.mark.parametrize(

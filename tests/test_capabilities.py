@@ -321,7 +321,7 @@ def test_an_auditor_finds_every_answer_in_the_record_alone(story: Story):
         "artifacts/env.txt": ("hidden", "not_model_visible", False),
         "docs/next.md": ("rejected", "not_yet_valid", False),
     }
-    counts = [snapshot[name] for name in ("recalled", "selected", "hidden", "rejected", "redacted")]
+    counts = [snapshot[name] for name in ("recalled", "selected_rows", "hidden", "rejected", "redacted")]
     assert counts == [4, 2, 1, 1, 1]
     assert {d["source_id"] for d in rows["decisions"]} == {"rule:story", "doc:story", "tool-output:story"}
     for ranked in rows["ranked"]:

@@ -44,7 +44,7 @@ def test_the_results_count_items_as_the_xray_lists_them_and_rows_beside_them(dem
     for result in demo.as_dict()["results"]:
         rows = demo.rows[result["request"]]
         assert result["items"] == len(rows["citations"])
-        assert result["rows shown"] == rows["snapshots"][0]["selected"]
+        assert result["rows shown"] == rows["snapshots"][0]["selected_rows"]
     assert demo.xray.count(" — served-by=") == len(demo.rows["1-fix-test"]["citations"])
 
 

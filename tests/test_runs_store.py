@@ -168,7 +168,7 @@ def test_a_record_that_does_not_add_up_is_not_stored(tmp_path: Path, line_tables
     for wrong, message in (
         (twice, r"^Expected one decision for each of 7 candidates, got 7 - at run/decisions$"),
         ({"decisions": tables["decisions"].slice(1)}, r"^Expected one decision for each of 6 candidates, got 5"),
-        ({"snapshots": changed_by(snapshots, selected=1)}, r"^Expected recalled = selected \+ hidden \+ rejected"),
+        ({"snapshots": changed_by(snapshots, selected_rows=1)}, r"^Expected recalled = selected \+ hidden \+ rejected"),
         ({"snapshots": changed_by(snapshots, rejected=1, recalled=1)}, r"^Expected 6 recalled rows, got another sum"),
     ):
         with pytest.raises(VerificationError, match=message):

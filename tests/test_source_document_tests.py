@@ -69,7 +69,7 @@ def test_a_runtime_only_artifact_is_a_candidate_and_never_text(story: Story):
     assert decided(found, "docs/deploy.md")["redacted"]
     (snapshot,) = found.tables["snapshots"].to_pylist()
     assert (snapshot["hidden"], snapshot["redacted"]) == (1, 1)
-    assert snapshot["recalled"] == snapshot["selected"] + snapshot["hidden"] + snapshot["rejected"]
+    assert snapshot["recalled"] == snapshot["selected_rows"] + snapshot["hidden"] + snapshot["rejected"]
 
 
 def test_as_of_decides_which_version_of_a_rule_is_shown(story: Story):

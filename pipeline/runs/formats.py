@@ -32,6 +32,8 @@ BETWEEN = tuple(f"v{number}" for number in range(6, VERSION))
 OLDER = tuple(f"{_FAMILY}{number}" for number in range(1, VERSION))
 """Versions that are read, and that `runs upgrade` migrates."""
 _SHA256 = "^[0-9a-f]{64}$"
+_RENAMED = {("snapshots", "selected_rows"): "selected"}
+"""Columns that an older version has under another name."""
 _WITHHELD = {("conditions", "audience"): "audit"}
 """Values of columns that an older version lacks, where the empty value would show more."""
 
@@ -70,12 +72,13 @@ def adapted(name: str, table: pa.Table) -> pa.Table:
     free = set() if name == "texts" else set(TABLES[name].names(free_text=True))
     columns = []
     for field in schema:
-        if field.name not in table.column_names:
+        found = field.name if field.name in table.column_names else _RENAMED.get((name, field.name))
+        if found is None or found not in table.column_names:
             columns.append(_absent(name, field, table.num_rows))
         elif field.name in free:
-            columns.append(_hashed(table[field.name]).cast(field.type))
+            columns.append(_hashed(table[found]).cast(field.type))
         else:
-            columns.append(table[field.name].cast(field.type))
+            columns.append(table[found].cast(field.type))
     return pa.table(columns, schema=schema)
 
 

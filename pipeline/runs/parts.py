@@ -144,7 +144,7 @@ def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
         raise VerificationError(
             f"Expected one decision for each of {len(wanted)} candidates, got {len(decided)} - at {at}/decisions"
         )
-    names = ("selected", "hidden", "rejected", "recalled")
+    names = ("selected_rows", "hidden", "rejected", "recalled")
     selected, hidden, rejected, recalled = (flat(snapshots[name]).to_numpy(zero_copy_only=False) for name in names)
     if (selected + hidden + rejected != recalled).any():
         raise VerificationError(
