@@ -30,9 +30,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
+from .columns.hidden_characters import escape
 from .columns.keys import constants, flat, literal
 from .columns.ragged import starts_of
-from .text.hidden_characters import escape
 from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
 __all__ = [

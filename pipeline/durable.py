@@ -19,7 +19,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -64,13 +64,16 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
         sync_path(path.parent)
 
 
-def write_table(path: Path, table: pa.Table, *, sync: bool = True) -> dict[str, Any]:
+def write_table(
+    path: Path, table: pa.Table, *, sync: bool = True, observed: Callable[[memoryview], None] | None = None
+) -> dict[str, Any]:
     """Write a new Arrow IPC file of one record batch and sync it, or leave that to `sync_all`; the caller publishes its folder.
 
     Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is held against them.
+    `observed` gets every piece that is written, in order.
     """
     with open_new(path) as file:
-        hashed = _Hashed(file)
+        hashed = _Hashed(file, observed)
         with pa.ipc.new_file(pa.PythonFile(hashed, "w"), table.schema) as writer:
             for batch in table.combine_chunks().to_batches():
                 writer.write_batch(batch)
@@ -85,12 +88,14 @@ class _Hashed:
 
     closed = False
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._bytes, self.sha256 = file, 0, hashlib.sha256()
+    def __init__(self, file: BinaryIO, observed: Callable[[memoryview], None] | None = None) -> None:
+        self._file, self._bytes, self.sha256, self._observed = file, 0, hashlib.sha256(), observed
 
     def write(self, data: bytes | pa.Buffer) -> int:
         view = memoryview(data)
         self.sha256.update(view)
+        if self._observed is not None:
+            self._observed(view)
         self._file.write(view)
         self._bytes += view.nbytes
         return view.nbytes

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scoped_retrieval.nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 from scoped_retrieval.nodes.rendering import CLOSING, HEADER, clean, escaped, quoted, unquoted
-from scoped_retrieval.nodes.text.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 from selection_line import line
 
 FORGERIES = [

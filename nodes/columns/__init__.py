@@ -3,4 +3,5 @@
 - `keys`: rows found by key; `orders`: rows in order; `list_columns`: lists taken apart; `ragged`: groups and their ranges
 - `numbers`: sums that are exact in any order; `kept`: what is worked out once
 - `array_bytes`: values and texts as the bytes they are; identity out of them: `digests` (of tables), `row_forms` (of rows)
+- `hidden_characters`: what acts on a terminal or hides, as escapes
 """

@@ -5,6 +5,5 @@
 - `references`: the documents a text cites and the records it names
 - `index_keys`: under which keys names, paths and ids are indexed; `plain_keys` does plain ones all at once, `siphash`
   hashes them
-- `hidden_characters`: what acts on a terminal or hides, as escapes
 - `role_words`: which rows speak the words of a role
 """

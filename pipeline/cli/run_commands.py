@@ -75,7 +75,16 @@ def snapshots(
         told = [event for one, of_run in chosen for event in events_of(one, of_run)]
         emit(told, as_json=as_json, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in told))
         return EXIT["ok"]
-    columns = ("snapshot_id", "request_id", "status", "project", "purpose", "as_of", "selected_rows", "estimated_tokens")
+    columns = (
+        "snapshot_id",
+        "request_id",
+        "status",
+        "project",
+        "purpose",
+        "as_of",
+        "selected_rows",
+        "estimated_tokens",
+    )
     titles = [{"selected_rows": "rows shown"}.get(c, c.replace("_", " ")) for c in (*columns, "question")]
     shown = [[*(r[c] for c in columns), _shortened(r["question"])] for r in rows]
     text = write_table("", titles, shown)

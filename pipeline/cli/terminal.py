@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 
-from ...nodes.text.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
+from ...nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 
 __all__ = ["visible", "visible_json"]
 

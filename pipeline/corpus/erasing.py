@@ -22,12 +22,13 @@ from ...nodes.columns.keys import among, truth
 from ..durable import entries, read_table, remove_leftovers, remove_published, sync_path
 from ..locks import confirm
 from ..places import Place
+from .blocks import DAMAGED
 from .commits import FILE, without_sources
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
-from .packs import DAMAGED
 from .stored import Stored
+from .tombstones import Receipt, tombstone_keys
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
 
@@ -72,6 +73,20 @@ class Selection:
             and self.project in (None, pair["owner_project"])
             and self.source in (None, pair["source_id"])
         }
+
+
+def receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
+    """The receipt for the stored rows that are meant."""
+    chosen = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
+    rows = {row for table in chosen for row in table["evidence_id"].to_pylist()}
+    keys = {key for table in chosen for key in tombstone_keys(table).to_pylist()}
+    named = selection.named
+    return Receipt(now.isoformat(), selection.principal, reason, named, tuple(sorted(rows)), tuple(sorted(keys)))
+
+
+def repeats(receipt: Receipt, selection: Selection) -> bool:
+    """Whether a receipt is of the same principal and the same rows: who asks again may have another folder of runs."""
+    return (receipt.by, receipt.selection) == (selection.principal, selection.named)
 
 
 def rows_on_disk(path: Place) -> dict[str, pa.Table]:

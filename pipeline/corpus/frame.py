@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -123,7 +123,7 @@ def corpus_frame(
 
 def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
     """EVIDENCE with `row_digest` of these segments as they are now, one after the other."""
-    slices = [packs[run.pack].evidence.slice(run.row_start, run.size) for run in _runs(segments)]
+    slices = [packs[run.pack].evidence(run.row_start, run.size) for run in _runs(segments)]
     stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
     descriptions, rows = _placed(descriptions, segments)
     return described(stored, rows, descriptions)
@@ -134,7 +134,7 @@ def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], ch
     slices, row = [PLACEMENTS.empty()], 0
     for run in _runs(segments):
         start, count = run.placement_start, run.placement_end - run.placement_start
-        slices.append(shifted(packs[run.pack].placements.slice(start, count), row - run.row_start))
+        slices.append(shifted(packs[run.pack].placements(start, count), row - run.row_start))
         row += run.size
     changes, rows = _placed(changes, segments)
     return applied(pa.concat_tables(slices), with_rows(changes, rows))
@@ -146,6 +146,18 @@ def _placed(amended: pa.Table, segments: Sequence[Segment]) -> tuple[pa.Table, N
     at = pc.index_in(amended["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
     amended, at = amended.filter(at.is_valid()), at.drop_null().to_numpy()
     return amended, amended["row"].to_numpy() + starts[at]
+
+
+def placed_at(frame: CorpusFrame, source: str, paths: Collection[str]) -> pa.Table:
+    """Evidence beside each of its placements, of some paths of a source as committed: no rows of work trees."""
+    at_path = pc.is_in(frame.evidence["path"], value_set=pa.array(list(paths), pa.string()))
+    mine = pc.and_(pc.equal(frame.evidence["source_id"], source), at_path)
+    mine = pc.and_(mine, frame.evidence["workspace_root"].is_null()).to_numpy()
+    chosen = frame.placements.filter(pa.array(mine[frame.placements["row"].to_numpy()]))
+    table = frame.evidence.take(chosen["row"])
+    for name in PLACEMENTS.names()[2:]:
+        table = table.append_column(chosen.schema.field(name), chosen[name])
+    return table
 
 
 def _runs(segments: Sequence[Segment]) -> Iterator[Segment]:

@@ -71,11 +71,14 @@ def gathered(
 
 def _vectors(packs: Mapping[str, Pack], segments: Sequence[Segment]) -> pa.Table | None:
     """`text_digest` and `vector` of every row; None if no segment has vectors."""
-    found = [packs[segment.pack].vectors if segment.encoded else None for segment in segments]
+    found = [
+        packs[segment.pack].vectors(segment.row_start, segment.size) if segment.encoded else None
+        for segment in segments
+    ]
     schema = next((table.schema for table in found if table is not None), None)
     if schema is None:
         return None
     return pa.concat_tables(
-        without_vectors(schema, segment.size) if table is None else table.slice(segment.row_start, segment.size)
+        without_vectors(schema, segment.size) if table is None else table
         for table, segment in zip(found, segments, strict=True)
     )

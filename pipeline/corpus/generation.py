@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from .amendments import Amendments
 from .commits import COMMITS, FILE, commits_of
 from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .manifest import ANALYZERS, Manifest
-from .packs import Pack, Segment
+from .packs import Pack, Segment, has_sums
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,21 @@ class Generation:
         manifest = Manifest.read(path, generation)
         packs = {name: Pack(path / "packs" / name, files) for name, files in manifest.packs.items()}
         return cls(path, manifest, packs)
+
+    def with_sums(self) -> Generation:
+        """The same content, its manifest written again with checksums of the blocks of all files; itself if it has them.
+
+        The caller holds the lock.
+
+        Raises:
+            StoreError: a file is not as it was written.
+        """
+        lacking = [name for name, files in self.manifest.packs.items() if not has_sums(files)]
+        if not lacking:
+            return self
+        packs = {**self.manifest.packs, **{name: self.packs[name].files_with_sums() for name in lacking}}
+        manifest = replace(self.manifest, sequence=self.manifest.sequence + 1, packs=packs)
+        return Generation(self.path, manifest.write(self.path), self.packs)
 
     @cached_property
     def amendments(self) -> Amendments:

@@ -55,7 +55,7 @@ class Manifest:
     placements: int
     segments: Sequence[Segment] = ()
     packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Files of every pack in use: name -> bytes, sha256."""
+    """Files of every pack in use, see `packs.Files`."""
     changes: str | None = None
     """The pack that holds what changed about stored rows, see `amendments.py`."""
     commits: Mapping[str, str] = field(default_factory=dict)
@@ -203,8 +203,17 @@ class Manifest:
 
 
 def _files(files: Mapping[str, Mapping[str, Any]]) -> Files:
-    """The files of a pack, each with its size and SHA-256."""
-    return {name: {"bytes": int(file["bytes"]), "sha256": str(file["sha256"])} for name, file in files.items()}
+    """The files of a pack, each with its size, SHA-256 and, since version 2, checksums of its blocks."""
+    return {name: _file(entry) for name, entry in files.items()}
+
+
+def _file(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    file = {"bytes": int(entry["bytes"]), "sha256": str(entry["sha256"])}
+    if "block_xxh3" in entry:
+        file |= {"block_bytes": int(entry["block_bytes"]), "block_xxh3": str(entry["block_xxh3"])}
+        if file["block_bytes"] < 1:
+            raise ValueError(file["block_bytes"])
+    return file
 
 
 def _damaged(at: Place, what: str = "a manifest") -> StoreError:

@@ -28,17 +28,12 @@ from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
 from ..durable import publish_folder, staging_folder, sync_all, write_table
 from ..places import ObjectPlace, Place
+from .blocks import DAMAGED, BlockSums, CheckedFile, expect_sha256
 from .parts import Part
 from .postings import PostingLists, posting_lists
 
 Files = Mapping[str, Mapping[str, Any]]
-"""Name -> size and SHA-256 of each file of a pack."""
-
-DAMAGED = (
-    "put the pack back from a copy, or index its sources into a new corpus: of a damaged pack, nothing is written anew or "
-    "erased. `corpus gc --keep 1` removes one that only older generations use."
-)
-"""What to do about a file of a pack that is not as it was written."""
+"""Name -> size, SHA-256 and checksums of the blocks of each file of a pack, see `blocks.py`."""
 
 _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
 
@@ -85,26 +80,32 @@ class Pack:
     def __init__(self, folder: Place, files: Files) -> None:
         self.folder = folder
         self._files = files
-        self._held: dict[str, pa.Buffer] = {}
+        self._held: dict[str, tuple[pa.Buffer, tuple[int, ...] | None]] = {}
+        self._checked: dict[str, CheckedFile] = {}
+        self._tables: dict[str, pa.Table] = {}
         self._whole = set[str]()
-        """Files that were held against their SHA-256; on an object store, each is when it is read."""
+        """Files that were verified against their SHA-256; on an object store, each is when it is read."""
         if not isinstance(folder, ObjectPlace):
             self._held = {name: _mapped(folder / name, entry) for name, entry in files.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
-    def _bytes(self, name: str) -> pa.Buffer:
-        """A file whole."""
+    def _file(self, name: str) -> CheckedFile:
+        """A file that is verified as it is read."""
+        if (known := self._checked.get(name)) is not None:
+            return known
         if name not in self._held and isinstance(self.folder, ObjectPlace):
-            self._held[name] = _read_whole(self.folder / name, self._files[name])
-        return self._held[name]
+            self._held[name] = _read_whole(self.folder / name, self._files[name]), None
+        return self._checked.setdefault(
+            name, CheckedFile(self.folder / name, self._held[name][0], self._files[name], self._held[name][1])
+        )
 
     def expect_whole(self, *names: str) -> None:
-        """Hold these files, by default all, against the SHA-256 that they were written with, each once.
+        """Verify these files, by default all, against the SHA-256 that they were written with, each once.
 
-        Reading asks nothing of the kind: who writes rows of a pack anew does, since what is written gets a SHA-256 that
-        says nothing of how it was.
+        Who only reads leaves it at the checksums of blocks; rows that are written anew get a SHA-256 that says nothing
+        of how they were.
 
         Raises:
             StoreError: a file is not as it was written.
@@ -112,38 +113,76 @@ class Pack:
         for name in names or tuple(self._files):
             if name in self._whole or name not in self:
                 continue
-            data = self._bytes(name)
+            self._file(name)
             if not isinstance(self.folder, ObjectPlace):
-                _expect_sha256(data, self._files[name], self.folder / name)
+                expect_sha256(self._held[name][0], self._files[name], self.folder / name)
             self._whole.add(name)
 
+    def files_with_sums(self) -> Files:
+        """What a manifest says of the files, with checksums of their blocks.
+
+        Raises:
+            StoreError: a file is not as it was written.
+        """
+        self.expect_whole()
+        files = {}
+        for name, entry in self._files.items():
+            data = self._held[name][0]
+            sums = BlockSums(data.size)
+            sums.add(memoryview(data))
+            files[name] = {**entry, **sums.entry}
+        return files
+
     def table(self, name: str) -> pa.Table:
-        """A file as a table of one chunk, zero-copy."""
-        try:
-            return pa.ipc.open_file(self._bytes(name)).read_all()
-        except StoreError:
-            raise
-        except (pa.ArrowInvalid, OSError) as error:
-            raise StoreError(f"Expected an Arrow file, got a damaged one - at {self.folder / name}") from error
+        """A file as a table of one chunk, zero-copy; all of it is verified.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        self._file(name).expect_all()
+        return self._table(name)
+
+    def evidence(self, start: int, size: int) -> pa.Table:
+        """EVIDENCE and `row_digest` of some rows."""
+        return self._rows("evidence.arrow", start, size)
+
+    def placements(self, start: int, size: int) -> pa.Table:
+        """PLACEMENTS as written, some of them; `row` counts inside the pack."""
+        return self._rows("placements.arrow", start, size)
+
+    def vectors(self, start: int, size: int) -> pa.Table:
+        """`text_digest` and `vector` of some rows of a pack that has vectors."""
+        return self._rows("vectors.arrow", start, size)
 
     @cached_property
-    def evidence(self) -> pa.Table:
-        """EVIDENCE and `row_digest`."""
-        return self.table("evidence.arrow")
+    def texts_encoded(self) -> pa.Table | None:
+        """`text_digest` and `vector` of every row, or None. Digests are verified; a vector is not before `expect_whole`."""
+        if "vectors.arrow" not in self:
+            return None
+        table = self._table("vectors.arrow")
+        self._file("vectors.arrow").expect_rows(table, 0, table.num_rows, "text_digest")
+        return table
 
     @cached_property
-    def placements(self) -> pa.Table:
-        """PLACEMENTS as written; `row` counts inside the pack."""
-        return self.table("placements.arrow")
+    def rows(self) -> int:
+        """How many rows of evidence are stored here, in use or not."""
+        return self._table("evidence.arrow").num_rows
 
-    @cached_property
-    def vectors(self) -> pa.Table | None:
-        """`text_digest` and `vector` of every row, or None."""
-        return self.table("vectors.arrow") if "vectors.arrow" in self else None
+    def _rows(self, name: str, start: int, size: int) -> pa.Table:
+        table = self._table(name)
+        self._file(name).expect_rows(table, start, start + size)
+        return table.slice(start, size)
+
+    def _table(self, name: str) -> pa.Table:
+        """A file as a table, of which only the metadata is verified."""
+        if (known := self._tables.get(name)) is None:
+            known = self._tables[name] = self._file(name).table()
+        return known
 
     @cached_property
     def _postings(self) -> PostingLists:
-        table = self.table("postings.arrow").combine_chunks()
+        """All posting lists; `postings` verifies those that it gives."""
+        table = self._table("postings.arrow")
         lists = table["postings"].chunk(0) if table.num_rows else pa.array([], pa.large_list(_POSTING))
         row, freq = lists.values.flatten()
         hashes = table["hash"].to_numpy()
@@ -152,14 +191,16 @@ class Pack:
 
     def postings(self, segment: Segment) -> SegmentPostings:
         """The posting lists of a segment, zero-copy."""
-        start, end, lists = segment.key_start, segment.key_end, self._postings
+        start, end = segment.key_start, segment.key_end
+        self._file("postings.arrow").expect_rows(self._table("postings.arrow"), start, end)
+        lists = self._postings
         keys = lists.keys.slice(start, end - start)
         return SegmentPostings(lists.hashes[start:end], keys, lists.starts[start : end + 1], lists.rows, lists.freqs)
 
     @cached_property
     def _matrix(self) -> NDArray[np.int16]:
-        assert self.vectors is not None
-        column = self.vectors["vector"].chunk(0)
+        """The vectors of all rows; `matrix` verifies those that it gives."""
+        column = self._table("vectors.arrow")["vector"].chunk(0)
         numbers = column.values
         if numbers.null_count:  # written before a missing vector was made of zeros
             numbers = numbers.fill_null(0)
@@ -167,23 +208,28 @@ class Pack:
 
     def matrix(self, segment: Segment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
-        return self._matrix[segment.row_start : segment.row_end] if segment.encoded else None
+        if not segment.encoded:
+            return None
+        table = self._table("vectors.arrow")
+        self._file("vectors.arrow").expect_rows(table, segment.row_start, segment.row_end, "vector")
+        return self._matrix[segment.row_start : segment.row_end]
 
 
-def _mapped(file: Path, entry: Mapping[str, Any]) -> pa.Buffer:
-    """A file of this machine, mapped and closed again: its buffer keeps the mapping."""
+def _mapped(file: Path, entry: Mapping[str, Any]) -> tuple[pa.Buffer, tuple[int, ...]]:
+    """A file of this machine, mapped and closed again, as its buffer keeps the mapping; and what tells it from another."""
     try:
+        status = file.stat()
         with pa.memory_map(str(file)) as source:
             mapped = source.read_buffer()
     except (OSError, pa.ArrowInvalid) as error:
         if isinstance(error, FileNotFoundError):
-            raise StoreError(f"Expected a pack, got none - at {file}") from error
+            raise StoreError(f"Expected a pack, got none - at {file}", hint=DAMAGED) from error
         got = getattr(error, "strerror", None) or "a damaged one"
-        raise StoreError(f"Expected to map a pack, got {got} - at {file}") from error
+        raise StoreError(f"Expected to map a pack, got {got} - at {file}", hint=DAMAGED) from error
     if mapped.size != entry["bytes"]:
         # A mapped file that ends early would end the process when it is read.
-        raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}")
-    return mapped
+        raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}", hint=DAMAGED)
+    return mapped, (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
@@ -193,13 +239,13 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     except FileNotFoundError as error:
         hint = "open the corpus again: it may have moved on, and been cleaned up."
         raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
-    _expect_sha256(data, entry, file)
+    expect_sha256(data, entry, file)
     return pa.py_buffer(data)
 
 
-def _expect_sha256(data: bytes | pa.Buffer, entry: Mapping[str, Any], file: Place) -> None:
-    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}", hint=DAMAGED)
+def has_sums(files: Files) -> bool:
+    """Whether the manifest has checksums of the blocks of these files."""
+    return all("block_xxh3" in entry for entry in files.values())
 
 
 def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]:
@@ -239,7 +285,9 @@ def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Fil
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():
-            files[name] = write_table(folder / name, table, sync=False)
+            sums = BlockSums(table.nbytes)
+            written = write_table(folder / name, table, sync=False, observed=sums.add)
+            files[name] = {**written, **sums.entry}
         sync_all((folder / name for name in files), folder)
         named = "\n".join(f"{name} {file['sha256']}" for name, file in files.items())
         pack = hashlib.sha256(named.encode()).hexdigest()[:32]

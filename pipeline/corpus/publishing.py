@@ -113,7 +113,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     live = Counter()
     for segment in segments:
         live[segment.pack] += segment.size
-    sparse = {pack for pack, rows in live.items() if 2 * rows < base.packs[pack].evidence.num_rows}
+    sparse = {pack for pack, rows in live.items() if 2 * rows < base.packs[pack].rows}
     small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
     amended = base.amendments.counts
     chosen = [

@@ -14,15 +14,14 @@ from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
-from ...nodes.tables import PLACEMENTS
 from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published, stands
 from ..encoders.unit_vectors import Encoder
 from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import Place, fixed_place
+from .blocks import DAMAGED
 from .checking import damaged_files, problems
 from .commits import commits_after
 from .erasing import (
@@ -31,10 +30,12 @@ from .erasing import (
     expect_whole,
     forget_packs,
     packs_with,
+    receipt_of,
+    repeats,
     rows_on_disk,
     without_rows,
 )
-from .frame import CorpusFrame, KeptFrames
+from .frame import CorpusFrame, KeptFrames, placed_at
 from .generation import Generation
 from .heads import anchored, chain
 from .identity import MultisetHash
@@ -43,7 +44,7 @@ from .manifest import LOCK, Manifest, complete_heads, current, generations, mani
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
-from .tombstones import Receipt, finish_receipts, kept_out, receipts, tombstone_keys, write_receipt
+from .tombstones import finish_receipts, kept_out, receipts, write_receipt
 from .writing import locked, taken
 from .zones import FAMILY
 
@@ -271,7 +272,7 @@ class Corpus:
         chosen = [
             table["evidence_id"].filter(pa.array(selection.of(table))) for table in rows_on_disk(self.path).values()
         ]
-        again = [receipt.evidence_ids for receipt in receipts(self.path) if _repeats(receipt, selection)]
+        again = [receipt.evidence_ids for receipt in receipts(self.path) if repeats(receipt, selection)]
         return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
 
     def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
@@ -291,8 +292,8 @@ class Corpus:
         with self._writing(_HALF_ERASED):
             remove_ghosts(self.path, all_=True)
             stored = rows_on_disk(self.path)
-            receipt = _receipt(stored, selection, now, reason)
-            left = [r.evidence_ids for r in receipts(self.path) if not r.finished or _repeats(r, selection)]
+            receipt = receipt_of(stored, selection, now, reason)
+            left = [r.evidence_ids for r in receipts(self.path) if not r.finished or repeats(r, selection)]
             ids = set(receipt.evidence_ids).union(*left)
             named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}
             histories = set[tuple[str, str]]().union(*named.values())
@@ -316,15 +317,7 @@ class Corpus:
 
     def stored_paths(self, project: str, source: str, paths: Collection[str]) -> pa.Table:
         """Evidence beside each of its placements, of some paths of a source as committed: no rows of work trees."""
-        frame = self.frame([project])
-        at_path = pc.is_in(frame.evidence["path"], value_set=pa.array(list(paths), pa.string()))
-        mine = pc.and_(pc.equal(frame.evidence["source_id"], source), at_path)
-        mine = pc.and_(mine, frame.evidence["workspace_root"].is_null()).to_numpy()
-        chosen = frame.placements.filter(pa.array(mine[frame.placements["row"].to_numpy()]))
-        table = frame.evidence.take(chosen["row"])
-        for name in PLACEMENTS.names()[2:]:
-            table = table.append_column(chosen.schema.field(name), chosen[name])
-        return table
+        return placed_at(self.frame([project]), source, paths)
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
@@ -348,10 +341,16 @@ class Corpus:
         return self._base.manifest.head
 
     def upgrade(self) -> bool:
-        """Bring a corpus of an earlier schema version to this one; whether there was anything to do."""
+        """Bring a corpus to the current schema version, with checksums of all blocks; whether there was anything to do.
+
+        Raises:
+            StoreError: a corpus of schema version 1, whose manifests nothing pins, has damaged files or changed rows.
+        """
         before = self.head
+        if not before and (found := self.verify()):
+            raise StoreError(found[0], hint=DAMAGED)
         with self._writing():
-            pass
+            self._move_on(self._base.with_sums())
         self._move_on(Generation.open(self.path))
         return before != self.head
 
@@ -395,17 +394,3 @@ def _expect_none(path: Place) -> None:
 def _sources(rows: pa.Table) -> set[Source]:
     pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
     return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}
-
-
-def _receipt(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
-    """The receipt for the stored rows that are meant."""
-    chosen = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
-    rows = {row for table in chosen for row in table["evidence_id"].to_pylist()}
-    keys = {key for table in chosen for key in tombstone_keys(table).to_pylist()}
-    named = selection.named
-    return Receipt(now.isoformat(), selection.principal, reason, named, tuple(sorted(rows)), tuple(sorted(keys)))
-
-
-def _repeats(receipt: Receipt, selection: Selection) -> bool:
-    """Whether a receipt is of the same principal and the same rows: who asks again may have another folder of runs."""
-    return (receipt.by, receipt.selection) == (selection.principal, selection.named)

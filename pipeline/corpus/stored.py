@@ -89,8 +89,8 @@ class Stored:
     def vectors_of(self, segment: int) -> pa.Table | None:
         """`text_digest` and `vector` of a segment's rows; None if it was not encoded."""
         stored = self.segments[segment]
-        vectors = self.base.packs[stored.pack].vectors
-        return vectors.slice(stored.row_start, stored.size) if stored.encoded and vectors is not None else None
+        pack = self.base.packs[stored.pack]
+        return pack.vectors(stored.row_start, stored.size) if stored.encoded and "vectors.arrow" in pack else None
 
     def part(self, segment: int) -> Part:
         """A segment to be written again."""

@@ -36,7 +36,7 @@ def vectors_of(evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, pie
         StoreError: a pack that has such a vector is damaged.
     """
     texts, digests = _texts(evidence)
-    known = [_known(table, digests, pack) for pack in stored if (table := pack.vectors) is not None]
+    known = [_known(table, digests, pack) for pack in stored if (table := pack.texts_encoded) is not None]
     known += [_known(table, digests) for table in (pieces.tables() if pieces else ())]
     found = [table["text_digest"].combine_chunks() for table in known]
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests

@@ -1,0 +1,238 @@
+"""Checksums of the blocks of a pack's files, verified when a block is first read.
+
+Reads: the mapped bytes of a file and its manifest entry. Gives: `BlockSums`, which a writer fills; `CheckedFile`, which
+opens the file as a table and verifies what some of its rows are stored in.
+
+    {"bytes": ..., "sha256": ..., "block_bytes": 65536, "block_xxh3": "<16 hex digits per block>"}
+
+XXH3 (64 bits) finds damage, not tampering: the SHA-256 in the manifest does that, see `checking.py`. It was chosen over
+CRC-32C because it was measured at one and a half to twice its speed, with a wider sum. A file of an object store is
+verified against its SHA-256 when it is downloaded, and so is, at its first read, one that was written without sums.
+
+What one would otherwise get wrong: Arrow follows the offsets in a file wherever they lead, and a process that reads
+behind a mapping dies. So footer and metadata are verified before Arrow sees them, and offsets before what they point to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+import xxhash
+
+from ...nodes.errors import StoreError
+from ..places import Place
+
+__all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256"]
+
+DAMAGED = (
+    "put the pack back from a copy, or index its sources into a new corpus: of a damaged pack, nothing is written anew or "
+    "erased. `corpus gc --keep 1` removes one that only older generations use."
+)
+"""What to do about a file of a pack that is not as it was written."""
+FEWEST_BYTES, MOST_BLOCKS = 1 << 16, 512
+"""Blocks have 64 KiB, and more in files of more than 32 MiB, so that sums add no more than 8 KiB to a manifest entry."""
+_DIGITS = 16
+_FILES_KNOWN = 1 << 14
+
+
+class BlockSums:
+    """The checksums of a file that is written from front to back; `estimate` is about how many bytes it will have."""
+
+    def __init__(self, estimate: int) -> None:
+        self._size = max(FEWEST_BYTES, 1 << max(estimate // MOST_BLOCKS, 1).bit_length())
+        self._sums = list[str]()
+        self._block = xxhash.xxh3_64()
+        self._filled = 0
+
+    def add(self, data: memoryview) -> None:
+        """Take in the next bytes."""
+        data = data.cast("B")
+        while data:
+            piece = data[: self._size - self._filled]
+            self._block.update(piece)
+            self._filled += len(piece)
+            data = data[len(piece) :]
+            if self._filled == self._size:
+                self._end_block()
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the manifest says of the finished file."""
+        if self._filled:
+            self._end_block()
+        return {"block_bytes": self._size, "block_xxh3": "".join(self._sums)}
+
+    def _end_block(self) -> None:
+        self._sums.append(self._block.hexdigest())
+        self._block, self._filled = xxhash.xxh3_64(), 0
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """What this process has verified of a file: 1 for each block, and ranges of rows with their columns."""
+
+    blocks: bytearray
+    rows: set[tuple[int, int, tuple[str, ...]]] = field(default_factory=set)
+
+
+@lru_cache(_FILES_KNOWN)
+def _verified(file: str, stamp: tuple[int, ...], sha256: str, blocks: int) -> _Verified:
+    """What this process has verified of a file, shared by all generations that use it."""
+    del file, stamp, sha256
+    return _Verified(bytearray(blocks))
+
+
+class CheckedFile:
+    """A file of a pack. `stamp` tells it from another file that takes its place; None for one that is whole."""
+
+    def __init__(self, file: Place, data: pa.Buffer, entry: Mapping[str, Any], stamp: tuple[int, ...] | None) -> None:
+        self._file, self._data, self._entry = file, data, entry
+        sums = entry.get("block_xxh3")
+        self._sums = sums
+        self._size = entry["block_bytes"] if sums is not None else max(data.size, 1)
+        blocks = -(-data.size // self._size)
+        if sums is not None and len(sums) != blocks * _DIGITS:
+            raise self._damaged(f"{len(sums) // _DIGITS} checksums", f"{blocks} blocks")
+        whole = _Verified(bytearray(b"\1" * blocks)) if stamp is None else None
+        self._verified = whole or _verified(str(file), stamp or (), entry["sha256"], blocks)
+
+    def expect_bytes(self, start: int, end: int) -> None:
+        """Verify the blocks that hold these bytes.
+
+        Raises:
+            StoreError: one is damaged, or the file does not have so many bytes.
+        """
+        if not 0 <= start <= end <= self._data.size:
+            raise self._damaged(f"no more than {self._data.size} bytes", f"an offset to {max(start, end)}")
+        first, last = start // self._size, -(-end // self._size)
+        seen = self._verified.blocks
+        if start == end or 0 not in seen[first:last]:
+            return
+        view = memoryview(self._data)
+        for block in range(first, last):
+            if not seen[block]:
+                self._expect_block(block, view[block * self._size : (block + 1) * self._size])
+                seen[block] = 1
+
+    def expect_all(self) -> None:
+        """Verify every block."""
+        self.expect_bytes(0, self._data.size)
+
+    def table(self) -> pa.Table:
+        """The file as a table, zero-copy; of its content, only footer and metadata are verified, see `expect_rows`.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        self._expect_metadata()
+        try:
+            reader = pa.ipc.open_file(self._data)
+            if reader.num_record_batches > 1:
+                self.expect_all()
+            return reader.read_all()
+        except StoreError:
+            raise
+        except (pa.ArrowInvalid, OSError) as error:
+            raise self._damaged("an Arrow file", "a damaged one") from error
+
+    def expect_rows(self, table: pa.Table, start: int, end: int, *columns: str) -> None:
+        """Verify what rows [start, end) of this file's table are stored in, by default in all columns.
+
+        Raises:
+            StoreError: a block is damaged, an offset leads out of the file, or there are not so many rows.
+        """
+        if not 0 <= start <= end <= table.num_rows:
+            raise self._damaged(f"{end} rows", f"{table.num_rows}")
+        if (start, end, columns) in self._verified.rows:
+            return
+        for name in columns or table.column_names:
+            column = table[name]
+            if column.num_chunks == 1:  # else the file was verified as a whole, or has no rows
+                self._expect_values(column.chunk(0), start, end)
+        self._verified.rows.add((start, end, columns))
+
+    def _expect_values(self, array: Any, start: int, end: int) -> None:
+        """Verify elements [start, end) of an array that begins where its buffers do."""
+        if start == end:
+            return
+        kind = array.type
+        buffers = array.buffers()
+        self._expect_bits(buffers[0], start, end, 1)
+        if kinds.is_struct(kind):
+            for at in range(kind.num_fields):
+                self._expect_values(array.field(at), start, end)
+        elif kinds.is_fixed_size_list(kind):
+            self._expect_values(array.values, start * kind.list_size, end * kind.list_size)
+        elif kinds.is_primitive(kind) or kinds.is_fixed_size_binary(kind):
+            self._expect_bits(buffers[1], start, end, kind.bit_width)
+        else:
+            wide = kinds.is_large_string(kind) or kinds.is_large_binary(kind) or kinds.is_large_list(kind)
+            low, high = self._expect_offsets(buffers[1], start, end, np.dtype(np.int64 if wide else np.int32))
+            if kinds.is_list(kind) or kinds.is_large_list(kind):
+                if high > len(array.values):
+                    raise self._damaged(f"{len(array.values)} elements", f"an offset to {high}")
+                self._expect_values(array.values, low, high)
+            else:
+                self._expect_bits(buffers[2], low, high, 8)
+
+    def _expect_offsets(self, buffer: pa.Buffer, start: int, end: int, kind: np.dtype[Any]) -> tuple[int, int]:
+        """Verify the offsets of elements [start, end); the first and the last."""
+        self._expect_bits(buffer, start, end + 1, kind.itemsize * 8)
+        offsets = np.frombuffer(buffer, kind, end + 1 - start, start * kind.itemsize)
+        if offsets[0] < 0 or np.any(offsets[1:] < offsets[:-1]):
+            raise self._damaged("ascending offsets", "others")
+        return int(offsets[0]), int(offsets[-1])
+
+    def _expect_bits(self, buffer: pa.Buffer | None, start: int, end: int, width: int) -> None:
+        """Verify elements [start, end) of a buffer, `width` bits each."""
+        if buffer is None or start == end:
+            return
+        low, high = start * width // 8, -(-end * width // 8)
+        if high > buffer.size:
+            raise self._damaged(f"{buffer.size} bytes", f"an offset to {high}")
+        at = buffer.address - self._data.address
+        self.expect_bytes(at + low, at + high)
+
+    def _expect_metadata(self) -> None:
+        """Verify footer, schema and the metadata of the record batch, by the layout of the Arrow IPC file format."""
+        size = self._data.size
+        self.expect_bytes(size - 10, size)
+        self.expect_bytes(size - 10 - self._int32(size - 10), size)
+        at = 8  # after the magic
+        for _ in range(2):  # schema, record batch
+            self.expect_bytes(at, at + 8)
+            length = self._int32(at + 4)
+            self.expect_bytes(at + 8, at + 8 + length)
+            at += 8 + length
+
+    def _int32(self, at: int) -> int:
+        return int.from_bytes(self._data.slice(at, 4).to_pybytes(), "little", signed=True)
+
+    def _expect_block(self, block: int, data: memoryview) -> None:
+        if self._sums is None:
+            expect_sha256(data, self._entry, self._file)
+            return
+        expected = self._sums[block * _DIGITS : (block + 1) * _DIGITS]
+        if (got := xxhash.xxh3_64_hexdigest(data)) != expected:
+            start = block * self._size
+            raise self._damaged(f"checksum {expected} of bytes {start} to {start + len(data)}", got)
+
+    def _damaged(self, expected: str, got: str) -> StoreError:
+        return StoreError(f"Expected {expected}, got {got} - at {self._file}", hint=DAMAGED)
+
+
+def expect_sha256(data: bytes | memoryview | pa.Buffer, entry: Mapping[str, Any], file: Place) -> None:
+    """Verify the bytes of a file against the SHA-256 that it was written with.
+
+    Raises:
+        StoreError: they have another.
+    """
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}", hint=DAMAGED)

@@ -1,0 +1,181 @@
+"""One flipped bit in a file of a corpus: an error that names the file, or the answer of the file as it was written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from corpus_rows import HashEncoder, content, day, import_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from repinned import repin
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.corpus import Corpus, blocks
+from scoped_retrieval.pipeline.corpus.blocks import BlockSums, CheckedFile
+from scoped_retrieval.pipeline.corpus.heads import chain
+
+WORDS = ("lock", "timeout", "session", "guard", "role", "token", "cache", "shard")
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of 60 rows of two owners with vectors, in blocks of 256 bytes."""
+    path = tmp_path_factory.mktemp("stored")
+    rows = [
+        {
+            "text": f"{WORDS[n % 8]} {WORDS[n * 3 % 7]} number {n}",
+            "path": f"docs/{n}.md",
+            "owner_user": "bo" if n % 5 == 0 else None,
+        }
+        for n in range(60)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "FEWEST_BYTES", 256)
+        corpus = Corpus.create(path)
+        corpus.publish(import_rows(*rows), now=day(1), encoder=HashEncoder())
+        corpus.append(import_rows({**rows[1], "zone": "private"}), now=day(2))
+    return path
+
+
+def everything(path: Path) -> object:
+    """All that a question can read of a corpus: evidence, placements, posting lists and vectors."""
+    frame = Corpus.open(path).frame()
+    lists = [
+        (
+            words.hashes.tolist(),
+            words.keys.to_pylist(),
+            words.starts.tolist(),
+            words.rows.tolist(),
+            words.freqs.tolist(),
+        )
+        for words in frame.postings.parts
+    ]
+    vectors = [None if part is None else part.tolist() for part in frame.vectors.parts] if frame.vectors else []
+    return content(frame), lists, vectors
+
+
+FILES = ("evidence.arrow", "placements.arrow", "postings.arrow", "vectors.arrow")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, stored: Path, name: str) -> None:
+    path = tmp_path / "corpus"
+    shutil.copytree(stored, path)
+    expected = everything(path)
+    (file,) = (file for file in path.glob(f"packs/*/{name}") if file.with_name("evidence.arrow").exists())
+    whole = file.read_bytes()
+    told = 0
+    for bit in range(3, 8 * len(whole), 8 * len(whole) // 60):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        try:
+            assert everything(path) == expected, f"bit {bit} of {name} changed an answer"
+        except StoreError as error:
+            told += 1
+            assert f"packs/{file.parent.name}/{name}" in error.message
+            assert error.hint.startswith("put the pack back from a copy")
+    file.write_bytes(whole)
+    assert told > 20
+    assert everything(path) == expected
+
+
+def entry_of(data: bytes) -> dict[str, object]:
+    sums = BlockSums(len(data))
+    sums.add(memoryview(data))
+    return {"bytes": len(data), "sha256": "", **sums.entry}
+
+
+@given(st.lists(st.binary(max_size=700)), st.data())
+def test_sums_do_not_depend_on_the_pieces_that_are_written(pieces: list[bytes], data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "FEWEST_BYTES", 256)
+        whole = b"".join(pieces)
+        sums = BlockSums(len(whole))
+        for piece in pieces:
+            sums.add(memoryview(piece))
+        assert {"bytes": len(whole), "sha256": "", **sums.entry} == entry_of(whole)
+        file = CheckedFile(Path("x"), pa.py_buffer(whole), entry_of(whole), (len(pieces),))
+        start = data.draw(st.integers(0, len(whole)))
+        file.expect_bytes(start, data.draw(st.integers(start, len(whole))))
+        file.expect_all()
+
+
+def test_only_the_blocks_that_are_read_are_verified() -> None:
+    whole = bytes(4 << 16)
+    entry = entry_of(whole)
+    damaged = whole[: 3 << 16] + b"\1" + whole[(3 << 16) + 1 :]
+    file = CheckedFile(Path("packs/p/f"), pa.py_buffer(damaged), entry, (0,))
+    file.expect_bytes(0, 3 << 16)
+    with pytest.raises(
+        StoreError, match=r"^Expected checksum \w{16} of bytes 196608 to 262144, got \w{16} - at packs/p/f"
+    ):
+        file.expect_bytes(0, (3 << 16) + 1)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        ([0, 3, 99], r"Expected \d+ bytes, got an offset to 99 "),
+        ([0, 5, 2], "Expected ascending offsets, got others "),
+        ([-4, 2, 4], "Expected ascending offsets, got others "),
+    ],
+)
+def test_offsets_are_verified_before_they_are_followed(offsets: list[int], expected: str) -> None:
+    """Even where checksums fit: a writer with a fault gives them as well."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, pa.schema([("text", pa.string())])) as writer:
+        writer.write_table(pa.table({"text": pa.array(["ab", "cd"])}))
+    data = sink.getvalue().to_pybytes()
+    written, other = (np.array(each, np.int32).tobytes() for each in ([0, 2, 4], offsets))
+    data = data.replace(written, other)
+    file = CheckedFile(Path("packs/p/f"), pa.py_buffer(data), entry_of(data), (*offsets, 1))
+    table = file.table()
+    with pytest.raises(StoreError, match=expected):
+        file.expect_rows(table, 0, 2)
+
+
+def manifest_of(path: Path) -> Path:
+    return path / "generations" / f"{chain(path)[-1].generation}.json"
+
+
+def without_sums(path: Path) -> None:
+    """Make it a corpus that was written before there were checksums of blocks."""
+    at = manifest_of(path)
+    document = json.loads(at.read_bytes())
+    for files in document["packs"].values():
+        for entry in files.values():
+            del entry["block_bytes"], entry["block_xxh3"]
+    at.write_text(json.dumps(document))
+    repin(path)
+
+
+def test_a_file_without_sums_is_verified_as_a_whole(tmp_path: Path, stored: Path) -> None:
+    path = tmp_path / "corpus"
+    shutil.copytree(stored, path)
+    without_sums(path)
+    expected = everything(path)
+    assert expected == everything(stored)
+    for file in sorted(path.glob("packs/*/*.arrow")):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:])
+        with pytest.raises(StoreError, match=rf"^Expected SHA-256 \w+, got another - at .*{file.name}"):
+            everything(path)
+        file.write_bytes(whole)
+
+
+def test_corpus_upgrade_adds_sums(tmp_path: Path, stored: Path) -> None:
+    path = tmp_path / "corpus"
+    shutil.copytree(stored, path)
+    without_sums(path)
+    assert Corpus.open(path).upgrade()
+    written = json.loads(manifest_of(path).read_bytes())["packs"]
+    assert written
+    assert all("block_xxh3" in entry for files in written.values() for entry in files.values())
+    assert everything(path) == everything(stored)
+    assert Corpus.open(path).verify() == []
+    assert not Corpus.open(path).upgrade()
