@@ -142,7 +142,7 @@ def test_a_private_key_is_masked_whatever_part_of_it_a_chunk_has(text: str) -> N
 
 
 def test_an_encrypted_private_key_stays() -> None:
-    text = f"{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n{BODY}\n{END}"
+    text = f"{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n{BODY[::-1]}\n{END}"
     assert redact_text(text) == text
 
 

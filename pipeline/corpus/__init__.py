@@ -2,7 +2,7 @@
 
 - `store`: a corpus as a whole; `memory`: one that stands nowhere; `writing`: its one lock
 - which generation is current: `manifest`, `heads`
-- read: `generation`, `frame`, `packs`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
+- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
 - published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `gathering`
 - of rows: `identity`, `zones`, `postings`, `vectors`, `pieces` (vectors not published yet)
 - beside rows: `commits`, `readings` (what sources were last read as)

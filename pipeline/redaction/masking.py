@@ -22,9 +22,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.schema import SPAN
-from .private_keys import fenced_keys, wrapped_keys
+from .private_keys import bare_keys, fenced_keys, wrapped_keys
 from .rules import (
     ASSIGNMENTS,
+    BARE_KEY,
     JWK_PRIVATE,
     KEY_FENCE,
     PASSWORDS,
@@ -42,7 +43,7 @@ from .rules import (
     token_rules,
 )
 
-__all__ = ["REDACTOR", "mask_spans", "redact_column", "redact_columns", "redact_text", "redact_texts"]
+__all__ = ["REDACTOR", "hidden_at_cuts", "mask_spans", "redact_column", "redact_columns", "redact_text", "redact_texts"]
 
 REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
 """Detector and version, recorded with a corpus: another value means that it has to be indexed again."""
@@ -150,6 +151,27 @@ def mask_spans(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), spans)
 
 
+def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[Finding]:
+    """The secrets of a document that none of its pieces could tell: keys as a whole, and tokens that a cut divides.
+
+    `cuts` are positions in characters, ascending; at the end of a line, a cut divides nothing but keys. Findings are
+    ascending and disjoint, and may be in one piece.
+    """
+    found = [f for finder in _finders_of_keys() for f in finder.find(text)] if _MAY_HOLD_A_KEY.search(text) else []
+    for cut in cuts:
+        if text[cut - 1] != "\n":
+            start = max(cut - _AROUND, 0)
+            window = text[start : cut + _AROUND]
+            spans = [(start + a, start + b, kind) for finder in _finders() for a, b, kind in finder.find(window)]
+            found += [(a, b, kind) for a, b, kind in spans if a < cut < b]
+    disjoint, position = list[Finding](), 0
+    for start, end, kind in sorted(found, key=lambda f: (f[0], -f[1], f[2])):
+        if end > position:
+            disjoint.append((max(start, position), end, kind))
+            position = end
+    return disjoint
+
+
 def _redact(texts: pa.Array) -> list[str]:
     """The fixed point of masking for each text. A pass masks something unmasked or is the last, so this ends."""
     done = texts.to_pylist()
@@ -204,14 +226,31 @@ def _finders() -> tuple[_Finder, ...]:
 def _finders_by_place() -> tuple[_Finder, ...]:
     """Those of secrets that what stands around them tells."""
     return (
-        _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
-        _Finder(_re2(WRAPPED), lambda text: ((*span, "private-key") for span in wrapped_keys(text))),
-        *(_finder(rule, _always) for rule in PRIVATE_KEYS),
-        _finder(JWK_PRIVATE, lambda match: '"kty"' in match.string),
+        *_finders_of_keys(),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
         *(_finder(rule, _SAID[what]) for what, rule in STATED),
         *(_finder(rule, _is_stated if rule.kind == "stated-secret" else _is_assigned) for rule in ASSIGNMENTS),
     )
+
+
+@cache
+def _finders_of_keys() -> tuple[_Finder, ...]:
+    """Those of secrets of many lines, and of members that are secret only in the document that they stand in."""
+    return (
+        _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
+        _Finder(_re2(BARE_KEY), lambda text: ((*span, "private-key") for span in bare_keys(text))),
+        _Finder(_re2(WRAPPED), lambda text: ((*span, "private-key") for span in wrapped_keys(text))),
+        *(_finder(rule, _always) for rule in PRIVATE_KEYS),
+        _finder(JWK_PRIVATE, lambda match: '"kty"' in match.string),
+    )
+
+
+_MAY_HOLD_A_KEY = re.compile(
+    rf"PRIVATE KEY|PuTTY-User-Key-File|<RSAKeyValue>|\"kty\"|{WRAPPED.pattern}|{BARE_KEY.pattern}"
+)
+"""What every document has that holds a key."""
+_AROUND = 1_000
+"""Characters on each side of a cut that are looked at closely; no token with what tells it is longer."""
 
 
 def _finder(rule: Rule, accept: Callable[[re.Match[str]], bool]) -> _Finder:
@@ -234,12 +273,15 @@ def _always(match: re.Match[str]) -> bool:
 
 
 def _in_data_uri(match: re.Match[str]) -> bool:
-    """Inside `data:…;base64,…`: an image, whatever its letters spell."""
+    """Inside `data:…;base64,…`: an image, whatever its letters spell; a chunk may begin in the middle of it."""
     start = match.string.rfind(";base64,", max(0, match.start() - 200_000), match.start())
-    return start >= 0 and bool(_BASE64.fullmatch(match.string, start + 8, match.start()))
+    begins = start + 8 if start >= 0 else 0 if match.start() >= _IMAGE else None
+    return begins is not None and bool(_BASE64.fullmatch(match.string, begins, match.start()))
 
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+_IMAGE = 400
+"""A text that begins with so many characters of base64 and no break is a piece of an image: no token is so long."""
 
 
 def _is_assigned(match: re.Match[str]) -> bool:

@@ -19,6 +19,7 @@ from functools import cache
 
 __all__ = [
     "ASSIGNMENTS",
+    "BARE_KEY",
     "JWK_PRIVATE",
     "KEY_FENCE",
     "PASSWORDS",
@@ -37,7 +38,7 @@ __all__ = [
     "token_rules",
 ]
 
-RULES_VERSION = 4
+RULES_VERSION = 5
 
 PLUGINS = (
     ("aws", "AWSKeyDetector"),
@@ -214,6 +215,9 @@ _TOKENS = (
 
 KEY_FENCE = re.compile(r"-----(?P<edge>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 """First and last line of key material in PEM or OpenPGP form."""
+
+BARE_KEY = re.compile(r"(?<![A-Za-z0-9+/])(?:M[CEFGHI]|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{36,}")
+"""How key material may begin: base64 of an ASN.1 sequence or of OpenSSH's magic; `private_keys` decodes it."""
 
 PRIVATE_KEYS = (
     Rule("private-key", re.compile(r"PuTTY-User-Key-File-[0-9][\s\S]{20,12000}?Private-Lines: [0-9]+\s+(?:[A-Za-z0-9+/=]+\s+)+")),

@@ -1,8 +1,11 @@
 """A document cut into chunks: Markdown by heading, code by definition, logs by failure, everything else by line windows.
 
 Gives: `read_document(path, text) -> Document` and `chunk_document(path, text) -> chunks`. Chunks are contiguous and in
-order: put together they are the document, byte for byte (blank lines belong to the chunk before them; a document of
+order: but for what is masked, they put together are the document, byte for byte (blank lines belong to the chunk before them; a document of
 blank lines only has no chunks). How a document is cut depends on its text and on `file_kind(path)` alone.
+
+Secrets are found in the document as a whole where a cut would hide them: a private key of many lines, a token in a line that
+is cut. Their part of each chunk is masked here; the door masks what stands in one chunk, see `importing`.
 
 What one would otherwise get wrong: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
 and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is cut inside; its pieces share the line number
@@ -11,11 +14,13 @@ and carry no symbols, calls or links.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
+from ..redaction.masking import hidden_at_cuts
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Lines, Outline, Segment, cut, tidy
@@ -27,7 +32,7 @@ __all__ = ["Chunk", "Document", "chunk_document", "read_document"]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One chunk: `document[byte_start:byte_end] == text.encode()`; lines count from 1, `line_end` inclusive.
+    """One chunk: `document[byte_start:byte_end] == text.encode()`, but for masked secrets; lines count from 1, `line_end` inclusive.
 
     `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ...
     """
@@ -87,30 +92,62 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
-    for segment in tidy(lines, outline.segments):
-        for start, end in cut(lines, segment):
-            first, last = lines.line_at(start), lines.line_at(end - 1)
-            text = lines.data[start:end].decode("utf-8")
-            inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
-            symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
-            key = (segment.section, text)
-            chunks.append(
-                Chunk(
-                    segment.section,
-                    segment.content_type or _content_type(lines, outline, kind, first, last + 1),
-                    text,
-                    first + 1,
-                    last + 1,
-                    start,
-                    end,
-                    seen[key],
-                    symbols,
-                    calls,
-                    links,
-                )
+    pieces = [(segment, *piece) for segment in tidy(lines, outline.segments) for piece in cut(lines, segment)]
+    hidden = _Hidden.of(lines.data, [start for _, start, _ in pieces])
+    for segment, start, end in pieces:
+        first, last = lines.line_at(start), lines.line_at(end - 1)
+        text = hidden.text_of(lines.data, start, end)
+        inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
+        symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
+        key = (segment.section, text)
+        chunks.append(
+            Chunk(
+                segment.section,
+                segment.content_type or _content_type(lines, outline, kind, first, last + 1),
+                text,
+                first + 1,
+                last + 1,
+                start,
+                end,
+                seen[key],
+                symbols,
+                calls,
+                links,
             )
-            seen[key] += 1
+        )
+        seen[key] += 1
     return chunks
+
+
+class _Hidden:
+    """The secrets of a document that its chunks alone could not tell, in bytes: ascending and disjoint."""
+
+    def __init__(self, spans: Sequence[tuple[int, int, str]]) -> None:
+        self._spans = spans
+        self._ends = [end for _, end, _ in spans]
+
+    @classmethod
+    def of(cls, data: bytes, starts: Sequence[int]) -> _Hidden:
+        if len(starts) < 2:
+            return cls([])
+        text = data.decode("utf-8")
+        if len(text) == len(data):
+            return cls(hidden_at_cuts(text, starts[1:]))
+        cuts = list(accumulate(len(data[a:b].decode("utf-8")) for a, b in pairwise((0, *starts[1:]))))
+        found = hidden_at_cuts(text, cuts)
+        return cls([(len(text[:start].encode()), len(text[:end].encode()), kind) for start, end, kind in found])
+
+    def text_of(self, data: bytes, start: int, end: int) -> str:
+        """Bytes [start, end) of the document, each secret or part of one replaced by its token."""
+        parts, at = [], start
+        for low, high, kind in self._spans[bisect_right(self._ends, start) :]:
+            if low >= end:
+                break
+            parts += [data[at : max(low, at)].decode("utf-8"), f"[REDACTED:{kind}]"]
+            at = min(high, end)
+            if data[at - 1 : at] == b"\n":
+                parts.append("\n")
+        return "".join([*parts, data[at:end].decode("utf-8")])
 
 
 def _content_type(lines: Lines, outline: Outline, kind: FileKind, start: int, end: int) -> str:

@@ -83,7 +83,7 @@ def check_conservation(world: World) -> None:
     assert sorted(map(tuple, keys.to_numpy())) == sorted(map(tuple, decided[["request_id", "evidence_id"]].to_numpy()))
     outcomes = decided.groupby(["request_id", "outcome"]).size().unstack(fill_value=0)
     for snapshot in tables["snapshots"].to_pylist():
-        counts = {o: snapshot[o] for o in ("selected", "hidden", "rejected")}
+        counts = {"selected": snapshot["selected_rows"], **{o: snapshot[o] for o in ("hidden", "rejected")}}
         assert snapshot["recalled"] == sum(counts.values())
         for outcome, count in counts.items():
             found = outcomes.get(outcome)

@@ -1,0 +1,160 @@
+"""Secrets are found in the document and masked in its chunks: no window hides what the whole would tell."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.pipeline.redaction.masking import hidden_at_cuts, redact_text
+from scoped_retrieval.pipeline.sources import chunking
+from scoped_retrieval.pipeline.sources.chunking import chunk_document
+from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.record_rows import rows_of_text, tables
+
+
+def random_bytes(count: int) -> bytes:
+    return b"".join(hashlib.sha256(f"{n}".encode()).digest() for n in range(count // 32 + 1))[:count]
+
+
+def material(head: str, count: int) -> list[str]:
+    """Lines of 64 characters of a key that begins with these bytes (hex)."""
+    encoded = base64.b64encode(bytes.fromhex(head) + random_bytes(count)).decode()
+    return [encoded[at : at + 64] for at in range(0, len(encoded), 64)]
+
+
+KEYS = {
+    "PKCS #1, 4096 bits": material("3082092802010002820201", 2_340),
+    "PKCS #8": material("308204bd020100300d06092a864886f70d0101010500048204a7", 1_190),
+    "EC": material("30770201010420", 114),
+    "EC, PKCS #8": material("308187020100301306072a8648ce3d0201", 121),
+    "Ed25519": material("302e020100300506032b657004220420", 32),
+    "OpenSSH": material(b"openssh-key-v1\0\0\0\0\4none".hex(), 1_800),
+}
+FENCES = ("-----BEGIN " + "PRIVATE KEY-----", "-----END " + "PRIVATE KEY-----")
+
+
+def in_log(lines: list[str]) -> str:
+    return "".join(f"2025-03-01T10:00:{n % 60:02d}.{n:03d}Z app[12] DEBUG {line}\n" for n, line in enumerate(lines))
+
+
+FORMS: dict[str, Callable[[list[str]], str]] = {
+    "file": lambda key: "\n".join([FENCES[0], *key, FENCES[1]]),
+    "log": lambda key: in_log(["start", FENCES[0], *key, FENCES[1], "done"]),
+    "double-spaced": lambda key: "\n\n".join([FENCES[0], *key, FENCES[1]]),
+    "double-spaced log": lambda key: in_log([line for each in (FENCES[0], *key, FENCES[1]) for line in (each, "")]),
+    "no fence": lambda key: "\n".join(["It begins here.", *key, "It has ended."]),
+    "no fence, log": lambda key: in_log([*key, "it has ended"]),
+    "no fence, double-spaced": lambda key: "\n\n".join(key),
+    "one line": lambda key: f"the key is {''.join(key)} and no other",
+    "never ends": lambda key: "\n".join([FENCES[0], *key]),
+    "in code": lambda key: "\n".join(f'  + "{line}\\n"' for line in [FENCES[0], *key, FENCES[1]]),
+    "among prose": lambda key: (
+        "word " * 900 + "\n\n" + "\n".join([FENCES[0], *key, FENCES[1]]) + "\n\n" + "word " * 900
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("key", KEYS)
+def test_no_line_of_a_private_key_is_left(key: str, form: str) -> None:
+    document = FORMS[form](KEYS[key])
+    for path in ("run.log", "notes.md", "app.py", "data.txt"):
+        stored = "".join(redact_text(chunk.text) for chunk in chunk_document(path, document))
+        assert [line for line in KEYS[key] if line in stored] == []
+        assert "[REDACTED:private-key]" in stored
+        assert ("It has ended" in document) == ("It has ended" in stored)
+        assert document.count("word") == stored.count("word")
+
+
+def stored_texts(document: str, reader: str) -> list[str]:
+    """What the corpus keeps of a document that came as a file, or as the text of one record."""
+    row = {"source_id": "docs:a", "text": document, "path": "run.log"}
+    if reader == "file":
+        rows = [
+            {**row, "text": chunk.text, "section": str(n)}
+            for n, chunk in enumerate(chunk_document("run.log", document))
+        ]
+    else:
+        rows = list(rows_of_text(document, "run.log", row))
+    now = datetime(2025, 1, 1, tzinfo=UTC)
+    done = [normalise(table, project="shop", principal="ann", now=now)[0] for table in tables(rows)]
+    return [text for table in done for text in table["text"].to_pylist()]
+
+
+@pytest.mark.parametrize("reader", ["file", "record"])
+def test_a_key_in_the_windows_of_a_log_is_masked_by_every_reader(reader: str) -> None:
+    """37 of 50 lines stayed: most windows have no fence."""
+    key = KEYS["PKCS #1, 4096 bits"]
+    document = in_log([f"request {n} served" for n in range(100)]) + FORMS["log"](key)
+    texts = stored_texts(document, reader)
+    assert len(texts) > 2
+    assert [line for line in key if any(line in text for text in texts)] == []
+    assert sum("served" in line for text in texts for line in text.splitlines()) == 100
+
+
+def test_a_certificate_and_an_encrypted_key_stay() -> None:
+    certificate = "\n".join(material("3082030d308201f5a003020102", 780))
+    sealed = "\n".join(material("308205 2d 3057 06092a864886f70d01050d".replace(" ", ""), 1_300))
+    protected = "\n".join(material(b"openssh-key-v1\0\0\0\0\x0aaes256-ctr".hex(), 1_800))
+    for text in (certificate, sealed, protected):
+        assert redact_text(text) == text
+        assert "".join(chunk.text for chunk in chunk_document("a.txt", text)) == text
+
+
+def test_a_token_that_a_cut_divides_is_masked() -> None:
+    token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    for shift in range(0, 60, 7):
+        line = "x " * (2_000 - 20) + "y" * shift + f" {token} " + "z " * 3_000
+        chunks = chunk_document("a.txt", line)
+        assert len(chunks) > 1
+        stored = "".join(redact_text(chunk.text) for chunk in chunks)
+        assert not any(part in stored for part in (token, token[:20], token[-20:]))
+
+
+def test_members_of_a_key_are_told_by_a_document_whose_other_chunk_names_the_kind() -> None:
+    key = json.dumps(
+        {"kty": "RSA", "n": "a" * 6_000, "d": base64.urlsafe_b64encode(random_bytes(64)).decode()}, indent=1
+    )
+    chunks = chunk_document("key.txt", key)
+    assert len(chunks) > 1
+    assert json.loads(key)["d"].rstrip("=") not in "".join(redact_text(chunk.text) for chunk in chunks)
+
+
+@given(st.text(st.sampled_from("ab \n=-é"), max_size=80), st.data())
+def test_findings_at_cuts_are_disjoint_and_inside(text: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(text)))
+    document = text[:place] + "\n" + FORMS["file"](KEYS["EC"]) + "\n" + text[place:]
+    cuts = data.draw(st.lists(st.integers(1, len(document) - 1), unique=True).map(sorted))
+    found = hidden_at_cuts(document, cuts)
+    assert all(0 <= start < end <= len(document) for start, end, _ in found)
+    assert all(one[1] <= other[0] for one, other in pairwise(found))
+    hidden = chunking._Hidden.of(document.encode(), [0, *(len(document[:cut].encode()) for cut in cuts)])
+    bounds = [0, *(len(document[:cut].encode()) for cut in cuts), len(document.encode())]
+    stored = "".join(hidden.text_of(document.encode(), a, b) for a, b in pairwise(bounds))
+    assert not cuts or [line for line in KEYS["EC"] if line in stored] == []
+
+
+@pytest.mark.skipif("SCOPED_RETRIEVAL_EVAL_DATA" not in os.environ, reason="SCOPED_RETRIEVAL_EVAL_DATA is not set")
+def test_strong_findings_of_a_scanners_suite_are_found_in_chunks() -> None:
+    import pyarrow.parquet as pq
+
+    folder = Path(os.environ["SCOPED_RETRIEVAL_EVAL_DATA"]) / "secrets"
+    rows = pq.read_table(folder / "corpus.parquet").to_pylist()
+    stored = {
+        row["doc_id"]: "".join(redact_text(chunk.text) for chunk in chunk_document(row["path"], row["text"]))
+        for row in rows
+    }
+    strong = [f for f in pq.read_table(folder / "findings.parquet").to_pylist() if f["confidence"] == "strong"]
+    gone = [not any(line in stored[f["doc_id"]] for line in f["value"].split("\n")) for f in strong]
+    assert sum(gone) >= 0.95 * len(gone)
+    clean = [row["doc_id"] for row in rows if not row["n_findings"]]
+    assert sum("[REDACTED:" in stored[doc] for doc in clean) <= 1
