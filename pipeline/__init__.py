@@ -7,7 +7,7 @@ Its parts rest on each other in one direction, which the import rules of the pro
 - `service`: what doors share; `access`: who may look at what was written
 - asking: `retriever`, `session`, `resuming`, over `engines`, `requests`, `policies`, `grants`, `tokenizers`, `lanes`;
   `retrieval`: what comes back; `grouping`: calls of many threads
-- the corpus: `indexing` and `index_report`, `sources`, `redaction`, `corpus`, `encoders`
+- the corpus: `opening`, `indexing` and `index_report`, `sources`, `redaction`, `corpus`, `encoders`
 - the line: `driver`, on a `planned_driver`; `code_digest` and `provenance`: what it rested on
 - what was written: `runs`, `views`, `pinned` (generations), `out_of_scope` (for auditors); `verification` with its `witness`;
   `answers` with `verify_facts`; `model_turns`; `erasure`

@@ -213,11 +213,11 @@ def pinned_corpus(settings: Settings, run: Any) -> Any:
     Raises:
         StoreError: the corpus or that generation is gone.
     """
-    from .corpus import Corpus
+    from .opening import corpus_of
 
     generation = dict(zip(*(run.provenance[c].to_pylist() for c in ("part", "value")), strict=True))["generation"]
     try:
-        return Corpus.open(settings["corpus"], generation)
+        return corpus_of(settings, generation)
     except StoreError as error:
         hint = "what is not written in the run is judged by the rows it was made from; --corpus names their folder"
         raise StoreError(f"Expected generation {generation}, got none - at {settings['corpus']}", hint=hint) from error
@@ -234,9 +234,9 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
 
     Not even the generation is everybody's: it moves with rows that a caller may not know of.
     """
-    from .corpus import Corpus
+    from .opening import corpus_of
 
-    found = Corpus.open(settings["corpus"]).info()
+    found = corpus_of(settings).info()
     if audits_corpus(settings, found["projects"]):
         return found
     mine = _grants_of(settings, _in_force(settings))

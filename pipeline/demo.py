@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
-from .corpus import Corpus
 from .grants import write_starter_grants
 from .indexing import IndexReport, IndexRequest, index_into
+from .opening import corpus_of
 from .places import at_home
 from .runs import RunStore, replay
 from .service import open_retriever, snapshot_rows
@@ -251,7 +251,7 @@ def _contract(run: Any, snapshot_id: str) -> tuple[Any, Any]:
 
 
 def _frame(settings: Settings, project: str) -> Any:
-    return Corpus.open(settings["corpus"]).frame([project])
+    return corpus_of(settings).frame([project])
 
 
 def _picture(lineage: Mapping[str, Any], path: Path) -> Iterator[Path]:

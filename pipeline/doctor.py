@@ -15,12 +15,13 @@ import importlib.util
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
@@ -43,6 +44,7 @@ EXTRAS = {
     "remote": "s3fs",
     "ray": "ray",
     "fast": "numba",
+    "sign": "cryptography",
 }
 
 
@@ -69,9 +71,9 @@ class _Subject:
         Raises:
             StoreError: it cannot be opened.
         """
-        from .corpus import Corpus
+        from .opening import corpus_of
 
-        return Corpus.open(self.settings["corpus"]) if self.settings["corpus"].exists() else None
+        return corpus_of(self.settings) if self.settings["corpus"].exists() else None
 
     @cached_property
     def damaged(self) -> list[str]:
@@ -127,27 +129,41 @@ def _model(subject: _Subject) -> Iterator[Check]:
     except ModelError as error:
         yield Check("semantic lane", "fail", error.message, error.hint)
         return
-    if available and (without := _without_vectors(subject)):
-        yield Check("semantic lane", "warn", without, "index again without --no-semantic.")
+    if available and (off := _semantic_off(subject)):
+        yield Check("semantic lane", "warn", *off)
         return
     yield Check(
         "semantic lane", "ok" if available else "warn", subject.settings["encoder"] if available else "off", why
     )
 
 
-def _without_vectors(subject: _Subject) -> str:
-    """How many rows of the corpus no vector was made of, to who audits all of it; empty where that is none, or not known."""
+def _semantic_off(subject: _Subject) -> tuple[str, str] | None:
+    """Why questions in this corpus do without the semantic lane, or with a part of it, and what to do; None if they do not.
+
+    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
+    """
+    from .encoders.encoder import encoder_of
+    from .lanes import advice, lanes_off
     from .service import corpus_facts
 
     try:
-        asked = subject.settings["corpus"].exists() and not subject.damaged
-        found = corpus_facts(subject.settings) if asked else {}
+        if subject.corpus is None or subject.damaged or "semantic" not in subject.settings["lanes"]:
+            return None
+        rows, encoded = subject.corpus.encoded(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
+        profile = subject.corpus.encoder_profile
+        if encoded < rows:
+            missing = (
+                f"{rows - encoded} of {rows} rows have no vector"
+                if encoded
+                else f"off: none of {rows} rows has a vector"
+            )
+            return missing, "index again without --no-semantic."
+        if not rows or profile is None:
+            return None
+        off = lanes_off(["semantic"], profile, encoder_of(profile, subject.settings["ollama_url"])).get("semantic")
     except ScopedRetrievalError:
-        return ""  # said of the corpus
-    rows, encoded = found.get("rows", 0), found.get("encoded_rows", 0)
-    if encoded == rows:
-        return ""
-    return f"{rows - encoded} of {rows} rows have no vector" if encoded else f"off: none of {rows} rows has a vector"
+        return None  # said of the corpus
+    return (f"off: {off}", advice(off) or "") if off else None
 
 
 def _stores(subject: _Subject) -> Iterator[Check]:
@@ -203,14 +219,36 @@ def _corpus_content(corpus: Corpus | None) -> Iterator[Check]:
         yield Check("corpus rows", "fail", changed[0], hint)
         return
     yield Check("corpus rows", "ok", "every row matches its id and digest")
-    if corpus.head:
-        hint = "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since."
+    if corpus.head and corpus.trust.trusted_key:
+        yield Check("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
+    elif corpus.head:
+        hint = (
+            "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since; or set "
+            "`signing_key` and `trusted_key`."
+        )
         yield Check("corpus head", "ok", corpus.head, hint)
     else:
         hint = (
             "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads that tell a corpus that was set back."
         )
         yield Check("corpus head", "warn", "none: the corpus has schema version 1", hint)
+
+
+def _times(subject: _Subject) -> Iterator[Check]:
+    """Rows that were recorded in the future: no question as of now finds them.
+
+    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
+    """
+    from .service import corpus_facts
+
+    if subject.corpus is None or subject.damaged:
+        return
+    frame = subject.corpus.frame(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
+    first = frame.placements.select(["row", "recorded_time"]).group_by("row").aggregate([("recorded_time", "min")])
+    future = pc.sum(pc.greater(first["recorded_time_min"], pa.scalar(datetime.now(UTC)))).as_py() or 0
+    if future:
+        hint = "correct the clock or the dates of their source and index it again; until then, `--as-of` a later time finds them."
+        yield Check("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
 
 
 def _grants(subject: _Subject) -> Iterator[Check]:
@@ -323,4 +361,4 @@ def _records(subject: _Subject) -> Iterator[Check]:
         yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
 
 
-_EXAMINERS = (_packages, _model, _stores, _corpus, _grants, _policies, _records, _runs, _access)
+_EXAMINERS = (_packages, _model, _stores, _corpus, _times, _grants, _policies, _records, _runs, _access)

@@ -17,9 +17,10 @@ from typing import Any
 
 from ..nodes.errors import AccessError, InputError, StoreError
 from .access import grants_in_force
-from .corpus import Corpus, Selection
+from .corpus import Selection
 from .durable import entries
 from .grants import load_grants
+from .opening import corpus_of
 from .progress import counted
 from .runs import Asked, RunsErased, RunStore, erase_evidence
 from .settings import Settings
@@ -131,7 +132,7 @@ def erase(
     table = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
     audited = frozenset(table.filter(table["audit"])["project"].to_pylist())
     selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
-    corpus = Corpus.open(settings["corpus"])
+    corpus = corpus_of(settings)
     chosen = ids = corpus.selected(selection)
     stored = bool(chosen or corpus.selected_histories(selection))
     asked = None

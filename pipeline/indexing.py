@@ -22,8 +22,7 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from ..nodes.columns.digests import text_sha256
-from ..nodes.errors import InputError, MovedOnError, StoreError
-from .corpus import Corpus
+from ..nodes.errors import InputError, MovedOnError
 from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
 from .corpus.writing import expect_writable
@@ -32,7 +31,7 @@ from .encoders.encoder import encoder_available, load_encoder
 from .encoders.ollama import PREFIX as OLLAMA
 from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
-from .places import Place
+from .opening import corpus_of, head_file, made_or_opened
 from .progress import Say, Tenths, quiet
 from .redaction.masking import REDACTOR
 from .settings import Settings
@@ -177,7 +176,7 @@ class _Import:
         """
         rows = self._read()
         encoder = self._encoder(rows)
-        report, corpus = self.report, _open(self.settings["corpus"])
+        report, corpus = self.report, made_or_opened(self.settings)
         if self.read:
             self.say(f"writing what is new of {self.read:,} row{'' if self.read == 1 else 's'}")
         with _Embedding(self.progress, self.say) as embedding:
@@ -310,7 +309,7 @@ def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
     """What the corpus knows of the sources from the last time they were read; None where they name no paths."""
     if not request.paths:
         return None
-    corpus = _open(settings["corpus"]) if (settings["corpus"] / "CURRENT").exists() else None
+    corpus = corpus_of(settings) if stands(head_file(settings)) else None
     wanted = request.semantic and "semantic" in settings["lanes"]
     encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
     rules = (reader_digest(vectors=wanted), settings.principal, encoder)
@@ -350,14 +349,3 @@ class _Embedding:
     def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-def _open(path: Place) -> Corpus:
-    """The corpus at `path`; a new one where there is none."""
-    if not (path / "CURRENT").exists():
-        try:
-            return Corpus.create(path)
-        except StoreError:
-            if not (path / "CURRENT").exists():
-                raise  # otherwise another first import has made it since
-    return Corpus.open(path)

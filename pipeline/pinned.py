@@ -12,13 +12,14 @@ from typing import Any
 
 from ..nodes.errors import StoreError
 from .corpus.manifest import Manifest, manifest_of
+from .corpus.trust import UNSIGNED, Trust
 from .durable import stands
 from .places import Place, place_of
 
 __all__ = ["pinned_at"]
 
 
-def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
+def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -> Place | None:
     """The corpus that has the generation of a run: the one at hand, or the one that it began over; None if it is gone.
 
     Raises:
@@ -31,25 +32,25 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place) -> Place | None:
         return None
     if stands(manifest_of(began := place_of(pin["path"]), generation)):
         return began
-    moved = pin["corpus_id"] and _lost_by(corpus, pin)  # one without an id is known by its folder alone
-    if moved or _lost_by(began, pin):
+    moved = pin["corpus_id"] and _lost_by(corpus, pin, trust)  # one without an id is known by its folder alone
+    if moved or _lost_by(began, pin, UNSIGNED):
         return None
     raise StoreError(
-        f"Expected the corpus that the run began with, got {'another' if _corpus_at(began) else 'none'} - at {began}",
+        f"Expected the corpus that the run began with, got {'another' if _corpus_at(began, UNSIGNED) else 'none'} - at {began}",
         hint="bring it back, or start a new run",
     )
 
 
-def _lost_by(corpus: Place, pin: Mapping[str, Any]) -> bool:
+def _lost_by(corpus: Place, pin: Mapping[str, Any], trust: Trust) -> bool:
     """Whether the corpus that a run began over stands here, further on than then.
 
     Where it is as far on as it was then, it is a copy that went its own way.
     """
-    if not _corpus_at(corpus):
+    if not _corpus_at(corpus, trust):
         return False
-    manifest = Manifest.read(corpus)
+    manifest = Manifest.read(corpus, trust=trust)
     return manifest.corpus_id == pin["corpus_id"] and manifest.sequence > pin["sequence"]
 
 
-def _corpus_at(place: Place) -> bool:
-    return stands(place / "CURRENT")
+def _corpus_at(place: Place, trust: Trust) -> bool:
+    return stands(trust.place(place) / "CURRENT")

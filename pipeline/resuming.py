@@ -69,9 +69,9 @@ def _pinned(corpus: Corpus | MemoryCorpus, staged: StagedRun) -> Corpus | None:
     if corpus.path is None:
         raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
     try:
-        return Corpus.open(corpus.path, generation)
+        return Corpus.open(corpus.path, generation, corpus.trust)
     except StoreError as error:
-        at = pinned_at(staged.plan, corpus.path)
+        at = pinned_at(staged.plan, corpus.path, corpus.trust)
         if at is None:
             return None
         if at == corpus.path:

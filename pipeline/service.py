@@ -84,10 +84,11 @@ def open_retriever(
         StoreError: there is no corpus, or one of another schema version.
     """
     from ..nodes.recall.bm25 import Bm25
+    from .opening import corpus_of
     from .retriever import Retriever
 
     retriever = Retriever.open(
-        settings["corpus"],
+        corpus_of(settings),
         principal=settings.principal,
         runs=settings["runs"],
         grants=settings.grants_path,

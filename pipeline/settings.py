@@ -54,6 +54,26 @@ SETTINGS: Mapping[str, Setting] = {
             "corpus", "place", ".scoped-retrieval/corpus", "folder of the corpus, or a URL such as s3://bucket/corpus"
         ),
         Setting("runs", "place", ".scoped-retrieval/runs", "folder of the runs, or a URL such as s3://bucket/runs"),
+        Setting(
+            "corpus_head",
+            "place",
+            None,
+            "folder of the heads of the corpus, CURRENT and HEADS, where fewer may write; unset = the corpus folder",
+        ),
+        Setting(
+            "signing_key",
+            "path",
+            None,
+            "Ed25519 private key (PEM) that new heads of the corpus are signed with",
+            project_file=False,
+        ),
+        Setting(
+            "trusted_key",
+            "path",
+            None,
+            "Ed25519 public key (PEM): heads that it did not sign, or older ones than were seen, are refused",
+            project_file=False,
+        ),
         Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
         Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
         Setting("project", "text", None, "project that commands speak of"),

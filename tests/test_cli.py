@@ -425,7 +425,9 @@ def test_doctor_names_a_file_of_the_corpus_that_was_changed(shop, capsys):
     assert (code, check["status"]) == (0, "ok")
     (file,) = (shop / ".scoped-retrieval/corpus/packs").glob("*/evidence.arrow")
     file.write_bytes(file.read_bytes().replace(b"no default role", b"ok default role"))
-    assert "ok default role" in ask(capsys=capsys)[0]  # opening stays quick: it looks at sizes alone
+    code, out, err = run("ask", "default role createSession", "--project", "shop", capsys=capsys)
+    assert (code, out) == (7, "")
+    assert f"packs/{file.parent.name}/evidence.arrow" in err
     code, check = checks()
     assert (code, check["status"]) == (7, "fail")
     assert check["found"].endswith(f"got another - at packs/{file.parent.name}/evidence.arrow")

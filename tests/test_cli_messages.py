@@ -236,6 +236,32 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
     assert lane()["status"] == "ok"
 
 
+def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(shop, capsys, monkeypatch):
+    from scoped_retrieval.pipeline.encoders import encoder
+
+    def checks() -> dict[str, str]:
+        found = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
+        return {check["name"]: check["found"] for check in found}
+
+    row = {
+        "source_id": "notes",
+        "text": "Roles end in 2200.",
+        "recorded_time": "2200-01-01T00:00:00Z",
+        "owner_user": "",
+    }
+    Path("rows.jsonl").write_text(json.dumps(row) + "\n")
+    assert run("index", "--evidence", "rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    grants = Path(".scoped-retrieval/corpus/grants.yaml")
+    grants.write_text(grants.read_text().rstrip() + "\n  eve:\n    projects: [shop]\n")
+    monkeypatch.setattr(encoder, "encoder_available", lambda: (True, ""))
+    assert checks()["times"] == "1 row recorded in the future"
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert checks()["semantic lane"] == "off: none of 4 rows has a vector"
+    assert checks()["times"] == "1 row recorded in the future"
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "mallory")
+    assert (checks()["semantic lane"], "times" in checks()) == ("minilm/1", False)
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [

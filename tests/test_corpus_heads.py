@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from repinned import repin
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, heads, manifest
 from scoped_retrieval.pipeline.corpus.heads import HEADS, START, Head, append_head, chain
+from scoped_retrieval.pipeline.corpus.trust import UNSIGNED
 from scoped_retrieval.pipeline.durable import file_sha256
 from scoped_retrieval.pipeline.places import place_of
 from small_corpus import Story, row
@@ -36,7 +38,7 @@ def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
     table = change(pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all())
     with pa.ipc.new_file(str(file), table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    at = manifest.manifest_of(path, manifest.current(path)[0])
+    at = manifest.manifest_of(path, manifest.current(path, UNSIGNED)[0])
     document = json.loads(at.read_bytes())
     document["packs"][file.parent.name][file.name] = {"bytes": file.stat().st_size, "sha256": file_sha256(file)}
     at.write_text(json.dumps(document))
@@ -46,6 +48,20 @@ def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
 def owned_by_bob(table: pa.Table) -> pa.Table:
     at = table.column_names.index("owner_user")
     return table.set_column(at, table.schema.field(at), pa.array(["bob"] * table.num_rows, table.schema.field(at).type))
+
+
+def test_the_manifest_of_an_older_generation_is_verified(tmp_path: Path) -> None:
+    corpus = published(tmp_path)
+    (at,) = (manifest.manifest_of(tmp_path, head.generation) for head in chain(tmp_path) if head.number == 2)
+    whole = at.read_bytes()
+    for other in (whole + b" ", b"{"):
+        at.write_bytes(other)
+        (problem,) = corpus.verify()
+        assert re.fullmatch(rf"Expected SHA-256 \w{{64}}, got another - at generations/{at.name}", problem)
+    at.write_bytes(whole)
+    assert corpus.verify() == []
+    at.unlink()  # as `gc` does
+    assert corpus.verify() == []
 
 
 def test_the_heads_chain_every_publication(tmp_path: Path) -> None:

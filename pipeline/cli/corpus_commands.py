@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..places import Place
+from ..settings import Settings
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
@@ -60,7 +60,7 @@ def index(
 ) -> int:
     """Build or extend a corpus."""
     settings = settings_of(corpus=corpus, project=project, grants=grants)
-    before = _current(settings["corpus"])
+    before = _current(settings)
     try:
         from ..indexing import IndexRequest, index_into
         from ..progress import quiet
@@ -86,7 +86,7 @@ def index(
     except KeyboardInterrupt:
         from ..corpus.pieces import has_pieces
 
-        state = "is unchanged" if _current(settings["corpus"]) == before else "has a new generation"
+        state = "is unchanged" if _current(settings) == before else "has a new generation"
         kept = "; what was embedded is kept for the next `index`" if has_pieces(settings["corpus"]) else ""
         raise InterruptedCommandError(f"Interrupted: the corpus {state}{kept} - at {settings['corpus']}") from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
@@ -113,11 +113,11 @@ def gc(
     as_json: JsonFlag = False,
 ) -> int:
     """Remove generations, and the segments that only they use; an auditor of all projects is told sizes, too."""
-    from ..corpus import Corpus
+    from ..opening import corpus_of
     from ..service import audits_corpus
 
     settings = settings_of(corpus=corpus, grants=grants)
-    opened = Corpus.open(settings["corpus"])
+    opened = corpus_of(settings)
     removed = opened.gc(keep)
     info = opened.info()
     if not audits_corpus(settings, info["projects"]):
@@ -142,12 +142,12 @@ def verify(
 ) -> int:
     """Verify files, rows and heads of a corpus; prints its head, which is the anchor to keep elsewhere."""
     from ...nodes.errors import InputError
-    from ..corpus import Corpus
+    from ..opening import corpus_of
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
         raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
-    opened = Corpus.open(settings_of(corpus=corpus, grants=grants)["corpus"])
+    opened = corpus_of(settings_of(corpus=corpus, grants=grants))
     problems = opened.verify(anchor)
     text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
     emit({"ok": not problems, "problems": problems, "head": opened.head}, as_json=as_json, text=text)
@@ -156,10 +156,10 @@ def verify(
 
 @corpus_app.command("upgrade")
 def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Bring a corpus of an earlier schema version to the current one; rows and generation stay."""
-    from ..corpus import Corpus
+    """Bring a corpus to the current schema version, and sign its head if there is a key; rows and generation stay."""
+    from ..opening import corpus_to_upgrade
 
-    opened = Corpus.open(settings_of(corpus=corpus, grants=grants)["corpus"])
+    opened = corpus_to_upgrade(settings_of(corpus=corpus, grants=grants))
     upgraded = opened.upgrade()
     text = f"{'upgraded' if upgraded else 'is up to date'}: {opened.path}\nhead of the corpus: {opened.head}\n"
     emit({"upgraded": upgraded, "head": opened.head}, as_json=as_json, text=text)
@@ -171,11 +171,13 @@ def _counted(found: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
 
 
-def _current(corpus: Place) -> str | None:
+def _current(settings: Settings) -> str | None:
     """The current generation; None where there is no corpus, or a new one that holds nothing yet."""
+    from ..opening import head_file
+
     try:
-        first = len(list((corpus / "generations").glob("*.json"))) == 1
-        return None if first else (corpus / "CURRENT").read_text()
+        first = len(list((settings["corpus"] / "generations").glob("*.json"))) == 1
+        return None if first else head_file(settings).read_text()
     except OSError:
         return None
 

@@ -147,14 +147,16 @@ def _first(row: tuple[Any, ...]) -> str:
 def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
     """What `run --resume` will do, as far as that can be told with the corpus of the settings."""
     from ...nodes.errors import ScopedRetrievalError
+    from ..durable import stands
+    from ..opening import head_file, trust_of
     from ..pinned import pinned_at
 
     command = f"`run --resume {run_id}`"
     try:
         plan = store.plan_of(run_id)
-        if plan is None or pinned_at(plan, settings["corpus"]):
+        if plan is None or pinned_at(plan, settings["corpus"], trust_of(settings)):
             return f"{command} does the rest"
-        if (settings["corpus"] / "CURRENT").exists():
+        if stands(head_file(settings)):
             return f"its generation is gone: {command} ends it with what was answered"
     except (ScopedRetrievalError, OSError, KeyError, TypeError):  # whoever resumes it is told what is wrong
         pass

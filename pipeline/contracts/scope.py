@@ -25,6 +25,7 @@ from ...nodes.walls.clocks import clocks
 from ..corpus import Corpus
 from ..driver import build_driver
 from ..grants import GrantsFile, load_grants
+from ..opening import corpus_of
 from ..policies.tables import Policies, load_policies
 from ..requests.commits import Commits
 from ..requests.door import resolve_requests
@@ -134,7 +135,7 @@ def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
     grants = load_grants(settings.grants_path)
     projects = [settings["project"]] if settings["project"] else grants.projects(settings.principal)
     return Desk(
-        corpus=Corpus.open(settings["corpus"]),
+        corpus=corpus_of(settings),
         grants=grants,
         policies=load_policies(settings["policies"]),
         principal=settings.principal,

@@ -1,7 +1,7 @@
 """The corpus: immutable segments of evidence, published as generations.
 
 - `store`: a corpus as a whole; `memory`: one that stands nowhere; `writing`: its one lock
-- which generation is current: `manifest`, `heads`
+- which generation is current: `manifest`, `heads`; who vouches for it: `trust`
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
 - published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `gathering`
 - of rows: `identity`, `zones`, `postings`, `vectors`, `pieces` (vectors not published yet)
@@ -14,5 +14,6 @@ from .erasing import Selection
 from .frame import CorpusFrame
 from .publishing import PublishReport
 from .store import Corpus
+from .trust import Trust
 
-__all__ = ["Corpus", "CorpusFrame", "Encoder", "PublishReport", "Selection"]
+__all__ = ["Corpus", "CorpusFrame", "Encoder", "PublishReport", "Selection", "Trust"]

@@ -1,4 +1,4 @@
-"""What is wrong with a stored generation: damaged files, rows that do not match their id or digest, other content.
+"""What is wrong with a stored generation: changed manifests, damaged files, rows that do not match their id or digest, other content.
 
 What one would otherwise get wrong: the SHA-256 of a file in a manifest says nothing to who can write both. Ids and row
 digests follow from the rows, and the generation's id from these: they are computed again.
@@ -6,6 +6,7 @@ digests follow from the rows, and the generation's id from these: they are compu
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,31 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.digests import text_sha256
 from ...nodes.tables import IMPORT_ROWS
-from ..durable import file_sha256
+from ..durable import entries, file_sha256, stands
 from ..places import Place
 from .commits import commit_hash
 from .generation import Generation
+from .heads import Head
 from .identity import ID_COLUMNS, evidence_ids, row_digests, row_keys
+from .manifest import aside
 from .stored import Stored
 
-__all__ = ["changed_row", "damaged_files", "problems"]
+__all__ = ["changed_manifests", "changed_row", "damaged_files", "problems"]
 
 _ROWS_AT_ONCE = 1 << 16
 _OCCURRENCES_TRIED = 64
 _OCCURRENCE = IMPORT_ROWS.schema.field("occurrence")
+
+
+def changed_manifests(base: Generation, heads: Collection[Head]) -> list[str]:
+    """Manifests of other generations that are not as the last head that names them says; the caller has the chain."""
+    named = {head.generation: head.manifest_sha256 for head in heads if head.generation != base.manifest.generation}
+    return [
+        f"Expected SHA-256 {named[at.stem]}, got another - at generations/{at.name}"
+        for at in entries(base.path / "generations")
+        if at.suffix == ".json" and at.stem in named and not stands(aside(at))
+        if file_sha256(at) != named[at.stem]
+    ]
 
 
 def damaged_files(path: Place, base: Generation) -> list[str]:

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from ...nodes.columns.keys import among, truth
 from ..durable import entries, read_table, remove_leftovers, remove_published, sync_path
 from ..locks import confirm
-from ..places import Place
 from .blocks import DAMAGED
 from .commits import FILE, without_sources
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
+from .pieces import forget_pieces
 from .stored import Stored
 from .tombstones import Receipt, tombstone_keys
 
@@ -89,27 +89,28 @@ def repeats(receipt: Receipt, selection: Selection) -> bool:
     return (receipt.by, receipt.selection) == (selection.principal, selection.named)
 
 
-def rows_on_disk(path: Place) -> dict[str, pa.Table]:
+def rows_on_disk(base: Generation) -> dict[str, pa.Table]:
     """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
 
     Raises:
         StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
     """
-    return {pack: table.select(_READ) for pack, table in _on_disk(path, "evidence.arrow")}
+    return {pack: table.select(_READ) for pack, table in _on_disk(base, "evidence.arrow")}
 
 
-def commits_on_disk(path: Place) -> dict[str, pa.Table]:
+def commits_on_disk(base: Generation) -> dict[str, pa.Table]:
     """COMMITS of every pack that has them, by the pack's name, current or not.
 
     Raises:
         StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
     """
-    return dict(_on_disk(path, FILE))
+    return dict(_on_disk(base, FILE))
 
 
-def _on_disk(path: Place, name: str) -> Iterator[tuple[str, pa.Table]]:
+def _on_disk(base: Generation, name: str) -> Iterator[tuple[str, pa.Table]]:
     """A file of every pack that has it, by the pack's name, as it was written; of packs that crashed writers left, as it is."""
-    named = {pack: files for each in needs(path) for pack, files in each.packs.items()}
+    path = base.path
+    named = {pack: files for each in needs(path, base.trust) for pack, files in each.packs.items()}
     for folder in entries(path / "packs"):
         if not folder.name.startswith("."):
             sha256 = named.get(folder.name, {}).get(name, {}).get("sha256")
@@ -167,7 +168,7 @@ def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
         StoreError: a manifest cannot be read now, so that nobody can say what is needed; nothing was removed.
     """
     path = base.path
-    others = [each for each in needs(path) if each.generation != base.manifest.generation]
+    others = [each for each in needs(path, base.trust) if each.generation != base.manifest.generation]
     forgotten = [each.generation for each in others if not packs.isdisjoint(each.packs)]
     used = set(base.manifest.packs).union(*(each.packs for each in others if packs.isdisjoint(each.packs)))
     unused = [folder for folder in entries(path / "packs") if folder.name not in used and folder.is_dir()]
@@ -180,3 +181,25 @@ def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
         remove_leftovers(folder)
         sync_path(folder)
     return len(forgotten)
+
+
+def forget_generations(base: Generation, keep: int) -> dict[str, int]:
+    """Remove all but the newest `keep` generations, and the packs that no other one uses: numbers and bytes freed.
+
+    Raises:
+        StoreError: a manifest cannot be read now, so that nobody can say what is used; nothing was removed.
+    """
+    path, known = base.path, needs(base.path, base.trust)
+    forgotten = [name for name, _ in known[:-keep] if name != base.manifest.generation]
+    used = set(base.manifest.packs).union(*(packs for name, packs in known if name not in forgotten))
+    unused = [folder for folder in entries(path / "packs") if folder.name not in used and folder.is_dir()]
+    sizes = [file.stat().st_size for folder in unused for file in entries(folder)]
+    confirm(path / LOCK)
+    for name in forgotten:
+        manifest_of(path, name).unlink()
+    for folder in unused:
+        remove_published(folder)
+    forget_pieces(path)
+    remove_leftovers(path)
+    remove_leftovers(path / "generations")
+    return {"generations": len(forgotten), "packs": len(unused), "files": len(sizes), "bytes": sum(sizes)}

@@ -14,8 +14,10 @@ from ..places import Place
 from .amendments import Amendments
 from .commits import COMMITS, FILE, commits_of
 from .frame import CorpusFrame, corpus_frame, stored_evidence
+from .heads import chain
 from .manifest import ANALYZERS, Manifest
 from .packs import Pack, Segment, has_sums
+from .trust import Trust
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,14 @@ class Generation:
     path: Place
     manifest: Manifest
     packs: Mapping[str, Pack]
+    trust: Trust
 
     @classmethod
-    def open(cls, path: Place, generation: str | None = None) -> Generation:
+    def open(cls, path: Place, generation: str | None, trust: Trust) -> Generation:
         """The generation with this id, by default the current one."""
-        manifest = Manifest.read(path, generation)
+        manifest = Manifest.read(path, generation, trust)
         packs = {name: Pack(path / "packs" / name, files) for name, files in manifest.packs.items()}
-        return cls(path, manifest, packs)
+        return cls(path, manifest, packs, trust)
 
     def with_sums(self) -> Generation:
         """The same content, its manifest written again with checksums of the blocks of all files; itself if it has them.
@@ -45,8 +48,17 @@ class Generation:
         if not lacking:
             return self
         packs = {**self.manifest.packs, **{name: self.packs[name].files_with_sums() for name in lacking}}
-        manifest = replace(self.manifest, sequence=self.manifest.sequence + 1, packs=packs)
-        return Generation(self.path, manifest.write(self.path), self.packs)
+        return self._again(packs=packs)
+
+    def with_signature(self) -> Generation:
+        """The same content under a head that is signed; itself if there is no key, or it is. The caller holds the lock."""
+        if self.trust.signing_key is None or self.trust.is_signed(chain(self.trust.place(self.path))[-1]):
+            return self
+        return self._again()
+
+    def _again(self, **changes: Any) -> Generation:
+        manifest = replace(self.manifest, sequence=self.manifest.sequence + 1, **changes)
+        return replace(self, manifest=manifest.write(self.path, self.trust))
 
     @cached_property
     def amendments(self) -> Amendments:

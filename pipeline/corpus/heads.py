@@ -3,7 +3,11 @@
     CURRENT     "<generation> <sequence>", then the head: the line of HEADS for this generation; while the manifest of
                 the current generation is replaced, the head that it will have follows as a third line
     HEADS       a line per publication, `<sha256 of the JSON> <JSON>`: number, sequence, generation, SHA-256 of the
-                manifest, hash of the line before. On an object store, `HEADS/<number>`, an object per line
+                manifest, hash of the line before; a signature follows where there is a key, see `trust.py`. On an object
+                store, `HEADS/<number>`, an object per line
+
+Both stand in the folder of the corpus, or in another one that fewer may write (the setting `corpus_head`); `path` is that
+folder here.
 
 A publication writes the manifest, then CURRENT, then the line of HEADS. After a crash between the last two, CURRENT is
 one line ahead, and that line names the last one of HEADS: readers accept this, and the next writer appends the line.
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from ...nodes.errors import StoreError
@@ -60,11 +64,14 @@ class Head:
     generation: str
     manifest_sha256: str
     previous: str
+    signature: str = ""
+    """Base64 of an Ed25519 signature; empty without one."""
 
     @property
     def text(self) -> str:
-        """The JSON that is hashed: sorted keys, no spaces."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """The JSON that is hashed and signed: sorted keys, no spaces."""
+        fields = {name: value for name, value in asdict(self).items() if name != "signature"}
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @property
     def hash(self) -> str:
@@ -74,7 +81,7 @@ class Head:
     @property
     def line(self) -> str:
         """The line of HEADS, without its line break."""
-        return f"{self.hash} {self.text}"
+        return f"{self.hash} {self.text} {self.signature}".rstrip()
 
 
 class Pointer(NamedTuple):
@@ -187,6 +194,7 @@ def chain(path: Place) -> list[Head]:
         try:
             head = _parsed(line)
             expected = next_head(before, head.sequence, head.generation, head.manifest_sha256)
+            expected = replace(expected, signature=head.signature)
         except ValueError:
             head = expected = None
         if head is None or head != expected:
@@ -263,8 +271,8 @@ def _parsed(line: str) -> Head:
         ValueError: it is not one, or does not match its hash.
     """
     try:
-        fields = json.loads(line.partition(" ")[2])
-        head = Head(**fields)
+        _, fields, *rest = line.split(" ")
+        head = Head(**json.loads(fields), signature=" ".join(rest))
     except (TypeError, AttributeError) as error:
         raise ValueError(line) from error
     if head.line != line:

@@ -23,12 +23,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...nodes.errors import StoreError
-from ..durable import entries, read_whole, stands, write_atomic
+from ..durable import entries, make_folders, read_whole, stands, write_atomic
 from ..locks import confirm
 from ..places import ObjectPlace, Place
-from .heads import Pointer, append_head, checked_pointer, next_head, pointer_bytes, read_pointer
+from .heads import Pointer, append_head, chain, checked_pointer, next_head, pointer_bytes, read_pointer
 from .identity import MultisetHash
 from .packs import Files, Segment
+from .trust import UNSIGNED, Trust
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
@@ -79,13 +80,14 @@ class Manifest:
         """Rows of evidence."""
         return sum(segment.size for segment in self.segments)
 
-    def write(self, path: Place) -> Manifest:
+    def write(self, path: Place, trust: Trust) -> Manifest:
         """Make this the current generation of the corpus at `path`: its manifest, then the pointer, then the line of HEADS.
 
         Returns it with its head. Where the manifest of the current generation is replaced, the pointer announces the new
         one first, so that a reader finds a manifest that the pointer accepts at any time. The caller holds the lock, and ghosts are gone: a manifest of this content that stands is of a generation.
         """
-        at = manifest_of(path, self.generation)
+        trust.expect_signer()
+        at, heads = manifest_of(path, self.generation), trust.place(path)
         known = _document(at)  # read before anything is written: an error leaves all as it was
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -108,40 +110,49 @@ class Manifest:
             document["earlier"] = earlier
         data = json.dumps(document).encode()
         try:
-            before = read_pointer(path)
+            before = read_pointer(heads)
         except FileNotFoundError:
             before = None
         last = before.head if before else None
-        head = next_head(last, self.sequence, self.generation, hashlib.sha256(data).hexdigest())
+        head = trust.signed(next_head(last, self.sequence, self.generation, hashlib.sha256(data).hexdigest()))
         if before and last and before.generation == self.generation:
-            _point(path, pointer_bytes(last, head))
+            _point(path, heads, pointer_bytes(last, head))
         elif known is not None:
-            write_atomic(_aside(at), read_whole(at))
+            write_atomic(aside(at), read_whole(at))
         write_atomic(at, data)
-        _point(path, pointer_bytes(head))
+        _point(path, heads, pointer_bytes(head))
         with suppress(OSError):  # published already; the next writer finishes it
-            append_head(path, head)
-            _aside(at).unlink(missing_ok=True)
+            append_head(heads, head)
+            aside(at).unlink(missing_ok=True)
         return replace(self, head=head.hash)
 
     @classmethod
-    def read(cls, path: Place, generation: str | None = None) -> Manifest:
+    def read(cls, path: Place, generation: str | None = None, trust: Trust = UNSIGNED) -> Manifest:
         """The manifest of a generation, of the current one by default.
 
         Raises:
-            StoreError: there is no corpus or no such generation, another version wrote it, or it cannot be read now.
+            StoreError: there is no corpus or no such generation, another version wrote it, its head is not one that is
+                trusted, or it cannot be read now.
         """
+        heads = trust.place(path)
         if generation is not None:
-            return cls._read(path, generation)[0]
-        pointer = _pointer(path, checked_pointer)
+            found, sha256 = cls._read(path, generation, trust)
+            if trust.trusted_key is not None:
+                named = [head for head in chain(heads) if head.manifest_sha256 == sha256]
+                trust.expect_signed(named[-1] if named else None, manifest_of(path, generation))
+            return found
+        pointer = _pointer(heads, checked_pointer)
         while True:
-            found, sha256 = cls._read(path, pointer.generation)
+            found, sha256 = cls._read(path, pointer.generation, trust)
             for head in (pointer.head, pointer.prepared):
                 if head is not None and head.manifest_sha256 == sha256:
+                    trust.expect_signed(head, heads)
+                    trust.expect_newest(found.corpus_id, head, lambda: chain(heads), heads)
                     return replace(found, head=head.hash)
             if pointer.head is None:
+                trust.expect_signed(None, heads)
                 return found
-            again = _pointer(path, checked_pointer)
+            again = _pointer(heads, checked_pointer)
             if again == pointer:
                 at = manifest_of(path, pointer.generation)
                 raise StoreError(
@@ -150,14 +161,14 @@ class Manifest:
             pointer = again
 
     @classmethod
-    def _read(cls, path: Place, generation: str) -> tuple[Manifest, str]:
+    def _read(cls, path: Place, generation: str, trust: Trust) -> tuple[Manifest, str]:
         """The manifest of a generation, and the SHA-256 of its file."""
         at = manifest_of(path, generation)
         try:
             data = read_whole(at)
             document = json.loads(data)
         except FileNotFoundError as error:
-            known = ", ".join(generations(path)) or "none"
+            known = ", ".join(generations(path, trust)) or "none"
             raise StoreError(f"Expected one of the generations {known}, got {generation!r} - at {path}") from error
         except ValueError as error:
             raise _damaged(at) from error
@@ -221,40 +232,41 @@ def _damaged(at: Place, what: str = "a manifest") -> StoreError:
     return StoreError(f"Expected {what}, got a damaged file - at {at}", hint=hint)
 
 
-def current(path: Place) -> tuple[str, int]:
+def current(path: Place, trust: Trust) -> tuple[str, int]:
     """The id of the current generation, and which writing of it.
 
     Raises:
         StoreError: there is no corpus, or it cannot be read now.
     """
-    generation, sequence, _, _ = _pointer(path, read_pointer)
+    generation, sequence, _, _ = _pointer(trust.place(path), read_pointer)
     return generation, sequence
 
 
-def _pointer(path: Place, read: Callable[[Place], Pointer]) -> Pointer:
+def _pointer(heads: Place, read: Callable[[Place], Pointer]) -> Pointer:
     try:
-        return read(path)
+        return read(heads)
     except FileNotFoundError as error:
         hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
-        raise StoreError(f"Expected a corpus, got no file CURRENT - at {path}", hint=hint) from error
+        raise StoreError(f"Expected a corpus, got no file CURRENT - at {heads}", hint=hint) from error
     except ValueError as error:
-        raise _damaged(path / "CURRENT", "a generation") from error
+        raise _damaged(heads / "CURRENT", "a generation") from error
 
 
-def complete_heads(path: Place) -> None:
+def complete_heads(path: Place, trust: Trust) -> None:
     """Append the line that a writer did not append before it died, or begin the chain of a corpus of schema version 1;
     the caller holds the lock, and `remove_ghosts` ran.
 
     Raises:
         StoreError: CURRENT is not the end of the chain; nothing is written.
     """
-    pointer = _pointer(path, checked_pointer)
+    heads = trust.place(path)
+    pointer = _pointer(heads, checked_pointer)
     head = pointer.head
     if head is None:
-        _, sha256 = Manifest._read(path, pointer.generation)
-        head = next_head(None, pointer.sequence, pointer.generation, sha256)
-        _point(path, pointer_bytes(head))
-    append_head(path, head)
+        _, sha256 = Manifest._read(path, pointer.generation, trust)
+        head = trust.signed(next_head(None, pointer.sequence, pointer.generation, sha256))
+        _point(path, heads, pointer_bytes(head))
+    append_head(heads, head)
 
 
 class Needs(NamedTuple):
@@ -264,24 +276,24 @@ class Needs(NamedTuple):
     packs: Mapping[str, Files]
 
 
-def generations(path: Place) -> list[str]:
+def generations(path: Place, trust: Trust = UNSIGNED) -> list[str]:
     """The ids of the stored generations, oldest first; one whose writer died before it became current is none."""
-    return [each.generation for each in needs(path)]
+    return [each.generation for each in needs(path, trust)]
 
 
-def needs(path: Place) -> list[Needs]:
+def needs(path: Place, trust: Trust) -> list[Needs]:
     """The packs that each stored generation needs, oldest first; nobody can open a damaged one, and it needs none.
 
     Raises:
         StoreError: a manifest cannot be read now.
     """
-    now, newest = current(path)
+    now, newest = current(path, trust)
     found = [(_number(document, newest), at.stem, document["packs"]) for at, document in _documents(path)]
     found.sort(key=lambda each: each[:2])
     return [Needs(name, packs) for number, name, packs in found if number <= newest or name == now]
 
 
-def remove_ghosts(path: Place, *, all_: bool = False) -> None:
+def remove_ghosts(path: Place, trust: Trust, *, all_: bool = False) -> None:
     """Put right what writers left that died before the pointer; the caller holds the lock.
 
     A manifest of new content goes: the next generation would take its number, and it would pass for its elder. One of a
@@ -290,8 +302,8 @@ def remove_ghosts(path: Place, *, all_: bool = False) -> None:
     younger than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older
     than it, which a store of objects does not say; `all_` reads every one.
     """
-    now, newest = current(path)
-    since = 0 if all_ else _written(path / "CURRENT")
+    now, newest = current(path, trust)
+    since = 0 if all_ else _written(trust.place(path) / "CURRENT")
     if isinstance(path, ObjectPlace):
         since -= PUT_WITHIN_NS
     elif _written(path / "generations") < since:
@@ -300,10 +312,10 @@ def remove_ghosts(path: Place, *, all_: bool = False) -> None:
         if document["sequence"] <= newest:
             continue
         if at.stem == now:
-            _accept(path, at, document["sequence"])
-        elif stands(aside := _aside(at)):
-            write_atomic(at, read_whole(aside))
-            aside.unlink()
+            _accept(path, trust, at, document["sequence"])
+        elif stands(kept := aside(at)):
+            write_atomic(at, read_whole(kept))
+            kept.unlink()
         elif (earlier := document.pop("earlier", None)) is None:
             at.unlink()
         else:
@@ -315,31 +327,33 @@ def manifest_of(path: Place, generation: str) -> Place:
     return path / "generations" / f"{generation}.json"
 
 
-def _aside(at: Place) -> Place:
+def aside(at: Place) -> Place:
     """Where the manifest of an earlier generation is kept while it is replaced, as the content returned to it."""
     return at.with_name(f"{at.stem}.before")
 
 
-def _accept(path: Place, at: Place, sequence: int) -> None:
+def _accept(path: Place, trust: Trust, at: Place, sequence: int) -> None:
     """Make the replaced manifest of the current generation current.
 
     Raises:
         StoreError: it is not the one that the pointer announced.
     """
-    pointer = _pointer(path, read_pointer)
+    heads = trust.place(path)
+    pointer = _pointer(heads, read_pointer)
     if pointer.head is None:  # schema version 1
-        _point(path, f"{pointer.generation} {sequence}\n".encode())
+        _point(path, heads, f"{pointer.generation} {sequence}\n".encode())
         return
     if pointer.prepared is None or hashlib.sha256(read_whole(at)).hexdigest() != pointer.prepared.manifest_sha256:
         raise StoreError(f"Expected SHA-256 {pointer.head.manifest_sha256}, got another - at {at}", hint=_REWRITTEN)
-    append_head(path, pointer.head)
-    _point(path, pointer_bytes(pointer.prepared))
+    append_head(heads, pointer.head)
+    _point(path, heads, pointer_bytes(pointer.prepared))
 
 
-def _point(path: Place, content: bytes) -> None:
-    """Write the pointer, with the lock still held."""
+def _point(path: Place, heads: Place, content: bytes) -> None:
+    """Write the pointer, with the lock of the corpus at `path` still held."""
     confirm(path / LOCK)
-    write_atomic(path / "CURRENT", content)
+    make_folders(heads)
+    write_atomic(heads / "CURRENT", content)
 
 
 def _documents(path: Place, since: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:

@@ -132,8 +132,10 @@ class Next:
             commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
         )
-        manifest = manifest.write(base.path)
-        return Generation(base.path, manifest, {name: pack for name, pack in shelf.packs.items() if name in used})
+        manifest = manifest.write(base.path, base.trust)
+        return replace(
+            base, manifest=manifest, packs={name: pack for name, pack in shelf.packs.items() if name in used}
+        )
 
     def _expect_whole(self) -> None:
         """Nothing damaged is written anew, with a SHA-256 that would be right: not what moves or is written again, not

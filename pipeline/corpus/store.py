@@ -16,18 +16,18 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
-from ..durable import entries, make_folders, read_whole, remove_leftovers, remove_published, stands
+from ..durable import make_folders, read_whole, stands
 from ..encoders.unit_vectors import Encoder
-from ..locks import confirm
 from ..own_folders import keep_out
 from ..places import Place, fixed_place
 from .blocks import DAMAGED
-from .checking import damaged_files, problems
+from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .erasing import (
     Selection,
     commits_on_disk,
     expect_whole,
+    forget_generations,
     forget_packs,
     packs_with,
     receipt_of,
@@ -40,11 +40,12 @@ from .generation import Generation
 from .heads import anchored, chain
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import LOCK, Manifest, complete_heads, current, generations, manifest_of, needs, remove_ghosts
+from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
 from .readings import Reading, Source, carry_readings, forget_readings, reading_of
 from .tombstones import finish_receipts, kept_out, receipts, write_receipt
+from .trust import UNSIGNED, Trust
 from .writing import locked, taken
 from .zones import FAMILY
 
@@ -62,38 +63,38 @@ class Corpus:
         self._frames = KeptFrames()
 
     @classmethod
-    def create(cls, path: Place | str) -> Corpus:
+    def create(cls, path: Place | str, trust: Trust = UNSIGNED) -> Corpus:
         """A new, empty corpus.
 
         Raises:
             BusyError: another writer holds the lock, and went on holding it.
             StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
-        _expect_none(path := fixed_place(path))
+        _expect_none(heads := trust.place(path := fixed_place(path)))
         with taken(path, "make the folder elsewhere, or let yourself write there."):
             make_folders(path)
             with locked(path):
-                _expect_none(path)  # somebody else may have made it, and published, since
+                _expect_none(heads)  # somebody else may have made it, and published, since
                 for folder in ("packs", "generations"):
                     make_folders(path / folder, path)
                 keep_out(path)
-                Manifest(0, "", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).write(path)
-        return cls.open(path)
+                Manifest(0, "", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).write(path, trust)
+        return cls.open(path, trust=trust)
 
     @classmethod
-    def open(cls, path: Place | str, generation: str | None = None) -> Corpus:
+    def open(cls, path: Place | str, generation: str | None = None, trust: Trust = UNSIGNED) -> Corpus:
         """The current generation, or a pinned one, which cannot be written to.
 
         Raises:
-            StoreError: there is no corpus or generation, or it or what was erased from it cannot be read.
+            StoreError: there is no corpus or generation, its head is not one that is trusted, or it or what was erased from it cannot be read.
         """
         path = fixed_place(path)
         erased = sum(receipt.finished for receipt in receipts(path))  # another may yet take what is opened here
         try:
-            base = Generation.open(path, generation)
+            base = Generation.open(path, generation, trust)
         except StoreError:
             # A writer may have moved on and cleaned up between the pointer and its packs.
-            base = Generation.open(path, generation)
+            base = Generation.open(path, generation, trust)
         return cls(base, pinned=generation is not None, erased=erased)
 
     def view(self) -> Corpus:
@@ -104,6 +105,11 @@ class Corpus:
     def path(self) -> Place:
         """The folder."""
         return self._base.path
+
+    @property
+    def trust(self) -> Trust:
+        """Where its heads stand, and whose signature they need."""
+        return self._base.trust
 
     @property
     def generation(self) -> str:
@@ -251,33 +257,20 @@ class Corpus:
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
         with self._writing("part of what nothing uses may be removed, and what is current is whole"):
-            remove_ghosts(self.path, all_=True)
-            known = needs(self.path)
-            forgotten = [name for name, _ in known[:-keep] if name != self.generation]
-            used = set(self._base.manifest.packs).union(*(packs for name, packs in known if name not in forgotten))
-            unused = [folder for folder in entries(self.path / "packs") if folder.name not in used and folder.is_dir()]
-            sizes = [file.stat().st_size for folder in unused for file in entries(folder)]
-            confirm(self.path / LOCK)
-            for name in forgotten:
-                manifest_of(self.path, name).unlink()
-            for folder in unused:
-                remove_published(folder)
-            forget_pieces(self.path)
-            remove_leftovers(self.path)
-            remove_leftovers(self.path / "generations")
-        return {"generations": len(forgotten), "packs": len(unused), "files": len(sizes), "bytes": sum(sizes)}
+            remove_ghosts(self.path, self.trust, all_=True)
+            return forget_generations(self._base, keep)
 
     def selected(self, selection: Selection) -> set[str]:
         """The ids of the rows that `erase` would take out, those of a broken-off erasure of the same rows included."""
         chosen = [
-            table["evidence_id"].filter(pa.array(selection.of(table))) for table in rows_on_disk(self.path).values()
+            table["evidence_id"].filter(pa.array(selection.of(table))) for table in rows_on_disk(self._base).values()
         ]
         again = [receipt.evidence_ids for receipt in receipts(self.path) if repeats(receipt, selection)]
         return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
 
     def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
         """Project and source of the commit tables that `erase` would take out."""
-        tables = commits_on_disk(self.path).values()
+        tables = commits_on_disk(self._base).values()
         return set[tuple[str, str]]().union(*(selection.sources_in(table) for table in tables))
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
@@ -290,12 +283,12 @@ class Corpus:
             StoreError: something is damaged or cannot be read now: no generation and no pack was removed. Ask again.
         """
         with self._writing(_HALF_ERASED):
-            remove_ghosts(self.path, all_=True)
-            stored = rows_on_disk(self.path)
+            remove_ghosts(self.path, self.trust, all_=True)
+            stored = rows_on_disk(self._base)
             receipt = receipt_of(stored, selection, now, reason)
             left = [r.evidence_ids for r in receipts(self.path) if not r.finished or repeats(r, selection)]
             ids = set(receipt.evidence_ids).union(*left)
-            named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self.path).items()}
+            named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self._base).items()}
             histories = set[tuple[str, str]]().union(*named.values())
             packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
             expect_whole(self._base, packs)
@@ -315,13 +308,22 @@ class Corpus:
         """What a source was read as, as far as this generation has its rows; None where nobody knows."""
         return reading_of(self.path, self.generation, (project, source))
 
+    def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
+        """How many rows `frame` gives for these projects and users, and how many of them have a vector."""
+        segments = self._base.segments(projects, users)
+        return sum(each.size for each in segments), sum(each.size for each in segments if each.encoded)
+
     def stored_paths(self, project: str, source: str, paths: Collection[str]) -> pa.Table:
         """Evidence beside each of its placements, of some paths of a source as committed: no rows of work trees."""
         return placed_at(self.frame([project]), source, paths)
 
     def info(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
-        known = {"path": str(self.path), "generation": self.generation, "generations": generations(self.path)}
+        known = {
+            "path": str(self.path),
+            "generation": self.generation,
+            "generations": generations(self.path, self.trust),
+        }
         return known | self._base.facts()
 
     def damaged(self) -> list[str]:
@@ -331,9 +333,10 @@ class Corpus:
     def verify(self, anchor: str | None = None) -> list[str]:
         """What is wrong with the stored generation: files or rows that changed, content that has another digest, a chain of
         heads that does not hold `anchor`, the hash of a head that somebody kept elsewhere. Empty if all is well."""
-        chain(self.path)
-        lost = anchored(self.path, anchor) if anchor is not None else None
-        return [*([lost] if lost else []), *problems(self.path, self._base)]
+        heads = self.trust.place(self.path)
+        lost = anchored(heads, anchor) if anchor is not None else None
+        changed = changed_manifests(self._base, chain(heads))
+        return [*([lost] if lost else []), *changed, *problems(self.path, self._base)]
 
     @property
     def head(self) -> str:
@@ -351,7 +354,8 @@ class Corpus:
             raise StoreError(found[0], hint=DAMAGED)
         with self._writing():
             self._move_on(self._base.with_sums())
-        self._move_on(Generation.open(self.path))
+            self._move_on(self._base.with_signature())
+        self._move_on(Generation.open(self.path, None, self.trust))
         return before != self.head
 
     def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -371,12 +375,14 @@ class Corpus:
         """Hold the lock, at the current generation; `left` is what a disk that takes no more leaves of it."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
+        trust = self.trust
+        trust.expect_signer()
         hint = f"{left}; make room, or let yourself write there, and try again."
         with locked(self.path), taken(self.path, hint):
-            remove_ghosts(self.path)
-            complete_heads(self.path)
-            if current(self.path) != (self.generation, self._base.manifest.sequence):
-                self._move_on(Generation.open(self.path))
+            remove_ghosts(self.path, trust)
+            complete_heads(self.path, trust)
+            if current(self.path, trust) != (self.generation, self._base.manifest.sequence):
+                self._move_on(Generation.open(self.path, None, self.trust))
             yield
 
     def _move_on(self, base: Generation) -> None:

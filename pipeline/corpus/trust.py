@@ -1,0 +1,179 @@
+"""Who vouches for the current generation of a corpus: where its heads stand, who signs them, whose signature they need.
+
+Reads: key files, and the file of heads that were seen. Gives: `Trust`, which signs heads and refuses those that are
+unsigned, signed by somebody else, or older than one that was accepted before.
+
+A signature is Ed25519 (RFC 8032) over `scoped-retrieval/head/1`, a line feed and the JSON of the head; keys are PEM files
+(RFC 8410), as `openssl genpkey -algorithm ed25519` writes them. A signature says nothing of time: whoever can write the
+folder can put back an older head that was signed. So the newest head that was accepted of each corpus is kept on this
+machine, as SSH keeps the keys of known hosts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import InputError, StoreError
+from ..durable import make_folders, read_whole, stands, write_atomic
+from ..places import Place
+from .heads import Head
+
+__all__ = ["UNSIGNED", "Trust"]
+
+_SIGNED = "scoped-retrieval/head/1\n"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How the heads of a corpus are kept: by default in its folder, unsigned."""
+
+    heads: Place | None = None
+    """The folder of CURRENT and HEADS; None = that of the corpus."""
+    signing_key: Path | None = None
+    """Private key that new heads are signed with."""
+    trusted_key: Path | None = None
+    """Public key: heads that it did not sign are refused."""
+    seen: Path | None = None
+    """File of the newest heads that were accepted, by corpus."""
+
+    def place(self, corpus: Place) -> Place:
+        """The folder of CURRENT and HEADS of a corpus."""
+        return corpus if self.heads is None else self.heads
+
+    def signed(self, head: Head) -> Head:
+        """The head with a signature, where there is a key."""
+        if self.signing_key is None:
+            return head
+        signature = _private(self.signing_key).sign(_message(head))
+        return replace(head, signature=base64.b64encode(signature).decode())
+
+    def is_signed(self, head: Head) -> bool:
+        """Whether the trusted key, or without one the signing key, signed a head."""
+        key = _public(self.trusted_key) if self.trusted_key else _private(self.signing_key).public_key()  # type: ignore[arg-type]  # one of them is set
+        try:
+            key.verify(base64.b64decode(head.signature), _message(head))
+        except (ValueError, _crypto("exceptions").InvalidSignature):
+            return False
+        return True
+
+    def expect_signer(self) -> None:
+        """A writer that needs signed heads can sign them.
+
+        Raises:
+            StoreError: there is no signing key, or not the one that is trusted.
+        """
+        if self.trusted_key is None:
+            return
+        probe = Head(0, 0, "", "", "")
+        if self.signing_key is None or not self.is_signed(self.signed(probe)):
+            got = "none" if self.signing_key is None else f"another, {self.signing_key}"
+            raise StoreError(
+                f"Expected the signing key of {self.trusted_key}, got {got}",
+                hint="who writes a corpus whose heads have to be signed needs the setting `signing_key`.",
+            )
+
+    def expect_signed(self, head: Head | None, at: Place) -> None:
+        """The trusted key signed a head, if one is set.
+
+        Raises:
+            StoreError: it did not.
+        """
+        if self.trusted_key is None or (head is not None and self.is_signed(head)):
+            return
+        got = "an unsigned one" if head is None or not head.signature else "one with another signature"
+        raise StoreError(
+            f"Expected a head signed with {self.trusted_key}, got {got} - at {at}",
+            hint="put back what the holder of the key wrote; who holds it signs an unsigned corpus by `corpus upgrade`.",
+        )
+
+    def expect_newest(self, corpus_id: str, head: Head, chain: Callable[[], Sequence[Head]], at: Place) -> None:
+        """A head is that accepted last or continues from it, and is kept as the newest.
+
+        Raises:
+            StoreError: it is older, or of another chain.
+        """
+        if self.seen is None:
+            return
+        known = _seen(self.seen)
+        number, hash_ = known.get(corpus_id, (0, ""))
+        older = head.number < number or (head.number == number and head.hash != hash_)
+        if older or (head.number > number > 0 and hash_ not in {each.hash for each in chain()}):
+            raise StoreError(
+                f"Expected head {number} of the corpus or a later one of its chain, got head {head.number} - at {at}",
+                hint=f"somebody set the corpus back or replaced it. If you did, remove its entry from {self.seen}.",
+            )
+        if head.number > number:
+            make_folders(self.seen.parent)
+            known[corpus_id] = (head.number, head.hash)
+            write_atomic(self.seen, f"{json.dumps(known, indent=1, sort_keys=True)}\n".encode())
+
+
+UNSIGNED = Trust()
+"""Heads in the folder of the corpus, without signatures."""
+
+
+def _seen(file: Path) -> dict[str, tuple[int, str]]:
+    if not stands(file):
+        return {}
+    try:
+        known = json.loads(read_whole(file))
+        return {str(corpus): (int(number), str(hash_)) for corpus, (number, hash_) in known.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(f"Expected heads by corpus, got a damaged file - at {file}", hint="remove it.") from error
+
+
+def _message(head: Head) -> bytes:
+    return f"{_SIGNED}{head.text}".encode()
+
+
+@lru_cache(maxsize=8)
+def _private(file: Path) -> Any:
+    """An Ed25519 private key.
+
+    Raises:
+        InputError: the file has none, or one that needs a passphrase.
+    """
+    return _loaded(file, "private", lambda data: _crypto("primitives.serialization").load_pem_private_key(data, None))
+
+
+@lru_cache(maxsize=8)
+def _public(file: Path) -> Any:
+    """An Ed25519 public key.
+
+    Raises:
+        InputError: the file has none.
+    """
+    return _loaded(file, "public", lambda data: _crypto("primitives.serialization").load_pem_public_key(data))
+
+
+def _loaded(file: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
+    expected = getattr(_crypto("primitives.asymmetric.ed25519"), f"Ed25519{kind.capitalize()}Key")
+    try:
+        key = load(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"Expected a key, got {error.strerror} - at {file}") from error
+    except (ValueError, TypeError, _crypto("exceptions").UnsupportedAlgorithm) as error:
+        raise InputError(
+            f"Expected a PEM file with an Ed25519 {kind} key and no passphrase, got another file - at {file}"
+        ) from error
+    if not isinstance(key, expected):
+        raise InputError(f"Expected an Ed25519 {kind} key, got {type(key).__name__.lstrip('_')} - at {file}")
+    return key
+
+
+def _crypto(module: str) -> Any:
+    name = f"cryptography.{module if module == 'exceptions' else f'hazmat.{module}'}"
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(
+            "Expected the package cryptography, got none",
+            hint="`pip install 'scoped-retrieval[sign]'` brings what signed heads need.",
+        ) from error

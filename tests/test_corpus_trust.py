@@ -1,0 +1,211 @@
+"""Heads outside the corpus folder, signed heads, and heads that are older than one that was accepted."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from corpus_rows import HashEncoder, day, import_rows
+from repinned import repin
+from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.pipeline import opening
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, Trust
+from scoped_retrieval.pipeline.corpus.heads import HEADS, chain
+from scoped_retrieval.pipeline.settings import load_settings
+
+serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization", reason="needs the extra `sign`")
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519  # noqa: E402  # only with the extra
+
+
+def keys(folder: Path, name: str = "ann") -> tuple[Path, Path]:
+    """Files of a new private key and its public key."""
+    private = ed25519.Ed25519PrivateKey.generate()
+    files = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    none = serialization.NoEncryption()
+    files[0].write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none))
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    files[1].write_bytes(private.public_key().public_bytes(serialization.Encoding.PEM, form))
+    return files
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> tuple[Path, Trust]:
+    """A corpus with two publications, each signed."""
+    signing, trusted = keys(tmp_path)
+    trust = Trust(signing_key=signing, trusted_key=trusted)
+    add(Corpus.create(tmp_path / "corpus", trust), "one")
+    add(Corpus.open(tmp_path / "corpus", trust=trust), "two")
+    return tmp_path / "corpus", trust
+
+
+def add(corpus: Corpus, text: str, number: int = 1) -> None:
+    corpus.append(import_rows({"text": text, "path": f"{text}.md"}), now=day(number))
+
+
+def reader(trust: Trust) -> Trust:
+    return replace(trust, signing_key=None)
+
+
+def texts(path: Path, trust: Trust) -> list[str]:
+    return sorted(Corpus.open(path, trust=trust).frame().evidence["text"].to_pylist())
+
+
+def test_every_head_is_signed_and_the_chain_stays_what_it_is_without(signed: tuple[Path, Trust]) -> None:
+    path, trust = signed
+    assert texts(path, reader(trust)) == texts(path, Trust()) == ["one", "two"]
+    assert all(trust.is_signed(head) for head in chain(path))
+    assert Corpus.open(path, trust=trust).verify() == []
+    unsigned = [replace(head, signature="") for head in chain(path)]
+    assert [head.hash for head in unsigned] == [head.hash for head in chain(path)]
+
+
+def test_a_corpus_that_was_rewritten_with_a_chain_that_fits_is_refused(signed: tuple[Path, Trust]) -> None:
+    path, trust = signed
+    at = path / "generations" / f"{chain(path)[-1].generation}.json"
+    at.write_text(json.dumps(json.loads(at.read_text()) | {"created": "2020-01-01T00:00:00+00:00"}))
+    repin(path)
+    assert texts(path, Trust()) == ["one", "two"]  # nobody without a key can tell
+    with pytest.raises(StoreError, match=r"Expected a head signed with .*ann.pub.pem, got one with another signature"):
+        Corpus.open(path, trust=reader(trust))
+
+
+def test_an_unsigned_head_is_refused_and_an_upgrade_signs_it(tmp_path: Path) -> None:
+    signing, trusted = keys(tmp_path)
+    add(Corpus.create(tmp_path / "corpus"), "one")
+    with pytest.raises(StoreError, match="got an unsigned one") as caught:
+        Corpus.open(tmp_path / "corpus", trust=Trust(trusted_key=trusted))
+    assert "corpus upgrade" in caught.value.hint
+    before = Corpus.open(tmp_path / "corpus").generation
+    assert Corpus.open(tmp_path / "corpus", trust=Trust(signing_key=signing)).upgrade()
+    opened = Corpus.open(tmp_path / "corpus", trust=Trust(trusted_key=trusted))
+    assert (opened.generation, opened.verify()) == (before, [])
+    assert not Corpus.open(tmp_path / "corpus", trust=Trust(signing_key=signing)).upgrade()
+
+
+def test_a_head_of_another_key_is_refused(signed: tuple[Path, Trust], tmp_path: Path) -> None:
+    path, trust = signed
+    other, _ = keys(tmp_path, "eve")
+    add(Corpus.open(path, trust=Trust(signing_key=other)), "three")
+    with pytest.raises(StoreError, match="got one with another signature"):
+        Corpus.open(path, trust=reader(trust))
+
+
+@pytest.mark.parametrize("key", [None, "eve"])
+def test_a_writer_without_the_key_writes_nothing(signed: tuple[Path, Trust], tmp_path: Path, key: str | None) -> None:
+    path, trust = signed
+    files = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    writer = Corpus.open(path, trust=replace(trust, signing_key=keys(tmp_path, key)[0] if key else None))
+    for act in (
+        lambda: add(writer, "three"),
+        lambda: writer.merge(now=day(3)),
+        lambda: writer.gc(),
+        lambda: writer.erase(Selection("ann", frozenset({"shop"}), source="workspace:shop"), now=day(3)),
+        lambda: writer.publish(import_rows({"text": "new"}), now=day(3), encoder=HashEncoder()),
+    ):
+        with pytest.raises(StoreError, match=r"Expected the signing key of .*ann.pub.pem, got "):
+            act()
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == files
+
+
+def test_an_older_head_is_refused_once_a_newer_one_was_accepted(signed: tuple[Path, Trust], tmp_path: Path) -> None:
+    path, trust = signed
+    seen = replace(trust, seen=tmp_path / "state/heads.json")
+    assert texts(path, seen) == ["one", "two"]
+    old = tmp_path / "old"
+    shutil.copytree(path, old)
+    add(Corpus.open(path, trust=seen), "three")
+    assert texts(path, seen) == ["one", "three", "two"]
+    shutil.rmtree(path)
+    shutil.copytree(old, path)
+    with pytest.raises(StoreError, match="Expected head 4 of the corpus or a later one of its chain, got head 3"):
+        Corpus.open(path, trust=seen)
+    add(Corpus.open(path, trust=trust), "other")  # as new as the one that was accepted, and another
+    add(Corpus.open(path, trust=trust), "more")
+    with pytest.raises(StoreError, match=r"Expected head 4 .* got head 5"):
+        Corpus.open(path, trust=seen)
+    (tmp_path / "state/heads.json").unlink()
+    assert texts(path, seen) == ["more", "one", "other", "two"]
+
+
+def test_a_pinned_generation_needs_a_signed_head(signed: tuple[Path, Trust], tmp_path: Path) -> None:
+    path, trust = signed
+    first = chain(path)[1].generation
+    assert Corpus.open(path, first, reader(trust)).frame().evidence.num_rows == 1
+    at = path / "generations" / f"{first}.json"
+    at.write_text(at.read_text() + " ")
+    with pytest.raises(StoreError, match="got an unsigned one"):
+        Corpus.open(path, first, reader(trust))
+
+
+def test_heads_can_stand_where_fewer_may_write(tmp_path: Path) -> None:
+    path, trust = tmp_path / "corpus", Trust(heads=tmp_path / "heads")
+    add(Corpus.create(path, trust), "one")
+    assert not (path / "CURRENT").exists()
+    assert not (path / HEADS).exists()
+    old = tmp_path / "old"
+    shutil.copytree(path, old)
+    add(Corpus.open(path, trust=trust), "two")
+    assert texts(path, trust) == ["one", "two"]
+    with pytest.raises(StoreError, match="Expected a corpus, got no file CURRENT"):
+        Corpus.open(path)
+    shutil.rmtree(path)
+    shutil.copytree(old, path)
+    with pytest.raises(StoreError, match="Expected one of the generations"):
+        Corpus.open(path, trust=trust)
+
+
+@pytest.mark.parametrize(
+    ("content", "got"),
+    [(b"nothing", "got another file"), (None, "got No such file"), ("ec", "got _?EC")],
+)
+def test_a_file_that_is_no_key_is_named(tmp_path: Path, content: bytes | str | None, got: str) -> None:
+    file = tmp_path / "key.pem"
+    if content == "ec":
+        none = serialization.NoEncryption()
+        private = ec.generate_private_key(ec.SECP256R1())
+        content = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none)
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=rf"{got}.* - at .*key\.pem"):
+        Corpus.create(tmp_path / "corpus", Trust(signing_key=file))
+    assert not (tmp_path / "corpus/CURRENT").exists()
+
+
+def test_the_settings_sign_and_place_the_heads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signing, trusted = keys(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("The session times out after an hour.")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(opening, "_seen_file", lambda: tmp_path / "state/heads.json")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_CORPUS_HEAD", str(tmp_path / "heads"))
+    monkeypatch.setenv("SCOPED_RETRIEVAL_SIGNING_KEY", str(signing))
+    monkeypatch.setenv("SCOPED_RETRIEVAL_TRUSTED_KEY", str(trusted))
+    assert main(["index", "docs", "--project", "shop", "--no-semantic"]) == 0
+    assert main(["ask", "when does the session time out", "--project", "shop"]) == 0
+    assert "after an hour" in capsys.readouterr().out
+    assert main(["corpus", "verify"]) == 0
+    assert trust_holds(tmp_path)
+    for file in (tmp_path / "heads/CURRENT", tmp_path / "heads/HEADS"):
+        file.write_text(re.sub(r"^(\w{64} \{.*\}) \S+$", r"\1", file.read_text(), flags=re.MULTILINE))
+    assert main(["ask", "when does the session time out", "--project", "shop"]) != 0
+    assert "got an unsigned one" in capsys.readouterr().err
+
+
+def trust_holds(folder: Path) -> bool:
+    known = json.loads((folder / "state/heads.json").read_text())
+    (number, hash_) = next(iter(known.values()))
+    return chain(folder / "heads")[number - 1].hash == hash_
+
+
+@pytest.mark.parametrize("name", ["signing_key", "trusted_key"])
+def test_a_repository_chooses_no_keys(tmp_path: Path, name: str) -> None:
+    (tmp_path / "scoped-retrieval.toml").write_text(f'{name} = "key.pem"\n')
+    with pytest.raises(InputError, match=f"Expected no {name} in a project file"):
+        load_settings(cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
