@@ -251,6 +251,28 @@ def _times(subject: _Subject) -> Iterator[Check]:
         yield Check("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
 
 
+def _left_out(subject: _Subject) -> Iterator[Check]:
+    """Files that the last import left out because they are too large; told to who audits the whole corpus."""
+    from .service import audits_corpus, corpus_facts
+
+    corpus, settings = subject.corpus, subject.settings
+    if corpus is None or subject.damaged or not audits_corpus(settings, corpus.projects()):
+        return
+    sources = [(p, s) for p in corpus_facts(settings)["projects"] for s in _sources(corpus, p)]
+    readings = filter(None, (corpus.reading(*source) for source in sources))
+    found = [
+        path for reading in readings for path, each in reading.paths.items() if '"over the size limit"' in each.said
+    ]
+    if found:
+        hint = "split them, or index what matters of them in another form; `docs/sources.md` lists the limits."
+        number = counted(len(found), "file")
+        yield Check("files left out", "warn", f"{number} over the size limit, such as {found[0]}", hint)
+
+
+def _sources(corpus: Corpus, project: str) -> list[str]:
+    return corpus.frame([project]).evidence["source_id"].unique().to_pylist()
+
+
 def _grants(subject: _Subject) -> Iterator[Check]:
     from .grants import load_grants
 
@@ -361,4 +383,4 @@ def _records(subject: _Subject) -> Iterator[Check]:
         yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
 
 
-_EXAMINERS = (_packages, _model, _stores, _corpus, _times, _grants, _policies, _records, _runs, _access)
+_EXAMINERS = (_packages, _model, _stores, _corpus, _times, _left_out, _grants, _policies, _records, _runs, _access)

@@ -423,3 +423,10 @@ def test_one_thing_is_told_as_one(shop, capsys):
     assert checks["grants"].startswith("1 grant; ")
     run("ask", "how?", "--project", "shop", capsys=capsys)
     assert " compacted 1 interactive snapshot into Parquet\n" in run("compact", capsys=capsys)[1]
+
+
+def test_doctor_names_files_that_were_left_out_for_their_size(shop, capsys):
+    (shop / "shop/large.md").write_text("word " * 110_000)
+    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    checks = {check["name"]: check for check in json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]}
+    assert checks["files left out"]["found"] == "1 file over the size limit, such as large.md"

@@ -92,8 +92,9 @@ DOCUMENTS = st.one_of(
 def test_chunks_put_together_are_the_document(path: str, text: str, end: str) -> None:
     document = (text + end).encode("utf-8", "replace")
     chunks = chunk_document(path, document.decode("utf-8"))
-    assert b"".join(chunk.text.encode() for chunk in chunks) == (document if document.strip() else b"")
-    at = 0
+    at = chunks[0].byte_start if chunks else 0
+    assert at == 0 or (path == "a.md" and document[:at].split(b"\n")[0].strip(b"\xef\xbb\xbf\r ") == b"---")
+    assert b"".join(chunk.text.encode() for chunk in chunks) == (document[at:] if document.strip() else b"")
     for chunk in chunks:
         assert chunk.byte_start == at < chunk.byte_end
         assert document[chunk.byte_start : chunk.byte_end] == chunk.text.encode()
@@ -160,18 +161,36 @@ def test_a_section_is_its_heading_path() -> None:
     document = read_document("docs/a.md", MARKDOWN)
     assert document.title == "Top code"
     assert [(c.section, c.line_start, c.line_end) for c in document.chunks] == [
-        (None, 1, 3),
         (None, 4, 5),
         ("Top code > First", 6, 18),
         ("Top code > Table", 19, 25),
     ]
     assert [c.links for c in document.chunks] == [
-        (),
         ("docs/guide.md",),
         ("https://example.org/a", "Wiki Page"),
         ("../other.md",),
     ]
-    assert document.chunks[3].content_type == "table"
+    assert document.chunks[2].content_type == "table"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "title"),
+    [
+        ("---\ntitle: The guide\nowner: ops\n---\nText.\n", 5, "The guide"),
+        ("\ufeff---\r\ntitle: 'The guide'\r\n...\r\n\r\n# Heading\r\nText.\r\n", 4, "Heading"),
+        ("---\ntitle: 7\n---\nText.\n", 4, None),
+        ("---\nprose between two rules\n---\nText.\n", 1, None),
+        ("---\n- a\n- list\n---\nText.\n", 1, None),
+        ("---\ntags: [a\n---\nText.\n", 1, None),
+        ("---\ntitle: nothing follows\n---\n\n", 1, None),
+        ("---\ntitle: never closed\nText.\n", 1, None),
+        ("Text.\n---\ntitle: below\n---\n", 1, None),
+    ],
+)  # fmt: skip
+def test_front_matter_is_metadata_and_no_text(text: str, first: int, title: str | None) -> None:
+    document = read_document("a.md", text)
+    assert (document.chunks[0].line_start, document.title) == (first, title)
+    assert "".join(chunk.text for chunk in document.chunks).split("\n") == text.split("\n")[first - 1 :]
 
 
 @pytest.mark.parametrize(

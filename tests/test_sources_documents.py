@@ -195,3 +195,13 @@ def test_any_front_matter_closes_its_document(matter: str, kept: str | None) -> 
     text = f"---\n{matter}\n---\n\n# T\n\nzone: restricted\n"
     found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
     assert found == ({"zone": kept} if kept else {})
+
+
+def test_front_matter_of_other_tools_gives_tags() -> None:
+    for matter, found in (
+        ("tags: [auth, roles]", {"tags": ["auth", "roles"]}),
+        ("tags: a, b", {"tags": ["a", "b"]}),
+        ("tags:", {}),
+    ):
+        text = f"---\n{matter}\n---\n\n# T\n\ntags: of the text\n"
+        assert metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport()) == found

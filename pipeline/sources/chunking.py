@@ -1,7 +1,7 @@
 """A document cut into chunks: Markdown by heading, code by definition, logs by failure, everything else by line windows.
 
 Gives: `read_document(path, text) -> Document` and `chunk_document(path, text) -> chunks`. Chunks are contiguous and in
-order: but for what is masked, they put together are the document, byte for byte (blank lines belong to the chunk before them; a document of
+order: but for front matter and what is masked, they put together are the document, byte for byte (blank lines belong to the chunk before them; a document of
 blank lines only has no chunks). How a document is cut depends on its text and on `file_kind(path)` alone.
 
 Secrets are found in the document as a whole where a cut would hide them: a private key of many lines, a token in a line that
@@ -18,10 +18,12 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import accumulate, pairwise
 
 from ..redaction.masking import hidden_at_cuts
 from .code import outline_code, outline_plain_code
+from .csv_logs import outline_csv_log
 from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Lines, Outline, Segment, cut, tidy
 from .logs import outline_log
@@ -34,7 +36,8 @@ __all__ = ["Chunk", "Document", "chunk_document", "read_document"]
 class Chunk:
     """One chunk: `document[byte_start:byte_end] == text.encode()`, but for masked secrets; lines count from 1, `line_end` inclusive.
 
-    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ...
+    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ... `happened` is when the
+    last of it did, where the document says so.
     """
 
     section: str | None
@@ -48,6 +51,7 @@ class Chunk:
     symbols: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    happened: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
         return outline_rst(lines)
     if kind.splitter == "log":
         return outline_log(lines)
+    if kind.splitter == "csv-log":
+        return outline_csv_log(lines)
     if kind.splitter != "lines":
         return outline_code(lines, kind.splitter)
     if kind.content_type == "code":
@@ -92,7 +98,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
-    pieces = [(segment, *piece) for segment in tidy(lines, outline.segments) for piece in cut(lines, segment)]
+    pieces = [(segment, *piece) for segment in tidy(lines, outline) for piece in cut(lines, segment)]
     hidden = _Hidden.of(lines.data, [start for _, start, _ in pieces])
     for segment, start, end in pieces:
         first, last = lines.line_at(start), lines.line_at(end - 1)
@@ -113,6 +119,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
                 symbols,
                 calls,
                 links,
+                segment.happened,
             )
         )
         seen[key] += 1

@@ -94,6 +94,7 @@ _LOCK_NAMES = _words(
     gemfile.lock composer.lock go.sum bun.lock flake.lock"""
 )
 _LOG_WORDS = re.compile(r"(?:^|[^a-z])(?:logs?|traces?|traceback|output|pytest|jest|vitest)(?:[^a-z]|$)")
+_LOG_FOLDERS = frozenset(["log", "logs"])
 _TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "e2e"])
 _TEST_NAME = re.compile(
     r"^(?:test_.*|.*_test\.[a-z]+|.*[._](?:test|spec)\.[cm]?[jt]sx?|.*(?:Test|Tests|Spec)\.(?:java|kt|scala|cs)|conftest\.py)$"
@@ -125,6 +126,8 @@ def file_kind(path: str) -> FileKind:
         return document("rst", "rst")
     if extension in _LOGS or (extension == "txt" and _LOG_WORDS.search(stem)):
         return FileKind("log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
+    if extension == "csv" and (not _LOG_FOLDERS.isdisjoint(folders) or _LOG_WORDS.search(stem)):
+        return FileKind("csv-log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
     language = _BY_EXTENSION.get(extension) or _CODE_NAMES.get(stem)
     if language is None and (extension in _PROSE or _is_prose_name(stem, extension) or "docs" in folders):
         if stem.startswith("requirements") and extension == "txt":

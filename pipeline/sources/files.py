@@ -22,7 +22,7 @@ from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
 from .chunking import Chunk, Document, read_document
-from .file_kinds import FileKind
+from .file_kinds import FileKind, file_kind
 
 __all__ = ["ReadOptions", "RowBuilder", "document_of", "is_generated", "microseconds", "readable"]
 
@@ -41,19 +41,29 @@ _MINIFIED_MEAN = 400
 class ReadOptions:
     """The declared limits of the file readers.
 
-    `max_file_bytes`: a larger file has no rows. `batch_rows`, `batch_bytes`: a table is given when either is reached.
+    `max_file_bytes`: a larger file has no rows; `max_log_bytes` counts for logs, which grow and are read by windows.
+    `batch_rows`, `batch_bytes`: a table is given when either is reached.
     """
 
     max_file_bytes: int = 500_000
+    max_log_bytes: int = 32_000_000
     batch_rows: int = 8_192
     batch_bytes: int = 32_000_000
+
+    def limit(self, kind: FileKind) -> int:
+        """How many bytes a file of this kind may have."""
+        return max(self.max_log_bytes, self.max_file_bytes) if kind.evidence_kind == "test-log" else self.max_file_bytes
+
+    def limit_at(self, path: str) -> int:
+        """How many bytes the file at a path may have."""
+        return self.limit(file_kind(path))
 
 
 def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | None, str]:
     """The text of a file, or None and the reason it is left out."""
     if not kind.text_by_name:
         return None, "not text by name"
-    if len(data) > options.max_file_bytes:
+    if len(data) > options.limit(kind):
         return None, "over the size limit"
     if b"\0" in data:
         return None, "binary"
@@ -134,7 +144,12 @@ class RowBuilder:
         deleted: int | None = None,
         metadata: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """One placement of one chunk; times in microseconds since 1970. `metadata` is what the document's header says."""
+        """One placement of one chunk; times in microseconds since 1970. `metadata` is what the document's header says.
+
+        A chunk that says when it happened, a log's, did so then, if that is not later than `event_time`.
+        """
+        if chunk.happened is not None:
+            event_time = min(event_time, microseconds(chunk.happened, path))
         row = self._file(path, kind, version, recorded, event_time, chunk.text)
         row |= {
             "content_type": chunk.content_type,

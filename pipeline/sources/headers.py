@@ -18,7 +18,7 @@ from ...nodes.vocabulary import ZONES
 from ..yaml_files import SURROGATE
 from .column_types import instant
 
-__all__ = ["Header", "read_header", "record_number"]
+__all__ = ["Header", "front_title", "has_fields", "read_header", "record_number"]
 
 _KEYS = frozenset(
     ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain", "owner",
@@ -112,6 +112,24 @@ def read_header(text: str, at: str) -> Header:
         fields["status"] = status["value"].strip().strip("*_`").strip()
         stands["status"] = above + 1 + body.count("\n", 0, status.start("value"))
     return Header(at, fields, lines, stands)
+
+
+def has_fields(matter: str) -> bool:
+    """Whether text between two fences is front matter: YAML with fields, not prose between two rules."""
+    return bool(_fields(matter))
+
+
+def front_title(matter: str) -> str | None:
+    """The title that front matter states."""
+    title = _fields(matter).get("title")
+    return title.strip() or None if isinstance(title, str) else None
+
+
+def _fields(matter: str) -> dict[str, Any]:
+    try:
+        return _front_matter(matter, "")[0]
+    except InputError:
+        return {}
 
 
 def record_number(words: str) -> str | None:

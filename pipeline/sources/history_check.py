@@ -58,7 +58,7 @@ def readable_files(repo: str | PathLike[str], sha: str, options: ReadOptions | N
             kind = file_kind(path)
             if not mode.startswith("100") or not kind.text_by_name:
                 continue
-            data = blobs.get(blob, options.max_file_bytes)
+            data = blobs.get(blob, options.limit(kind))
             if data is not None and readable(kind, data, options)[0] is not None:
                 files[path] = data
     return files

@@ -112,10 +112,12 @@ class Known:
             found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled=settled
         )
 
-    def stands(self, root: Path, raw: bytes, status: PathReading | None, limit: int, report: SourceReport) -> bool:
+    def stands(
+        self, root: Path, raw: bytes, status: PathReading | None, limit: Callable[[str], int], report: SourceReport
+    ) -> bool:
         """Whether a file is as it was read; what was said of it then is said again.
 
-        `limit` is how many bytes readers look at: of a longer file, one more.
+        `limit` says of a path how many bytes readers look at: of a longer file, one more.
         """
         try:
             path = raw.decode("utf-8")
@@ -129,7 +131,7 @@ class Known:
         if not before.settled or (before.inode, before.changed) != (status.inode, status.changed):
             try:
                 with open(f"{root}/{path}", "rb") as file:  # noqa: PTH123 (a path object costs as much as reading it)
-                    digest = self.before.digest(file.read(limit + 1))
+                    digest = self.before.digest(file.read(limit(path) + 1))
             except OSError:
                 return False
             if digest != before.digest:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from zlib import crc32
@@ -97,6 +98,8 @@ class Segment:
     whole: Collection[int] = ()
     parent: str | None = None
     loose: bool = False
+    happened: datetime | None = None
+    """When the last of it happened, where its lines say so."""
 
 
 @dataclass(slots=True)
@@ -109,12 +112,14 @@ class Outline:
     links: list[tuple[int, str]] = field(default_factory=list)
     content_types: Sequence[str] | None = None
     title: str | None = None
+    start: int = 0
+    """The first line of text: front matter stands above it."""
 
 
-def tidy(lines: Lines, segments: Sequence[Segment]) -> list[Segment]:
-    """The segments made to cover every line once, in order; blank lines go to the segment before them."""
+def tidy(lines: Lines, outline: Outline) -> list[Segment]:
+    """The segments made to cover every line of text once, in order; blank lines go to the segment before them."""
     kept: list[Segment] = []
-    for segment in segments:
+    for segment in outline.segments:
         start = max(segment.start, kept[-1].start + 1 if kept else 0)
         end = min(segment.end, lines.count)
         while kept and start < end and lines.blank(start):
@@ -126,10 +131,10 @@ def tidy(lines: Lines, segments: Sequence[Segment]) -> list[Segment]:
         segment.start, segment.end = start, end
         kept.append(segment)
     if not kept:
-        kept = [Segment(0, lines.count)]
-    kept[0].start, kept[-1].end = 0, lines.count
+        kept = [Segment(outline.start, lines.count)]
+    kept[0].start, kept[-1].end = outline.start, lines.count
     if len(kept) > 1 and all(lines.blank(line) for line in range(kept[0].start, kept[0].end)):
-        kept[1].start = 0
+        kept[1].start = outline.start
         kept.pop(0)
     return kept
 

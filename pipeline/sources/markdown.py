@@ -4,8 +4,8 @@ Gives: `outline_markdown` and `outline_rst`, each `Lines -> Outline`: one segmen
 `A > B`. Block structure is CommonMark's with tables (markdown-it-py, block rules only).
 
 What one would otherwise get wrong: a heading with nothing under it joins the section that follows, so that no chunk is a
-bare heading; front matter is not a heading although its closing `---` underlines the line before; headings inside lists,
-quotes and fences are text.
+bare heading; front matter is metadata (S1.28), see `headers`, and no part of any chunk, unless nothing follows it or it is
+no YAML; headings inside lists, quotes and fences are text.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
+from .headers import front_title, has_fields
 from .lines import LINE_CHARACTERS, Lines, Outline, Segment
 
 __all__ = ["SECTION_CHARACTERS", "outline_markdown", "outline_rst"]
@@ -43,6 +44,7 @@ def outline_markdown(lines: Lines) -> Outline:
     source = [line.replace("\r", " ").replace("\0", " ") for line in lines.strings]
     source[0] = source[0].removeprefix("\ufeff")
     body = _front_matter_end(source)
+    title = front_title("\n".join(source[1 : body - 1])) if body else None
     source[:body] = [""] * body
     types = ["paragraph"] * lines.count
     headings: list[tuple[int, int, int, str]] = []
@@ -68,6 +70,7 @@ def outline_markdown(lines: Lines) -> Outline:
     outline = _by_heading(lines, headings, body, breaks, whole)
     outline.content_types = types
     outline.links = list(_links(source, [kind == "code" for kind in types]))
+    outline.title, outline.start = outline.title or title, body
     return outline
 
 
@@ -121,11 +124,13 @@ def _parser() -> MarkdownIt:
 
 
 def _front_matter_end(source: Sequence[str]) -> int:
+    """How many lines at the top are front matter: YAML fields between two fences, with something behind them."""
     if source[0].rstrip() != "---":
         return 0
     for number, line in enumerate(source[1:_FRONT_MATTER_LINES], start=1):
         if line.rstrip() in ("---", "..."):
-            return number + 1
+            has_body = any(each.strip() for each in source[number + 1 :])
+            return number + 1 if has_body and has_fields("\n".join(source[1:number])) else 0
     return 0
 
 
@@ -138,8 +143,6 @@ def _by_heading(
 ) -> Outline:
     """One segment per heading `(start, end, level, text)`; lines before the first heading have no section."""
     segments = []
-    if body:
-        segments.append(Segment(0, body, None, "code", breaks=()))
     first = headings[0][0] if headings else lines.count
     if first > body:
         segments.append(Segment(body, first, None, None, breaks, whole))

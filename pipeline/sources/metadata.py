@@ -1,7 +1,7 @@
 """The metadata header of documents of a portfolio (S1.1), as columns of their rows.
 
 Gives: `metadata_of`. Only a Markdown document that states both `entity` and `level` has one: front matter of other tools
-uses words such as `date` and `zone` for other things.
+uses words such as `date` and `zone` for other things; of that, `tags` are taken, and `title` by `chunking`.
 
 What one would otherwise get wrong: a header may be malformed, incomplete or misspelled, and still closes its document. A
 zone of a header that is none of the vocabulary counts as restricted, and the report says so; one that says private or
@@ -41,14 +41,15 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
         return {}
     found = _FRONT_MATTER.match(data)
     matter = found[1] if found else b""
-    if b"level" not in data.lower() and b"zone" not in matter.lower():
+    if b"level" not in data.lower() and not any(word in matter.lower() for word in (b"zone", b"tags")):
         return {}
     header = None
     try:
         header = read_header(data.decode("utf-8"), path)
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
-            return _closed(header, matter)
+            tags = header.strings("tags") if header.stands.get("tags", header.lines) < header.lines else None
+            return {**_closed(header, matter), **({"tags": tags} if tags else {})}
         dated = header.instant("date")
         columns = {
             "document_type": entity,

@@ -178,7 +178,7 @@ class _Reader:
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key][:2]
-        data = self._blobs.get(blob, self._options.max_file_bytes)
+        data = self._blobs.get(blob, self._options.limit(kind))
         if data is None:
             self.incomplete = True
             report.skip("blob not in the repository", at=path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,14 +24,14 @@ def same_folder(before: str, root: Path) -> bool:
     return not stands(Path(before)) or (root.is_dir() and root.samefile(before))
 
 
-def holds_most(root: Path, limit: int, before: Reading) -> bool:
+def holds_most(root: Path, limit: Callable[[str], int], before: Reading) -> bool:
     """Whether at least half of the files that were read stand below a folder as they were: a copy of a tree is no other tree.
 
-    Those with a masked secret do not count: of their content nothing is known. `limit` is how many bytes readers look
-    at: of a longer file, one more.
+    Those with a masked secret do not count: of their content nothing is known. `limit` says of a path how many bytes
+    readers look at: of a longer file, one more.
     """
-    told = {root / path: reading for path, reading in before.paths.items() if reading.digest}
-    return 2 * sum(_holds(path, reading, limit, before) for path, reading in told.items()) >= len(told)
+    told = {path: reading for path, reading in before.paths.items() if reading.digest}
+    return 2 * sum(_holds(root / path, reading, limit(path), before) for path, reading in told.items()) >= len(told)
 
 
 def _holds(path: Path, reading: PathReading, limit: int, before: Reading) -> bool:

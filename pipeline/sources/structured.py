@@ -27,6 +27,7 @@ from ...nodes.vocabulary import ZONES
 from ..quoting import shown_key
 from ..yaml_files import parse
 from .column_types import instant
+from .csv_logs import TIME_COLUMNS
 from .jsonl import files_of
 from .record_rows import tables
 from .record_schema import SCHEMA_SUFFIX, schema_beside
@@ -37,7 +38,6 @@ __all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
 
 _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
-_HAPPENED = ("timestamp", "time", "happened_at", "created_at", "date")
 _ACTOR = ("principal", "user", "owner_user")
 _AUTHORITATIVE = 3
 
@@ -161,9 +161,9 @@ def _facts(file: Path, records: Sequence[_Record], now: datetime) -> Iterator[Ma
 
 def _events(_: Path, records: Sequence[_Record], now: datetime) -> Iterator[Mapping[str, Any]]:
     for number, record in enumerate(records, start=1):
-        happened = _instant(record, _HAPPENED)
+        happened = _instant(record, TIME_COLUMNS)
         if happened is None:
-            raise InputError(f"Expected a time in one of {', '.join(_HAPPENED)}, got none - at {record.at}")
+            raise InputError(f"Expected a time in one of {', '.join(TIME_COLUMNS)}, got none - at {record.at}")
         yield {
             "origin_class": "session-event",
             "evidence_kind": "session-event",

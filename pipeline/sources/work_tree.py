@@ -82,14 +82,14 @@ def read_work_tree(
     known = None
     if rereadings is not None and folder == root:
         rules = ("work tree", str(root.resolve()), asdict(options))
-        known = rereadings.source(source_id, root, *rules, same=partial(holds_most, root, options.max_file_bytes))
+        known = rereadings.source(source_id, root, *rules, same=partial(holds_most, root, options.limit_at))
     elif rereadings is not None:
         rereadings.share([source_id])
     below = os.fsencode(folder) + b"/"
     files = sorted(paths)
     for raw in known.in_question(folder, files, recorded, report) if known is not None else files:
         status = known.status(below + raw, recorded) if known is not None else None
-        if known is not None and known.stands(folder, raw, status, options.max_file_bytes, report):
+        if known is not None and known.stands(folder, raw, status, options.limit_at, report):
             continue
         own = SourceReport()
         content = _add(rows, folder, raw, own, options, recorded)
@@ -183,7 +183,8 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     if path.endswith("/"):
         report.skip("nested repository", at=path)
         return None
-    if not file_kind(path).text_by_name:
+    kind = file_kind(path)
+    if not kind.text_by_name:
         report.skip("not text by name", at=path)
         return None
     place = root / path
@@ -196,7 +197,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
             report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
             return None
         with place.open("rb") as file:
-            return file.read(options.max_file_bytes + 1), status.st_mtime_ns // 1_000
+            return file.read(options.limit(kind) + 1), status.st_mtime_ns // 1_000
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
