@@ -77,9 +77,8 @@ def decisions(
 
     The earliest stage that removed a row is the one that decided; a row that none removed was selected.
     """
-    conflict_sets = gathered(evidence["conflict_set"], candidates["row"])
     columns = decision_columns(
-        candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts, conflict_sets
+        candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts
     )
     row, placement = candidates["row"], candidates["placement"]
     columns |= {

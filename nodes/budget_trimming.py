@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.greedy_fit import BUDGET_LIMITS, TOKENS, Budgets, Costs, Fit, fit
+from .blocks.greedy_fit import BOUNDS, DISPUTE, TOKENS, Budgets, Costs, Fit, fit, parted_sets
 from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
@@ -133,7 +133,7 @@ def fits(
             "conflict_note": work.conflict_notes(result.number),
             "fact_note": notes,
             "masked": clipped(covered, result.start, result.end),
-            "bound_by": constants(BUDGET_LIMITS).take(pa.array(result.bound, mask=result.bound < 0)),
+            "bound_by": constants(BOUNDS).take(pa.array(result.bound, mask=result.bound < 0)),
         }
     )
 
@@ -303,7 +303,7 @@ class _Work:
 
 
 def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counters) -> Fit:
-    """Drop the last item of every block that a counter which does not add up finds too long, until none is."""
+    """Drop the last item of every block that a counter which does not add up finds too long, and its rivals, until none is."""
     additive = np.array([counters.get(name).additive for name in budgets.names], dtype=bool)
     if additive.all():
         return result
@@ -320,7 +320,9 @@ def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counter
             return result
         gone = over[work.owner] & (number == last[work.owner])
         number[gone], bound[gone] = 0, TOKENS
-        result.start[gone] = result.end[gone] = 0
+        rivals = parted_sets(number, work.sets()) & (number > 0)
+        number[rivals], bound[rivals] = 0, DISPUTE
+        result.start[gone | rivals] = result.end[gone | rivals] = 0
 
 
 def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:

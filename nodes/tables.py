@@ -1047,7 +1047,9 @@ TRIMS = table(
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
     policy=caller(string("trimming policy by name: line-end/1")),
-    bound_by=caller(string("max_items, max_tokens, max_chars or max_chunk_tokens")),
+    bound_by=caller(
+        string("max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room")
+    ),
     kept_ranges=caller(spans("byte ranges of the item's text that stayed")),
     dropped_ranges=caller(spans("byte ranges that were cut")),
 )

@@ -71,7 +71,9 @@ def test_no_limit_is_ever_exceeded(
     assert block["items"] == made["trimmed"].num_rows
     disputed = {row["evidence_id"] for row in made["evidence"].to_pylist() if row["conflict_set"]}
     shown = set(made["trimmed"]["evidence_id"].to_pylist())
-    # A conflict set counts as one item.
+    # A conflict set counts as one item, and is shown whole or not at all.
+    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
+    assert shown & disputed in (set(), packed & disputed)
     assert len(shown - disputed) + bool(shown & disputed) <= items
     assert all(0 <= row["tokens"] <= chunk for row in made["trimmed"].to_pylist())
     assert (block["text"] == "") == (block["items"] == 0) == (block["block_ref"] is None)
@@ -100,6 +102,9 @@ def test_a_counter_that_does_not_add_up_has_the_last_word(rows: list[dict[str, A
     made = line(rows, requests={"r1": {"max_tokens": tokens, "tokenizer": "words"}}, counters=BY_WORD).run()
     block = made["blocks"].to_pylist()[0]
     assert block["tokens"] == counted(block["text"], "words") <= tokens
+    disputed = {row["evidence_id"] for row in made["evidence"].to_pylist() if row["conflict_set"]}
+    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
+    assert disputed & set(made["trimmed"]["evidence_id"].to_pylist()) in (set(), packed & disputed)
 
 
 @given(ITEMS, st.integers(40, 400), st.integers(1, 120))

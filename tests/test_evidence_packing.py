@@ -163,14 +163,19 @@ def test_a_conflict_set_counts_as_one_item() -> None:
         assert {"timeout is 30", "timeout is 60"} <= set(texts)
 
 
-def test_a_member_left_alone_by_the_budget_says_so_too() -> None:
+def test_a_conflict_set_is_shown_whole_or_not_at_all() -> None:
+    """S0.111: never only the convenient side. What has room beside it takes its place."""
     rows = [
         {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},
-        {"text": "timeout is 60 " * 40, "conflict_set": "timeout", "semantic_raw": 0.1},
+        {"text": "timeout is 60 " * 40, "conflict_set": "timeout", "semantic_raw": 0.8},
+        {"text": "retries are 3", "semantic_raw": 0.1},
     ]
-    made = line(rows, requests={"r1": {"max_tokens": 100}}).run()
-    assert made["packs"]["conflict_note"].to_pylist() == [False, False]
-    assert made["trimmed"]["conflict_note"].to_pylist() == [True]
+    made = line(rows, requests={"r1": {"max_tokens": 100}, "r2": {"max_tokens": 900}}).run()
+    shown = [(row["request_id"], row["visible_text"][:13]) for row in made["trimmed"].to_pylist()]
+    assert shown == [("r1", "retries are 3"), *(("r2", row["text"][:13]) for row in rows)]
+    bound = {row["bound_by"] for row in made["trims"].to_pylist() if row["request_id"] == "r1"}
+    assert bound == {"conflict_set", "max_tokens"}
+    assert made["blocks"]["bound_by"].to_pylist() == ["max_tokens", None]
 
 
 def test_the_cap_on_unverified_items_keeps_the_best_and_marks_them() -> None:

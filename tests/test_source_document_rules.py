@@ -204,7 +204,7 @@ def test_a_deprecated_memory_explains_history_and_no_more(story: Story):
 
 
 def test_a_conflicted_memory_comes_with_its_other_side(story: Story):
-    """S0.111: the convenient side never stands alone: the other comes along, or the block says that there is one."""
+    """S0.111: the convenient side never stands alone: the other comes along, or neither is shown and the answer says so."""
     token = memory("token", "The role of the fixture comes from the token.", "verified", conflict_set="source")
     record = memory("record", "Users have it written down somewhere.", "verified", conflict_set="source")
     # Newer rows keep the record out of every lane but the one that follows conflict sets.
@@ -217,7 +217,10 @@ def test_a_conflicted_memory_comes_with_its_other_side(story: Story):
     assert both.block.count(", conflicting claim") == 2
     assert "a competing claim may exist" not in both.block
     one = story.ask(**QUESTION, lane_k=6, max_tokens=120)
-    assert "conflicting" in {c["condition"] for c in one.conditions}
+    assert "memory/token" not in places(one)
+    (said,) = (c["message"] for c in one.conditions if c["condition"] == "conflicting")
+    assert said == "competing claims have no room together, and none of them is shown"
+    assert decided(one, "memory/token")["reason_code"] == "conflict_downrank"
 
 
 def test_a_private_memory_is_read_by_its_user_in_its_project_alone(story: Story):

@@ -1,7 +1,8 @@
 """Numbers, dates and ids in a text, each with one canonical form: `1,000` is `1000`, `20 May 2026` is `2026-05-20`.
 
 Reads any text. Gives `Value`s in order of place. What one would otherwise get wrong: a value is taken whole, longest
-first, so that no part of a date, an id or a version counts as a number of its own.
+first, so that no part of a date, an id or a version counts as a number of its own. A date such as 3/4/2025, of which nobody
+can say what comes first, is its own text: it agrees with nothing but the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
-from ..facts.fact_values import MONTH, MONTHS
+from ..facts.fact_values import DAY_MONTH, MONTH, MONTHS, day_and_month
 
 __all__ = ["Value", "values_in"]
 
@@ -22,8 +23,9 @@ _PATTERN = re.compile(
     | (?P<iso>\b\d{{4}}-\d{{2}}-\d{{2}})(?:[T ](?P<clock>\d{{2}}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?))?(?:Z|[+-]\d{{2}}:?\d{{2}})?(?!\w|-\d)
     | (?P<dmy>\b(?P<d1>\d{{1,2}})\.?\ (?P<m1>{MONTH})\.?,?\ (?P<y1>\d{{4}})\b)
     | (?P<mdy>\b(?P<m2>{MONTH})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})\b)
+    | (?P<numeric>(?<![\w./-])\d{{1,2}}(?:/\d{{1,2}}/|\.\d{{1,2}}\.)\d{{4}}(?![\w/-]|\.\w))
     | (?P<ulid>\b[0-7][0-9A-HJKMNP-TV-Z]{{25}}\b)
-    | (?P<id>\b(?-i:[A-Z][A-Z0-9]*)(?:-[A-Z0-9]+)*-\d+\b)
+    | (?P<id>\b(?-i:[A-Z][A-Z0-9]*)(?:-[A-Z0-9]+)*-\d+\b|\b(?!(?:sha|iso|utf|aes|rsa|md)-)[a-z]{{2,10}}-\d{{3,9}}\b)
     | (?P<version>\bv?\d+\.\d+\.\d+(?:[-+.][0-9a-z.]+)?\b)
     | (?P<hash>\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{{7,64}}\b)
     | (?P<clock2>\b\d{{1,2}}:\d{{2}}(?::\d{{2}})?\b)
@@ -54,6 +56,10 @@ def values_in(text: str) -> Iterator[Value]:
         elif match["dmy"] or match["mdy"]:
             parts = [match[name + ("1" if match["dmy"] else "2")] for name in ("y", "m", "d")]
             yield from _date(start, end, *parts)
+        elif match["numeric"]:
+            written = DAY_MONTH.fullmatch(match[0])
+            read = day_and_month(written) if written else None
+            yield Value(start, end, "date", read.isoformat() if read else match[0])
         elif match["clock2"]:
             yield Value(start, end, "time", _clock(match["clock2"]))
         elif match["number"]:

@@ -189,10 +189,12 @@ def _shown_rules(
     noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
     disagree, message = rivals(ids, candidates, verdicts, selected, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
-    yield ((noted > 0) | disagree) & (items > 0), "conflicting", "", "warn", message
+    disputed = ((noted > 0) | disagree) & (items > 0)
+    unshown = _decided(decisions, "conflict_downrank", ids) & ~disputed
+    message = np.where(unshown, "competing claims have no room together, and none of them is shown", message)
+    yield disputed | unshown, "conflicting", "", "warn", message
 
-    forbidden = decisions["request_id"].filter(pc.equal(decisions["reason_code"], "forbidden_source"))
-    withheld = np.bincount(positions(forbidden, ids), minlength=len(ids)) > 0
+    withheld = _decided(decisions, "forbidden_source", ids)
     yield withheld, "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
 
     kinds = objects(selected["evidence_kind"])
@@ -221,6 +223,12 @@ def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray
     time = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%SZ")
     none = objects(pc.binary_join_element_wise("there is no row that may be shown as of", time, " "))
     return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
+
+
+def _decided(decisions: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Whether this was the reason of a decision of each request."""
+    found = decisions["request_id"].filter(pc.equal(decisions["reason_code"], reason))
+    return np.bincount(positions(found, ids), minlength=len(ids)) > 0
 
 
 def _weakness(ids: pa.Array, items: NDArray[np.int64], requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:

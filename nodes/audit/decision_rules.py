@@ -26,6 +26,7 @@ BUDGET_REASONS = {
     "max_tokens": "budget_tokens",
     "max_chars": "budget_tokens",
     "max_chunk_tokens": "budget_part",
+    "conflict_set": "conflict_downrank",
 }
 """Reason code of a row that trimming dropped, by the limit that bound."""
 
@@ -46,7 +47,7 @@ WORDS = {
     "budget_items": "the limit on items was reached",
     "budget_tokens": "the limit on the block's size was reached",
     "budget_part": "the limit on one item's size left nothing of it",
-    "conflict_downrank": "a competing claim ranks higher, and the limits leave no room for both",
+    "conflict_downrank": "a competing claim has no room beside it, and neither is shown alone",
     "citation_unresolved": "its citation does not resolve",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
 }
@@ -64,9 +65,8 @@ def decision_columns(
     trims: pa.Table,
     citations: pa.Table,
     contracts: pa.Table,
-    conflict_sets: pa.Array,
 ) -> dict[str, Any]:
-    """The columns of DECISIONS that the line's tables give, in the order of `candidates`; so are `conflict_sets`."""
+    """The columns of DECISIONS that the line's tables give, in the order of `candidates`."""
     parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
     members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
     merged_into = pc.fill_null(flat(packs["merged_into"]), "")
@@ -101,13 +101,11 @@ def decision_columns(
     words = (column.take(pa.array(first)).to_pylist() for column in said)
     fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
     chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
-    cut_off = np.array([fate.stage == "trim" for fate in fates], dtype=bool)[of]
-    beaten = cut_off & _rival_shown(candidates["request_id"], conflict_sets, chosen)
-    reasons = [fate.reason for fate in fates] + ["conflict_downrank"] * len(fates)
+    reasons = [fate.reason for fate in fates]
     texts = pa.array(
         [None if reason == "selected" else REASON_WORDS.get(reason, reason) for reason in reasons], pa.string()
     )
-    at, of_reason = pa.array(of), pa.array(np.where(beaten, of + len(fates), of))
+    at = pa.array(of)
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
@@ -117,8 +115,8 @@ def decision_columns(
         "decided_by": pa.array([fate.decided_by for fate in fates], pa.string()).take(at),
         "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
         "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
-        "reason_code": REASON_CODES.column(reasons).take(of_reason),
-        "reason_text": pc.coalesce(texts.take(of_reason), take_or(ranked["selected_reason"], rank, "selected")),
+        "reason_code": REASON_CODES.column(reasons).take(at),
+        "reason_text": pc.coalesce(texts.take(at), take_or(ranked["selected_reason"], rank, "selected")),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }
@@ -153,12 +151,6 @@ def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
     """Whether the candidate's request shows nothing without a citation that resolves."""
     return flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
-
-
-def _rival_shown(request_ids: pa.ChunkedArray, conflict_sets: pa.Array, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether another member of the row's conflict set is shown: what had no room stands behind its rival."""
-    code = codes_of([request_ids, conflict_sets])
-    return np.isin(code, code[chosen]) & np.asarray(conflict_sets.is_valid())
 
 
 def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:

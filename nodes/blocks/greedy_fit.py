@@ -8,6 +8,8 @@ item may show remains or nothing was chosen before; else it is dropped, and the 
 keeps the start of an item, unless that would cut its leading row short or miss a log's first error line: then it starts
 there (in a log two lines above).
 
+A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
+
 What one would otherwise get wrong: costs are those of the rendering, margins and fences included, and everything not
 known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
 """
@@ -15,7 +17,7 @@ known yet (nonce, reference, label number, notes) is reserved at its worst. So n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,14 +32,17 @@ from .line_units import Units, focus_units, units_of
 from .token_counting import Counters
 
 BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
-"""Names of `Fit.bound`'s codes, by position; -1 = none bound."""
-ITEMS, TOKENS, CHARS, CHUNK = range(4)
+BOUNDS = (*BUDGET_LIMITS, "conflict_set")
+"""Names of `Fit.bound`'s codes, by position; -1 = none bound. What the last one bound fits, and its rivals do not."""
+ITEMS, TOKENS, CHARS, CHUNK, DISPUTE = range(5)
 
 LEAST_TOKENS, LEAST_CHARS = 16, 40
 """Hardly any item is smaller than this, label and fence included; a request with less left is done."""
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
+_NO_ROOM = 1 << 40
+"""Tokens that no budget has."""
 RANKS_FIRST = 16
 """Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
 still have room."""
@@ -173,9 +178,27 @@ class Costs:
 
 
 def fit(owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
-    """What fits; items are sorted by request and place, `owner` is the request of each and `dispute` its conflict set
-    (-1 = none).
+    """What fits, no conflict set in part; items are sorted by request and place, `owner` is the request of each and `dispute`
+    its conflict set (-1 = none).
     """
+    result = _filled(owner, dispute, texts, costs, budgets, counters)
+    bound = np.full(len(owner), -1, dtype=np.int64)
+    while (parted := parted_sets(result.number, dispute)).any():
+        bound[parted] = np.where(result.number[parted] > 0, DISPUTE, result.bound[parted])
+        costs = replace(costs, tokens=np.where(bound >= 0, _NO_ROOM, costs.tokens))
+        result = _filled(owner, dispute, texts, costs, budgets, counters)
+    return replace(result, bound=np.where(bound >= 0, bound, result.bound))
+
+
+def parted_sets(number: Int, dispute: Int) -> Bool:
+    """The members of conflict sets of which some are chosen and some are not."""
+    size = int(dispute.max(initial=-1)) + 2
+    all_, chosen = (np.bincount(each + 1, minlength=size) for each in (dispute, dispute[number > 0]))
+    return ((chosen > 0) & (chosen < all_))[dispute + 1] & (dispute >= 0)
+
+
+def _filled(owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
+    """What fits, by rank alone."""
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
     first = items.cumsum() - items

@@ -20,7 +20,19 @@ from numpy.typing import NDArray
 
 from ..text.anchor_patterns import find_all, unmarked
 
-__all__ = ["KINDS", "MONTH", "MONTHS", "NO_CURRENCY", "STATED", "Values", "canonical", "canonical_codes", "values_in"]
+__all__ = [
+    "DAY_MONTH",
+    "KINDS",
+    "MONTH",
+    "MONTHS",
+    "NO_CURRENCY",
+    "STATED",
+    "Values",
+    "canonical",
+    "canonical_codes",
+    "day_and_month",
+    "values_in",
+]
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
           "december")  # fmt: skip
@@ -121,10 +133,11 @@ def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
     return np.array(number, np.int64)[which], np.array(currency, np.int64)[which]
 
 
-_DAY_MONTH = re.compile(r"(\d{1,2})([/.])(\d{1,2})\2(\d{4})")
+DAY_MONTH = re.compile(r"(\d{1,2})([/.])(\d{1,2})\2(\d{4})")
+"""A date in numbers, the year last, see `day_and_month`."""
 
 
-def _day_and_month(found: re.Match[str]) -> date | None:
+def day_and_month(found: re.Match[str]) -> date | None:
     """`30.11.2025` has the day first; `11/30/2025` is read where one of its numbers can be no month."""
     first, second, year = int(found[1]), int(found[3]), int(found[4])
     if found[2] == "/" and first != second and max(first, second) <= 12:
@@ -137,8 +150,8 @@ def _day_and_month(found: re.Match[str]) -> date | None:
 
 
 def _date(value: str) -> date | None:
-    if written := _DAY_MONTH.fullmatch(value):
-        return _day_and_month(written)
+    if written := DAY_MONTH.fullmatch(value):
+        return day_and_month(written)
     try:
         return date.fromisoformat(value[:10])
     except ValueError:

@@ -37,7 +37,7 @@ _ADVICE = {
     "unverified_cap": "a higher max_unverified_items, or its verification",
     "source_cap": "a higher max_items_per_source",
     "budget_items": "a higher max_items",
-    "conflict_downrank": "a higher max_items, max_tokens or max_chars: its rival ranks higher",
+    "conflict_downrank": "a higher max_tokens or max_chars: its conflict set is shown whole or not at all",
     "budget_tokens": "a higher max_tokens or max_chars",
     "budget_part": "a higher max_chunk_tokens",
     "citation_unresolved": "lines, bytes or a version to cite, or require_citation: false",
