@@ -47,6 +47,7 @@ from .tables import (
     RequestDigests,
     Requests,
     RerankWeights,
+    RolePolicies,
     ScoreTerms,
     SessionEvents,
     Snapshots,
@@ -97,6 +98,8 @@ def conditions(
     requests: Requests,
     failures: Failures,
     contracts: Contracts,
+    sub_queries: SubQueries,
+    role_policies: RolePolicies,
     lane_states: LaneStates,
     verdicts: Verdicts,
     score_terms: ScoreTerms,
@@ -112,8 +115,8 @@ def conditions(
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to say."""
     return condition_rows(
-        requests, failures, contracts, lane_states, verdicts, score_terms, candidates, packs, trimmed, blocks, decisions,
-        evidence, structured_facts, fact_checks, admissible,
+        requests, failures, contracts, sub_queries, role_policies, lane_states, verdicts, score_terms, candidates, packs,
+        trimmed, blocks, decisions, evidence, structured_facts, fact_checks, admissible,
     )  # fmt: skip
 
 

@@ -18,11 +18,13 @@ from ..facts.fact_conditions import mismatches, stale_records
 from ..facts.rival_facts import rivals
 from ..tables import CONDITIONS
 from ..vocabulary import ACTIONS, AUDIT_CONDITIONS
+from .own_words import says_own_words
 
 STRONG_SEMANTIC = 0.5
 """Cosine from which a shown row counts as a strong match by meaning."""
 STRONG_LEXICAL = 0.5
-"""Lexical term from which a shown row counts as a strong match by words: the mean of its pool."""
+"""Lexical term from which a shown row that says a word of the question counts as a strong match by words: the mean of its
+pool."""
 FEW_ITEMS = 3
 """Below this many items nothing is said about diversity."""
 
@@ -43,6 +45,8 @@ def condition_rows(
     requests: pa.Table,
     failures: pa.Table,
     contracts: pa.Table,
+    sub_queries: pa.Table,
+    role_policies: pa.Table,
     lane_states: pa.Table,
     verdicts: pa.Table,
     score_terms: pa.Table,
@@ -75,6 +79,8 @@ def condition_rows(
         ids,
         requests,
         contracts,
+        sub_queries,
+        role_policies,
         contract,
         admissible,
         verdicts,
@@ -138,6 +144,8 @@ def _shown_rules(
     ids: pa.Array,
     requests: pa.Table,
     contracts: pa.Table,
+    sub_queries: pa.Table,
+    role_policies: pa.Table,
     contract: NDArray[np.int64],
     admissible: pa.Table,
     verdicts: pa.Table,
@@ -167,7 +175,9 @@ def _shown_rules(
 
     packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
     over = packed & (items == 0)
-    strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC) | at_least("lexical", STRONG_LEXICAL)
+    own_words = says_own_words(selected["request_id"], row, sub_queries, contracts, role_policies, evidence)
+    strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC)
+    strong |= at_least("lexical", STRONG_LEXICAL) & own_words
     yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, requests, admissible)
 
     stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
