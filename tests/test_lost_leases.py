@@ -13,7 +13,6 @@ from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.errors import BusyError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, erasing, manifest
-from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, dropping, verify
 from scoped_retrieval.pipeline.runs import live as live_runs
 from scoped_retrieval.pipeline.runs import store as run_store
@@ -43,7 +42,7 @@ def files(folder: Path) -> dict[str, bytes]:
     ("module", "action"),
     [
         (manifest, lambda corpus: corpus.publish(import_rows({"text": "third"}), now=day(3))),
-        (corpus_store, lambda corpus: corpus.gc(1)),
+        (erasing, lambda corpus: corpus.gc(1)),
         (erasing, lambda corpus: corpus.erase(Selection("ana", frozenset({"shop"}), source="doc:first"), now=day(3))),
     ],
     ids=["publish", "gc", "erase"],

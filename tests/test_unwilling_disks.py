@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, store
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, erasing
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Story, row
@@ -102,7 +102,7 @@ def test_a_cleaning_that_the_disk_stopped_says_what_is_whole(tmp_path: Path, mon
     (tmp_path / "corpus" / "packs" / "stray").mkdir()
     corpus = Corpus.open(tmp_path / "corpus")
     full = OSError(28, "No space left on device")
-    monkeypatch.setattr(store, "remove_published", lambda _: (_ for _ in ()).throw(full))
+    monkeypatch.setattr(erasing, "remove_published", lambda _: (_ for _ in ()).throw(full))
     with pytest.raises(StoreError, match="Expected the disk to take it") as caught:
         corpus.gc()
     assert caught.value.hint.startswith("part of what nothing uses may be removed, and what is current is whole")
