@@ -40,7 +40,8 @@ def test_a_bundle_is_valid_and_survives_json():
     assert set(made) == set(RetrievalBundle.model_fields)
     assert (made["version"], made["role_id"]) == ("1.0", "reader")
     assert made["query"]["packet_context_summary"] == "We spoke of queues."
-    assert made["query"]["generated_at"] == NOW
+    assert made["query"]["generated_at"] == NOW.isoformat()
+    assert json.loads(json.dumps(made)) == made
 
 
 def test_items_carry_their_scores_metadata_and_citation():

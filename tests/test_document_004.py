@@ -249,6 +249,29 @@ def test_a_server_that_is_down_costs_a_lane_and_not_the_answer(store, server: Ol
     server.broken = (503, b"{}")
     made = ask(store, ollama_url=server.url)
     assert made["selected"]
+    assert knowledge.validate_bundle(made)["valid"]
+    assert made["diagnostics"]["lanes_unavailable"] == ["semantic"]
+    (said,) = (one["message"] for one in made["warnings"] if one["code"] == "SEMANTIC_UNAVAILABLE")
+    assert "503" in said or "encoder" in said
+    server.broken = None
+    whole = ask(store, ollama_url=server.url)
+    assert whole["diagnostics"]["lanes_unavailable"] == []
+    assert "SEMANTIC_UNAVAILABLE" not in {one["code"] for one in whole["warnings"]}
+
+
+def test_states_are_told_of_what_retrieve_gives(store):
+    made = ask(store, overlay=None)
+    states = {one["state"]: one["action"] for one in knowledge.fallback_decisions(made)}
+    assert states["no_overlay"] == "continue"
+    assert knowledge.fallbackDecisions(made) == knowledge.fallback_decisions(made)
+    assert json.loads(json.dumps(made)) == made
+    quiet = {**made, "warnings": []}
+    assert [one["state"] for one in knowledge.fallback_decisions(quiet)] == ["healthy"]
+
+
+def test_semantic_search_needs_its_server(store, server: OllamaServer):
+    knowledge.embed(store, url=server.url)
+    server.broken = (503, b"{}")
     with pytest.raises(ModelError, match="HTTP status 503"):
         knowledge.semantic_search(store, "payment", url=server.url)
 

@@ -27,7 +27,8 @@ FIELDS = {
     "ChunkMetadata": "trust_tier freshness tags applicable_roles? excluded_roles? document_type? domain? version?",
     "ChunkFreshness": "status updated_at? max_age_days?",
     "Citation": "reference locator?",
-    "RetrievalDiagnostics": "latency_ms candidate_pool_size deduped_count dropped_forbidden_count dropped_stale_count",
+    "RetrievalDiagnostics": "latency_ms candidate_pool_size deduped_count dropped_forbidden_count dropped_stale_count "
+    "lanes_unavailable?",
     "PacketKnowledge": "retrieval_bundle status",
     "EvidenceProvenance": "source_id document_id chunk_id trust_tier freshness_status citation_reference",
     "FallbackDecision": "state action message",
@@ -48,7 +49,8 @@ WORDS = {
     "TrustTier": "authoritative preferred general untrusted",
     "Freshness": "fresh aging stale undated",
     "RejectionReason": "forbidden_source stale low_score role_mismatch duplicate conflict_downrank budget_cut",
-    "WarningCode": "NO_HIGH_TRUST_MATCH ONLY_SHARED_CORPUS STALE_DOMINANT FORBIDDEN_SOURCE_HIT LOW_DIVERSITY CONFLICTING_EVIDENCE",
+    "WarningCode": "NO_HIGH_TRUST_MATCH ONLY_SHARED_CORPUS STALE_DOMINANT FORBIDDEN_SOURCE_HIT LOW_DIVERSITY CONFLICTING_EVIDENCE "
+    "SEMANTIC_UNAVAILABLE",  # beside those of the document: its semantic search may fail
     "TrustPosture": "strong mixed weak",
     "FreshnessPosture": "fresh mixed stale",
     "KnowledgeStatus": "strong weak stale conflicted none",

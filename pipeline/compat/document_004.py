@@ -127,4 +127,5 @@ def embed(store: CorpusStore, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
 
 retrieveAsync, buildQuery, lexicalSearch, semanticSearch = retrieve_async, build_query, lexical_search, semantic_search  # noqa: N816
 mergeCandidates, metadataFilter, assembleBundle = merge_candidates, metadata_filter, assemble_bundle  # noqa: N816
+fallbackDecisions, packetKnowledge, evidenceProvenance = fallback_decisions, packet_knowledge, evidence_provenance  # noqa: N816
 ingestFile, validateOverlay, validateBundle = ingest_file, validate_overlay, validate_bundle  # noqa: N816

@@ -29,6 +29,8 @@ RERANK_STRATEGY = "weighted-classes/1 with greedy diversity"
 NO_ROLE = "shared"
 """The role id of a bundle that was asked for without a role."""
 
+LANES_OUT = ("lane_failed", "lane_off")
+"""Conditions that say that a lane gave nothing."""
 STATES = ("healthy", "no_overlay", "no_strong_match", "stale_dominant", "forbidden_hit", "conflicting")
 """The six states of S4.9; each is a condition of the same name."""
 
@@ -58,6 +60,11 @@ WARNINGS = {
     "conflicting": "CONFLICTING_EVIDENCE",
 }
 """The warning that each condition is."""
+UNAVAILABLE = "SEMANTIC_UNAVAILABLE"
+"""The one warning beside those of the document: the semantic lane was asked for, and failed or was off."""
+_STATES = {code: state for state, code in WARNINGS.items() if state in STATES}
+_ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
+"""What the states call for that do not call for a warning."""
 
 _CLASSES = {
     "lexical": ("lexical", "anchor"),
@@ -128,17 +135,26 @@ def bundle(
             "deduped_count": reasons["duplicate"],
             "dropped_forbidden_count": reasons["forbidden_source"],
             "dropped_stale_count": reasons["stale"],
+            "lanes_unavailable": sorted({c["subject"] for c in conditions if c["condition"] in LANES_OUT}),
         },
     }
 
 
-def fallback_decisions(conditions: Iterable[Row]) -> list[dict[str, Any]]:
-    """The states of an answer as a set, worst action first (S4.9): a state never hides another."""
-    found = [
-        {"state": c["condition"], "action": c["action"], "message": c["message"]}
-        for c in conditions
-        if c["condition"] in STATES
-    ]
+def fallback_decisions(answer: dict[str, Any] | Iterable[Row]) -> list[dict[str, Any]]:
+    """The states of an answer as a set, worst action first (S4.9): a state never hides another.
+
+    `answer` is a bundle, or the conditions of an answer; those say more of each state.
+    """
+    if isinstance(answer, dict):
+        told = [(_STATES[one["code"]], one["message"]) for one in answer["warnings"] if one["code"] in _STATES]
+        found = [{"state": s, "action": _ACTIONS.get(s, "warn"), "message": message} for s, message in told]
+        found = found or [{"state": "healthy", "action": "continue", "message": "nothing to remark"}]
+    else:
+        found = [
+            {"state": c["condition"], "action": c["action"], "message": c["message"]}
+            for c in answer
+            if c["condition"] in STATES
+        ]
     return sorted(found, key=lambda one: (-ACTIONS.values.index(one["action"]), STATES.index(one["state"])))
 
 
@@ -204,7 +220,7 @@ def _selected(
                     "trust_tier": AUTHORITY.values[detail["authority"]],
                     "freshness": {
                         "status": detail["freshness"],
-                        "updated_at": None if detail["freshness"] == "undated" else detail["updated_at"],
+                        "updated_at": None if detail["freshness"] == "undated" else _stated(detail["updated_at"]),
                         "max_age_days": max_age_days,
                     },
                     "tags": detail["tags"] or [],
@@ -269,7 +285,7 @@ def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
         ),
         "applied_overlay_rules": rules,
         "applied_filters": _filters(contract) if contract else [],
-        "generated_at": generated_at,
+        "generated_at": _stated(generated_at),
     }
 
 
@@ -299,6 +315,9 @@ def _filters(contract: Row) -> list[dict[str, Any]]:
 
 def _warnings(conditions: Sequence[Row], selected: Sequence[Row], tiers: Counter[str]) -> list[dict[str, Any]]:
     found = {WARNINGS[c["condition"]]: c["message"] for c in conditions if c["condition"] in WARNINGS}
+    out = [c["message"] for c in conditions if c["condition"] in LANES_OUT and c["subject"] == "semantic"]
+    if out:
+        found[UNAVAILABLE] = out[0]
     if selected and not any(tiers[tier] for tier in _HIGH_TRUST):
         found.setdefault("NO_HIGH_TRUST_MATCH", "nothing shown is preferred or authoritative")
     return [{"code": code, "message": found[code]} for code in sorted(found)]
@@ -315,6 +334,11 @@ def _freshness_posture(stale: int, total: int) -> str:
     if not stale:
         return "fresh" if total else "mixed"
     return "stale" if 2 * stale > total else "mixed"
+
+
+def _stated(instant: datetime | None) -> str | None:
+    """An instant in ISO 8601, as JSON has none of its own."""
+    return None if instant is None else instant.isoformat()
 
 
 def _one(rows: Rows, name: str) -> Row:

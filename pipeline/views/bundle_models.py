@@ -25,6 +25,7 @@ WarningCode = Literal[
     "FORBIDDEN_SOURCE_HIT",
     "LOW_DIVERSITY",
     "CONFLICTING_EVIDENCE",
+    "SEMANTIC_UNAVAILABLE",
 ]
 TrustPosture = Literal["strong", "mixed", "weak"]
 FreshnessPosture = Literal["fresh", "mixed", "stale"]
@@ -160,6 +161,7 @@ class RetrievalDiagnostics(_Part):
     deduped_count: int = Field(ge=0)
     dropped_forbidden_count: int = Field(ge=0)
     dropped_stale_count: int = Field(ge=0)
+    lanes_unavailable: list[str] = []
 
 
 class RetrievalBundle(_Part):
