@@ -40,7 +40,7 @@ def test_a_bundle_is_valid_and_survives_json():
     assert set(made) == set(RetrievalBundle.model_fields)
     assert (made["version"], made["role_id"]) == ("1.0", "reader")
     assert made["query"]["packet_context_summary"] == "We spoke of queues."
-    assert made["query"]["generated_at"] == NOW.isoformat()
+    assert made["query"]["generated_at"] == NOW.isoformat().replace("+00:00", "Z")
     assert json.loads(json.dumps(made)) == made
 
 

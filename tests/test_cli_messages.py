@@ -181,7 +181,7 @@ def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, caps
         raise errors.StoreError("Expected to write a file, got No space left on device - at x")
 
     monkeypatch.setattr(live.LiveRun, "write", full)
-    code, _, err = run("xray", "default role", capsys=capsys)
+    code, _, err = run("xray", "--ask", "default role", capsys=capsys)
     assert code == 7
     assert "Expected a stored snapshot to look at, got none (Expected to write a file, got No space left" in err
 
@@ -189,17 +189,16 @@ def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, caps
 TOKEN = "01jq1gs6g0l7ka5pt4"
 
 
-@pytest.mark.parametrize(
-    "id_", [f"run-{TOKEN}", f"retr-snap-{TOKEN}-0001", "retr-snap-1", f"snap-{TOKEN}-0001", TOKEN, "run-01j"]
-)
-def test_an_id_that_is_none_is_not_asked_as_a_question(shop, capsys, id_):
+@pytest.mark.parametrize("id_", [f"run-{TOKEN}", f"retr-snap-{TOKEN}-0001", TOKEN, "nope", "what is the default role?"])
+def test_an_xray_asks_nothing_unless_told_so(shop, capsys, id_):
     code, out, err = run("xray", id_, "--project", "shop", capsys=capsys)
     assert (code in (2, 3, 7), out, err.startswith("error: Expected ")) == (True, "", True)
+    assert ("`xray --ask QUESTION` asks first" in err) == (not id_.startswith("retr-snap-"))
     assert not (shop / ".scoped-retrieval/runs").exists()
 
 
-def test_an_xray_of_a_question_says_that_it_was_asked(shop, capsys):
-    code, _, err = run("xray", "nope", "--project", "shop", capsys=capsys)
+def test_an_xray_that_asks_says_so(shop, capsys):
+    code, _, err = run("xray", "--ask", "nope", "--project", "shop", capsys=capsys)
     assert (code, err.startswith("snapshot: retr-snap-"), err.endswith("of what was asked just now\n")) == (
         0,
         True,
@@ -283,7 +282,7 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
             "Expected one of ok, empty, denied, partial, failed, erased, got 'zz' - at --status",
         ),
         (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
-        (["xray", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
+        (["xray", "--ask", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
         (["run", "."], 2, "Expected a file of requests, got a folder - at .\n"),
         (["run", "shop/README", "--project", "shop"], 2, "got no suffix - at README"),
         (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got neither - at erase"),
@@ -303,7 +302,9 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
         (["index", "nowhere", "--project", "shop"], 2, "nowhere"),
         (["index", "shop"], 2, "project"),
         (["lineage", "--format", "bmp"], 2, "json, dot, svg, png"),
-        (["xray", " "], 2, "question"),
+        (["xray", " "], 2, "Expected a snapshot id, "),
+        (["xray", "--ask", " "], 2, "Expected a question, "),
+        (["xray", "x", "--budget", "9"], 2, "Expected --ask beside it, got nothing - at --budget"),
     ],
 )
 def test_bad_input_gives_a_message_and_a_code(shop, capsys, args, code, message):

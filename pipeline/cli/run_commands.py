@@ -1,12 +1,11 @@
 """`snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
 
-`xray` of a question is the exception: it asks first, then opens the new snapshot.
+`xray --ask` is the exception: it asks first, then opens the new snapshot.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -23,7 +22,6 @@ from .output import EXIT, emit, emit_block, note, note_left_out, to_json, write_
 __all__ = ["register"]
 
 SNAPSHOT_PREFIX = "retr-snap-"
-_LIKE_AN_ID = re.compile(r"run-[0-9a-v]*[0-9][0-9a-v]*|retr-?snap\S*|(?:\S*-)?0[0-9a-v]{17}(?:-[0-9]*)?")
 """What somebody meant for an id: the id of a run, or one that was mistyped."""
 _STATE_CODES = {
     "unfinished": EXIT["failed"],
@@ -183,17 +181,19 @@ def xray(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="SNAPSHOT-OR-QUERY", help="A snapshot id; anything else is asked, as a question, first."
+            metavar="SNAPSHOT-OR-QUESTION",
+            help="A snapshot id, or the id that a block prints; with --ask, a question.",
         ),
     ],
     runs: RunsFlag = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
     project: ProjectFlag = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask a question first, and show its snapshot.")] = False,
     budget: Annotated[
-        int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block of a query.")
+        int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block, with --ask.")
     ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Namespace of a query.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace of the question, with --ask.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
@@ -203,15 +203,17 @@ def xray(
     from ..views.xray import caller_rows, render_text
 
     if not subject.strip():
-        raise InputError.expected("a snapshot id or a question", subject, "SNAPSHOT-OR-QUERY")
-    if not subject.startswith(SNAPSHOT_PREFIX) and _LIKE_AN_ID.fullmatch(subject.strip()):
-        hint = "`snapshots` lists those that you may read; a question has more words than one."
-        raise InputError.expected(
-            "a snapshot id such as retr-snap-<token>-0007", subject, "SNAPSHOT-OR-QUERY", hint=hint
-        )
+        raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
+    if not ask and (budget is not None or namespace is not None):
+        raise InputError.expected("--ask beside it", None, "--budget" if budget is not None else "--namespace")
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
-    subject = snapshot_named(settings, subject)
-    if not subject.startswith(SNAPSHOT_PREFIX):
+    if not ask:
+        subject = snapshot_named(settings, subject)
+        if not subject.startswith(SNAPSHOT_PREFIX):
+            hint = "`snapshots` lists those that you may read; `xray --ask QUESTION` asks first."
+            expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
+            raise InputError.expected(expected, subject, "SNAPSHOT-OR-QUESTION", hint=hint)
+    else:
         fields = {
             "question": subject,
             "project": settings["project"],

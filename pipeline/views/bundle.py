@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
@@ -146,7 +146,8 @@ def fallback_decisions(answer: dict[str, Any] | Iterable[Row]) -> list[dict[str,
     `answer` is a bundle, or the conditions of an answer; those say more of each state.
     """
     if isinstance(answer, dict):
-        told = [(_STATES[one["code"]], one["message"]) for one in answer["warnings"] if one["code"] in _STATES]
+        made: Any = answer
+        told = [(_STATES[one["code"]], one["message"]) for one in made["warnings"] if one["code"] in _STATES]
         found = [{"state": s, "action": _ACTIONS.get(s, "warn"), "message": message} for s, message in told]
         found = found or [{"state": "healthy", "action": "continue", "message": "nothing to remark"}]
     else:
@@ -337,8 +338,8 @@ def _freshness_posture(stale: int, total: int) -> str:
 
 
 def _stated(instant: datetime | None) -> str | None:
-    """An instant in ISO 8601, as JSON has none of its own."""
-    return None if instant is None else instant.isoformat()
+    """An instant in ISO 8601 and UTC, as JSON has none of its own."""
+    return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _one(rows: Rows, name: str) -> Row:
