@@ -739,6 +739,7 @@ SCOPE_TIMES = table(
     total_length=int64("index terms in those rows"),
     row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
     stopped=int64s("rows each time gate stopped, in the order of `gates.GATES`"),
+    sources=strings("class and id of the sources of those rows, a tab between them; [] where no request names sources"),
 )
 
 ADMISSIBLE = table(
@@ -754,6 +755,7 @@ ADMISSIBLE = table(
     total_length=int64("index terms in those rows; avgdl = total_length / rows"),
     withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
     row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
+    unmatched_sources=caller(strings("allowed source selectors of the request that pick no row of A(r)")),
 )
 
 GROUP_LADDER = table(

@@ -193,6 +193,7 @@ CONDITIONS = Vocabulary(
         "request_failed",
         "snapshot_missing",
         "nothing_granted",
+        "source_unmatched",
     ),
 )
 ACTIONS = Vocabulary("action", ("continue", "warn", "degrade", "block"))

@@ -146,11 +146,11 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
         "contract_layers",
         "session_events",
         "anchors",
-        "admissible",
         "filter_ladder",
         "rerank_weights",
     ):
         inputs[name] = per_request(name)
+    inputs["admissible"] = per_request("admissible", unmatched_sources=lambda *_: [])
     for name in (
         "structured_facts",
         "fact_checks",

@@ -145,6 +145,8 @@ def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
         ("May 20, 2026 = 20 May 2026 = 2026-05-20T08:15:00Z", [("date", "2026-05-20")] * 3 + [("time", "08:15")]),
         ("v1.2.3, 1.2.3", [("id", "1.2.3")] * 2),
         ("01ARZ3NDEKTSV4RRFFQ69G5FAV", [("id", "01arz3ndektsv4rrffq69g5fav")]),
+        ("due 11/30/2025, 30.11.2025 or 3/4/2025", [("date", "2025-11-30")] * 2 + [("date", "3/4/2025")]),
+        ("eng-001 = ENG-001, not sha-256", [("id", "eng-001")] * 2 + [("number", "256")]),
         ("5d1f0c6e DEL-12345 x86", [("id", "5d1f0c6e"), ("id", "del-12345")]),
         ("\u20ac5 -3 10-12 31 June 2026", [("number", "5"), ("number", "-3"), ("number", "10"), ("number", "12")]),
     ],

@@ -100,6 +100,7 @@ def condition_rows(
             ("sot_stale", stale_records(ids, structured_facts)),
         )
     ]
+    rules.append(_unmatched_rule(ids, admissible, open_))
     said = np.zeros(len(ids), bool)
     for mask, name, *_ in rules:
         if name not in AUDIT_CONDITIONS:
@@ -120,6 +121,14 @@ def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
 def _ids(requests: pa.Table, failures: pa.Table) -> pa.Array:
     both = pa.concat_arrays([flat(requests["request_id"]), flat(failures["request_id"])])
     return pc.unique(both.take(pc.sort_indices(both)))
+
+
+def _unmatched_rule(ids: pa.Array, admissible: pa.Table, open_: NDArray[np.bool_]) -> Row:
+    """Names of sources that the request gave and no row that it may see has (S0.21): often misspelled."""
+    at = positions(ids, admissible["request_id"])
+    names = pc.binary_join(flat(admissible["unmatched_sources"]), ", ")
+    said = objects(take_or(pc.replace_substring(names, "\n", " and "), at, ""))
+    return (said != "") & open_, "source_unmatched", "sources", "warn", "no row that may be shown is of: " + said
 
 
 def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
