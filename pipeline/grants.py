@@ -60,6 +60,8 @@ _FORM = (
     "nothing of a grants file that is not what was expected is applied; it has the keys principals, grants and tokens, "
     "and `index PATH --project P --grants NEWFILE` writes one to start from"
 )
+SCHEMA_VERSION = 1
+"""Of grants files; see `docs/versions.md`."""
 _TOP = ("principals", "grants", "tokens")
 _PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "audit")
 _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
@@ -207,7 +209,7 @@ def _read(data: bytes, path: Place) -> GrantsFile:
 
 
 def _understood(data: bytes, path: Place) -> GrantsFile:
-    content = parse(data, str(path))
+    content = parse(data, str(path)).of_version(SCHEMA_VERSION)
     if content.missing:
         content = Item({}, content.file, content.key)
     top = content.fields(_TOP)

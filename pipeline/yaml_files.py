@@ -107,6 +107,10 @@ def parse(data: bytes, file: str) -> Item:
         raise PolicyError(f"Expected YAML, got a number of too many digits - at {file}") from error
 
 
+VERSION_KEY = "schema_version"
+"""The key of a file, and the field of a request, that says which version of the schema it is of."""
+
+
 @dataclass(frozen=True)
 class Item:
     """A value with its file and key path, e.g. `plan[2].lanes`."""
@@ -164,6 +168,19 @@ class Item:
             if found[key].missing:
                 raise found[key].wrong("a value")
         return found
+
+    def of_version(self, version: int) -> Item:
+        """A file of the given schema version without the key that says so; a file that says none has version 1.
+
+        Raises:
+            PolicyError: it has another one.
+        """
+        if not isinstance(self.value, dict) or VERSION_KEY not in self.value:
+            return self
+        if (stated := self.value[VERSION_KEY]) != version or isinstance(stated, bool):
+            hint = "a later version of scoped-retrieval wrote it: install that version, or write the file as `docs/versions.md` says."
+            raise Item(stated, self.file, VERSION_KEY).wrong(f"schema version {version}", hint=hint)
+        return Item({key: value for key, value in self.value.items() if key != VERSION_KEY}, self.file, self.key)
 
     def entries(self) -> Iterator[tuple[str, Item]]:
         """The pairs of a mapping whose keys are names; nothing where it is missing."""

@@ -57,6 +57,8 @@ _NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name != "cross_encoder")
 _LANES_TO_COME = ("graph",)
 """Lanes that the vocabulary knows and no node recalls for yet: a plan that counted on one would find nothing."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
+SCHEMA_VERSION = 1
+"""Of policy files; see `docs/versions.md`."""
 _TOP = (
     "purpose",
     "merge_policy",
@@ -150,7 +152,7 @@ def _files(
         place, data = files[word]
         version = hashlib.sha256(data).hexdigest()
         digest.update(f"{word}:{version}\n".encode())
-        fields = parse(data, place).fields(known, required=required)
+        fields = parse(data, place).of_version(SCHEMA_VERSION).fields(known, required=required)
         if (stated := fields[names.name].word(names)) != word:
             raise PolicyError(
                 f"Expected {word}, got '{stated}' - at {fields[names.name].at}", hint="the file name says it"

@@ -344,6 +344,11 @@ def _nearest(parent: str, leaf: str) -> str:
     return f"did you mean {group}.{near[0]}?" if near else f"{group} has {', '.join(fields)}"
 
 
+SCHEMA_VERSION = 1
+"""Of requests; a row that says none has this one. See `docs/versions.md`."""
+_VERSION_KEYS = ("schema_version", "schemaVersion")
+
+
 def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
     """The columns that one row sets, converted; values of None are left out.
 
@@ -390,6 +395,10 @@ def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterato
             yield InputError.of_kind("field names as text", key, at), value, at
             continue
         path, where = f"{prefix}{key}", f"{at}.{prefix}{key}"
+        if path in _VERSION_KEYS:
+            if value not in (SCHEMA_VERSION, str(SCHEMA_VERSION)) or isinstance(value, bool):
+                yield InputError.expected(f"schema version {SCHEMA_VERSION}", value, where), value, where
+            continue
         if path == "kind":
             if value != KIND:
                 yield InputError.expected(KIND, value, where), value, where
