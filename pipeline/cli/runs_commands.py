@@ -83,11 +83,16 @@ def upgrade(
     from ...nodes.errors import StoreError, VerificationError
     from ..runs import RunStore
     from ..runs.upgrading import upgrade as upgrade_run
-    from ..service import known_runs, unknown
+    from ..service import hears_of_damage, known_runs, unknown
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
-    known = known_runs(settings, store)
+    readable = known_runs(settings, store)
+
+    def known(run_id: str) -> bool:
+        """Whether the principal may change a run: who started it, and auditors."""
+        return readable(run_id) and hears_of_damage(settings, run_id)
+
     if run and not known(run):
         raise unknown(run)
     ids = [run] if run else [one.run_id for one in store.list() if one.older and known(one.run_id)]

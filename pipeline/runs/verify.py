@@ -165,8 +165,8 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] 
     problems = tuple(found.problems)
     if problems and all(_left_by_upgrade(folder, own, problem) for problem in problems):
         return VerifyReport(folder.name, problems, found.parts, snapshots, (), head, CRASHED)
-    lost = not stands(folder / "manifest.json") and [p.part for p in problems] == ["manifest.json"]
-    state = UNREADABLE if lost and folder.is_dir() else ""
+    lost = run is None and [p.part for p in problems] == ["manifest.json"] and folder.is_dir()
+    state = UNREADABLE if lost and state_of(store, folder.name, logged=bool(own)).state == UNREADABLE else ""
     return VerifyReport(folder.name, problems, found.parts, snapshots, tuple(sorted(receipts.texts)), head, state)
 
 
