@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-page golden format clean
+.PHONY: help demo test test-full check bench bench-page golden mutants format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ bench: $(BENCH)/.installed ## the table against peers, in a venv of its own; BEN
 
 bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the recorded rows
 	$(BENCH)/bin/python tests/bench/bench_page.py
+
+mutants: $(STAMP)-dev ## faults planted one by one, and whether the tests notice; MUTANTS_ARGS="--record"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement tests/mutants/tools.txt
+	$(BIN)/python tests/mutants/run.py $(MUTANTS_ARGS)
 
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --dist loadgroup tests -m golden

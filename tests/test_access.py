@@ -291,7 +291,7 @@ def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, 
     (runs / batch / "manifest.json").write_text("{")
     code, out, _ = run("verify", "--grants", str(grants), "--json", capsys=capsys)
     assert code == 5
-    assert {one["run_id"]: one["status"] for one in json.loads(out)["runs"]} == {live: "changed", batch: "changed"}
+    assert {one["run_id"]: one["status"] for one in json.loads(out)["runs"]} == {live: "changed", batch: "unreadable"}
     code, _, err = run("verify", live, "--grants", str(grants), capsys=capsys)
     assert (code, err) == (5, "")
     code, _, err = run("replay", snapshot, "--grants", str(grants), capsys=capsys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 from collections import Counter
@@ -183,12 +184,20 @@ def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.Mo
     assert any("planted for user-05 in user-05" in leak.detail for leak in report.leaks)
 
 
+CONDITION_ROWS = audit_snapshot.condition_rows
+
+
+def given(name: str, args: tuple[pa.Table, ...]) -> pa.Table:
+    """One of the tables that conditions are made of."""
+    return args[list(inspect.signature(CONDITION_ROWS).parameters).index(name)]
+
+
 def count_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition says how many rows were withheld."""
     right = audit_snapshot.condition_rows
 
     def wrong(*args: pa.Table) -> pa.Table:
-        found, withheld = right(*args), sum(args[6]["withheld"].to_pylist())
+        found, withheld = right(*args), sum(given("candidates", args)["withheld"].to_pylist())
         return found.set_column(
             4, "message", pa.array([f"{m} ({withheld} more)" for m in found["message"].to_pylist()], pa.large_string())
         )
@@ -201,7 +210,7 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     right = audit_snapshot.condition_rows
 
     def wrong(*args: pa.Table) -> pa.Table:
-        found, candidates, evidence = right(*args), args[6], args[11]
+        found, candidates, evidence = right(*args), given("candidates", args), given("evidence", args)
         rows = candidates.filter(candidates["withheld"])["row"]
         named = " ".join(filter(None, evidence["title"].take(pc.unique(rows)).to_pylist()))
         return found.set_column(
