@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, Literal
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from ..nodes.columns.keys import codes_of, distinct_rows, flat
 from ..nodes.errors import AccessError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
 from .durable import stands
@@ -36,11 +40,11 @@ __all__ = [
     "open_run",
     "pinned_corpus",
     "readable_snapshots",
+    "summary_of",
     "unknown",
 ]
 
 Audience = Literal["audit", "caller"]
-_ASKED = ("request_id", "principal", "asked_by", "project", "purpose", "as_of", "question")
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
@@ -188,11 +192,28 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
 
 
 def _in_force(settings: Settings) -> pa.Table | None:
-    """The grants file in force; None where there is none, never where it cannot be read now: what it took back stays so."""
+    """The grants file in force; None where there is none, never where it cannot be read now: what it took back stays so.
+
+    It is read again when it changes.
+    """
     from .grants import load_grants
 
     path = settings.grants_path
-    return load_grants(path).table if stands(path) else None
+    if not stands(path):
+        return None
+    status = path.stat() if isinstance(path, Path) else None
+    if status is None:
+        return load_grants(path).table
+    return _loaded(path, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: Path, *stamp: int) -> pa.Table:
+    """The grants of a file that has this time, size and inode."""
+    from .grants import load_grants
+
+    del stamp
+    return load_grants(path).table
 
 
 def _grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
@@ -291,25 +312,56 @@ def as_damage(run_id: str) -> Iterator[None]:
         raise StoreError(f"Expected a run as this version writes it, got {got} - at {run_id}") from error
 
 
+class RunSummary(NamedTuple):
+    """What a list says of a run: when it was made, and how many snapshots of each status the principal may read."""
+
+    created_at: str | None
+    statuses: dict[str, int]
+
+
+def summary_of(settings: Settings, run: Any) -> RunSummary:
+    """What a list says of a run; no text is read.
+
+    Raises:
+        StoreError: the run is damaged.
+    """
+    with as_damage(run.run_id):
+        table, audiences, of = _judged(settings, run, _in_force(settings), questions=False)
+        kept = np.array([audience is not None for audience in audiences], dtype=bool)[of]
+        counted = table["status"].filter(pa.array(kept)).value_counts().to_pylist()
+        statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
+        if run.live:
+            return RunSummary(table["created_at"][0].as_py().isoformat() if table.num_rows else None, statuses)
+        return RunSummary(run.manifest.get("created_at"), statuses)
+
+
 def _rows_for(settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool) -> list[dict[str, Any]]:
-    failures, asked_rows = (
-        run.table(table.name, texts=questions).select([n for n in _ASKED if n in table.columns]).to_pylist()
-        for table in (FAILURES, REQUESTS)
-    )
-    requests = {row["request_id"]: _refused_at_the_door(run, row) for row in failures}
-    requests |= {row["request_id"]: row for row in asked_rows}
-    reached: dict[str, set[str]] = {}
-    for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
-        reached.setdefault(bound["request_id"], set()).add(bound["project"])
+    table, audiences, of = _judged(settings, run, grants, questions=questions)
+    kept = np.array([audience is not None for audience in audiences], dtype=bool)[of].nonzero()[0]
+    told = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()
+    return [
+        row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
+        for row, code in zip(told, of[kept].tolist(), strict=True)
+    ]
+
+
+def _judged(
+    settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool
+) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
+    """The snapshots of a run, what the principal may see of those asked alike that reached the same, and which are alike."""
+    from .runs.listing import listed
+
+    table = listed(run, questions=questions)
     viewer = _Viewer(settings.principal, _grants_for(run, grants))
-    rows = []
-    for row in run.table(SNAPSHOTS.name, texts=questions).to_pylist():
-        asked = requests.get(row["request_id"], _refused_at_the_door(run, {}))
-        row |= {name: asked.get(name) for name in ("project", "purpose", "as_of", "question")}
-        audience = viewer.audience(asked, reached.get(row["request_id"], set()))
-        if audience:
-            rows.append(row if audience == "audit" else {k: v for k, v in row.items() if k not in _AUDIT_ONLY})
-    return rows
+    whose = table.select(["project", "principal", "asked_by", "reached"])
+    names = [whose[name] for name in ("project", "principal", "asked_by")]
+    first, alike = distinct_rows(codes_of([*names, _spelled(whose["reached"])]))
+    return table, [viewer.audience(one, one["reached"]) for one in whose.take(pa.array(first)).to_pylist()], alike
+
+
+def _spelled(lists: pa.ChunkedArray) -> pa.Array:
+    """Each list of names as one text."""
+    return pc.binary_join(flat(lists), "\n")
 
 
 class _Viewer:

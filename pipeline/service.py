@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..nodes.tables import BLOCKS, REQUESTS
 from .access import (
@@ -28,6 +28,7 @@ from .access import (
     open_run,
     pinned_corpus,
     readable_snapshots,
+    summary_of,
     unknown,
 )
 from .settings import Settings
@@ -35,6 +36,7 @@ from .verification import verified
 from .views.harness_forms import event
 from .views.xray import TABLES_READ
 
+T = TypeVar("T")
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
 """The id that a block prints in its first line."""
 
@@ -62,6 +64,7 @@ __all__ = [
     "replayed_turn",
     "snapshot_named",
     "snapshot_rows",
+    "summary_of",
     "unknown",
     "verified",
 ]
@@ -210,8 +213,8 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
 
 
 def read_each(
-    settings: Settings, runs: Iterable[Any], read: Callable[[Any], list[Any]]
-) -> tuple[list[tuple[Any, list[Any]]], dict[str, str]]:
+    settings: Settings, runs: Iterable[Any], read: Callable[[Any], T]
+) -> tuple[list[tuple[Any, T]], dict[str, str]]:
     """Each run with what is read of it, and which were left out because they are damaged, with the reason.
 
     A run that was compacted after it was opened is read again, from its parts.
@@ -222,7 +225,7 @@ def read_each(
     from .runs import Run
     from .runs.states import compacted_since
 
-    found: list[tuple[Any, list[Any]]] = []
+    found: list[tuple[Any, T]] = []
     damaged: dict[str, str] = {}
     for run in runs:
         try:

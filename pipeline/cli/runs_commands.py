@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -27,22 +26,22 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     if context.invoked_subcommand:
         return EXIT["ok"]
     from ..runs import RunStore, started_by
-    from ..service import other_runs, read_each, readable_snapshots
+    from ..runs.run import INTERACTIVE
+    from ..service import other_runs, read_each, summary_of
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
     rows = []
-    found, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
-    for run, readable in found:
-        statuses = Counter(row["status"] for row in readable)
-        if statuses:
+    found, damaged = read_each(settings, store.list(), lambda run: summary_of(settings, run))
+    for run, summary in found:
+        if summary.statuses:
             rows.append(
                 {
                     "run_id": run.run_id,
-                    "created_at": run.manifest.get("created_at"),
-                    "kind": run.manifest.get("kind"),
-                    "snapshots": statuses.total(),
-                    "statuses": dict(sorted(statuses.items())),
+                    "created_at": summary.created_at,
+                    "kind": INTERACTIVE if run.live else run.manifest.get("kind"),
+                    "snapshots": sum(summary.statuses.values()),
+                    "statuses": summary.statuses,
                     "state": "ok",
                     "format": run.format,
                 }

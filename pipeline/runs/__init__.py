@@ -6,6 +6,7 @@ runs/.locks/<run_id>.session      whose session an interactive run is; of a fold
 runs/.new-<run_id>-<hex>/         only while a run is staged; whose process died, the next to stage or erase removes
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
+runs/.index/<run_id>.arrow        what lists say of a run; derived, and removed by an erasure
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
 runs/<run_id>/lineage.json        the graph
 runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
@@ -15,7 +16,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 
 - the folder: `store`, `log`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
 - a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`, `compacting`
-- read again: `replay`, `verify`; `answer_log`: answers that were held against snapshots
+- read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
 - removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row),
   `asked` (what a request said)
 """

@@ -30,6 +30,7 @@ from .asked import Asked, chosen_among, requests_of, words_of
 from .compacting import compact
 from .dropping import drop_shards
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
+from .listing import forget_listings
 from .live_files import live_files
 from .log import Line
 from .parts import TEXTS
@@ -91,6 +92,7 @@ def erase_evidence(
     """
     done = RunsErased()
     if not dry_run:
+        forget_listings(store.path)
         store.remove_abandoned()
     ids = pa.array(sorted(evidence_ids), pa.string())
     # First: one that is finished meanwhile is among the others, or told below.

@@ -1,0 +1,127 @@
+"""Lists are made of what was kept of each run, as long as its files are as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from hypothesis import given
+from hypothesis import strategies as st
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from scoped_retrieval.pipeline.runs import listing
+from scoped_retrieval.pipeline.runs.run import Run
+from scoped_retrieval.pipeline.views import text_table as tables
+
+
+@pytest.fixture(name="asked")
+def asked_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The runs of ana: two questions one by one, and a batch of one."""
+    ask(capsys=capsys)
+    ask(capsys=capsys)
+    row = {"question": "who has a role?", "project": "shop", "purpose": "answer-question"}
+    Path("q.jsonl").write_text(json.dumps(row) + "\n")
+    assert run("run", "q.jsonl", capsys=capsys)[0] == 0
+    return shop / ".scoped-retrieval/runs"
+
+
+def lists(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str, str]]:
+    return [
+        run(*args, capsys=capsys) for args in (("snapshots",), ("snapshots", "--json"), ("runs",), ("runs", "--json"))
+    ]
+
+
+def test_lists_are_the_same_from_what_was_kept_and_read_no_run(
+    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lists(capsys)
+    assert len(json.loads(before[1][1])) == 3
+    assert {file.stem for file in (asked / ".index").iterdir()} == {folder.name for folder in asked.glob("run-*")}
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "stored", lambda *_: pytest.fail("a run was read"))
+        assert lists(capsys) == before
+    for file in (asked / ".index").iterdir():
+        file.unlink()
+    assert lists(capsys) == before
+
+
+def test_each_principal_gets_their_own_list(
+    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(json.loads(lists(capsys)[1][1])) == 3
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert json.loads(lists(capsys)[1][1]) == []
+    assert json.loads(lists(capsys)[3][1])["runs"] == []
+
+
+def test_a_run_that_changed_is_read_again(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists(capsys)
+    ask(capsys=capsys)
+    assert len(json.loads(lists(capsys)[1][1])) == 4
+    file = next(asked.glob("run-*/live/*"))
+    file.write_bytes(file.read_bytes()[:9])
+    assert "damaged" in run("snapshots", capsys=capsys)[2]
+
+
+@pytest.mark.parametrize("content", [b"", b"ARROW1", b"x" * 4_000])
+def test_a_damaged_listing_is_made_again(asked: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+    before = lists(capsys)
+    for file in (asked / ".index").iterdir():
+        file.write_bytes(content)
+    assert lists(capsys) == before
+
+
+def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists(capsys)
+    assert any(b"who has a role?" in file.read_bytes() for file in (asked / ".index").iterdir())
+    assert run("erase", "--user", "ana", "--project", "shop", "--yes", capsys=capsys)[0] == 0
+    assert not (asked / ".index").exists()
+    assert "who has a role?" not in "".join(out for _, out, _ in lists(capsys))
+    assert not any(b"who has a role?" in file.read_bytes() for file in asked.rglob("*") if file.is_file())
+
+
+def test_a_folder_that_takes_no_listing_is_listed(
+    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(listing, "write_atomic", full)
+    assert len(json.loads(lists(capsys)[1][1])) == 3
+
+
+def test_a_listing_is_its_owners_alone(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists(capsys)
+    assert (asked / ".index").stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in (asked / ".index").iterdir()} == {0o600}
+    assert all(
+        pa.ipc.open_file(pa.py_buffer(file.read_bytes())).num_record_batches == 1
+        for file in (asked / ".index").iterdir()
+    )
+
+
+def of_rich(title: str, columns: list[str], rows: list[list[object]]) -> str:
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(" ".join(tables._cell(value).split()) for value in row))
+    console = Console(width=tables.UNFOLDED, force_terminal=False, no_color=True, highlight=False, markup=False)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+CELLS = st.sampled_from([None, "", "v", "\u65e5\u672c\u8a9e", 1, "two  words", "a\nb", "longer than its column"])
+
+
+@given(st.sampled_from(["", "Title"]), st.integers(1, 4), st.data())
+def test_a_table_of_any_width_is_that_of_rich(title: str, width: int, data: st.DataObject) -> None:
+    columns = data.draw(st.lists(st.sampled_from(["a name", "a longer name"]), min_size=width, max_size=width))
+    rows = data.draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=4))
+    assert tables.text_table(title, columns, rows, width=tables.UNFOLDED) == of_rich(title, columns, rows)
