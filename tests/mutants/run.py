@@ -8,13 +8,19 @@ others, `--record` writes the page.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import random
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cosmic_ray.work_item import MutationSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/mutants.md"
@@ -36,11 +42,20 @@ SUITES = (
     Suite(
         "walls",
         ("nodes/walls", "nodes/boundary_gates.py", "nodes/boundary_filtering.py", "nodes/scope/selectors.py"),
-        ("tests/test_second_wall.py", "tests/test_boundary_gates.py", "tests/test_boundary_filtering.py", "tests/test_source_names.py"),
+        (
+            "tests/test_second_wall.py",
+            "tests/test_boundary_gates.py",
+            "tests/test_boundary_filtering.py",
+            "tests/test_time_gates.py",
+            "tests/test_selectors.py",
+            "tests/test_source_names.py",
+            "tests/test_out_of_scope.py",
+            "tests/test_boundary_gates_properties.py",
+        ),
     ),
-    Suite("trimming", ("nodes/budget_trimming.py", "nodes/blocks/greedy_fit.py"), ("tests/test_budget_trimming.py", "tests/test_evidence_packing.py")),
-    Suite("audit", ("nodes/audit", "nodes/audit_snapshot.py"), ("tests/test_audit_snapshot.py", "tests/test_evidence_packing.py")),
-    Suite("grants", ("pipeline/grants.py", "nodes/scope_resolution.py", "nodes/scope/grant_reach.py"), ("tests/test_grants.py", "tests/test_grant_reach.py", "tests/test_contract_narrowing.py")),
+    Suite("trimming", ("nodes/budget_trimming.py", "nodes/blocks/greedy_fit.py"), ("tests/test_budget_trimming.py", "tests/test_evidence_packing.py", "tests/test_rival_facts.py")),
+    Suite("audit", ("nodes/audit", "nodes/audit_snapshot.py"), ("tests/test_audit_snapshot.py", "tests/test_evidence_packing.py", "tests/test_why.py", "tests/test_digests.py", "tests/test_silent_encoder.py", "tests/test_document_004_words.py")),
+    Suite("grants", ("pipeline/grants.py", "nodes/scope_resolution.py", "nodes/scope/grant_reach.py"), ("tests/test_grants.py", "tests/test_grant_reach.py", "tests/test_contract_narrowing.py", "tests/test_scope_resolution.py", "tests/test_contracts.py")),
 )  # fmt: skip
 
 
@@ -69,7 +84,7 @@ def tried(suite: Suite, sample: int) -> list[Mutant]:
         )
         cosmic_ray("init", str(config), str(session))
         with use_db(str(session), mode=WorkDB.Mode.open) as made:
-            items = [item for item in made.work_items if not item.mutations[0].operator_name.startswith(EXCLUDED)]
+            items = [item for item in made.work_items if counts(item.mutations[0])]
             drawn = random.Random(SEED).sample(items, min(sample, len(items)))
             made.clear()
             made.add_work_items(drawn)
@@ -86,6 +101,23 @@ def tried(suite: Suite, sample: int) -> list[Mutant]:
                 for item in drawn
                 for change in item.mutations[:1]
             ]
+
+
+def counts(change: MutationSpec) -> bool:
+    """Whether a mutant can be noticed at all: an annotation is never evaluated."""
+    if change.operator_name.startswith(EXCLUDED):
+        return False
+    return not any(
+        first <= change.start_pos and change.end_pos <= last for first, last in annotations(change.module_path)
+    )
+
+
+@cache
+def annotations(module: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where the annotations of a module begin and end, as line and column."""
+    nodes = ast.walk(ast.parse((ROOT / module).read_text()))
+    marked = (getattr(node, name, None) for node in nodes for name in ("annotation", "returns"))
+    return [((one.lineno, one.col_offset), (one.end_lineno, one.end_col_offset)) for one in marked if one is not None]
 
 
 def cosmic_ray(*arguments: str) -> None:
