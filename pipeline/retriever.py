@@ -47,7 +47,7 @@ from .requests.files import Row
 from .requests.presets import Preset, load_preset
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
-from .runs import LiveRun, RunStore, StagedRun, compact, left_open
+from .runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
 from .session import Asked, Session
 from .tokenizers import registered
 
@@ -301,6 +301,7 @@ class Retriever:
         assert self.runs is not None
         settings = self._recorded() | {"shard_requests": self._shard_requests}
         shards = shards_of(requests, self._shard_requests)
+        heal(self.runs)
         return self.runs.stage(
             requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage(),
             pin=self.corpus.pin,
@@ -336,6 +337,7 @@ class Retriever:
         """The run of this session: one that another session left, where none of these requests is in it, or a new one."""
         assert self.runs is not None
         inputs, settings = self._inputs(), self._recorded()
+        heal(self.runs)
         left = left_open(self.runs, inputs=inputs, settings=settings, asked=asked)
         lineage = {} if left else self._lineage()
         return LiveRun(self.runs, now=now, inputs=inputs, lineage=lineage, settings=settings, left=left)

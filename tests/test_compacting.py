@@ -37,7 +37,7 @@ def test_a_changed_interactive_file_is_not_compacted(tmp_path: Path, line_tables
     assert not (run.folder / "manifest.json").exists()
 
 
-def test_a_first_snapshot_without_its_line_is_extra_and_its_graph_unchanged(
+def test_a_first_snapshot_without_its_line_is_left_and_its_graph_unchanged(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
     store = RunStore(tmp_path)
@@ -46,7 +46,7 @@ def test_a_first_snapshot_without_its_line_is_extra_and_its_graph_unchanged(
         with pytest.raises(KeyboardInterrupt):
             live(store, line_tables)
     (run_id,) = store.folders()
-    assert [(p.kind, p.part) for p in verify(store, run_id).problems] == [("extra", "live/000001.arrow.lz4")]
+    assert [(p.kind, p.part) for p in verify(store, run_id).problems] == [("left", "live/000001.arrow.lz4")]
     compact(store, run_id)
     assert verify(store, run_id).ok
 
@@ -87,10 +87,13 @@ def test_a_snapshot_whose_line_was_lost_is_named_and_then_adopted(tmp_path: Path
     run = live(store, line_tables, 3)
     before = run.snapshots
     without_last_lines(store, 2)
-    adopted = "LOG does not name it; `compact` adopts it"
+    adopted = (
+        "LOG does not name it: a crash came between the file and its line; the next session, or `compact`, adopts it"
+    )
+    assert verify(store, run.run_id).status == "crashed"
     assert [(p.kind, p.part, p.detail) for p in verify(store, run.run_id).problems] == [
-        ("extra", "live/000002.arrow.lz4", adopted),
-        ("extra", "live/000003.arrow.lz4", adopted),
+        ("left", "live/000002.arrow.lz4", adopted),
+        ("left", "live/000003.arrow.lz4", adopted),
     ]
     assert compact(store, run.run_id).snapshots.equals(before)
     assert verify(store, run.run_id).ok

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from scoped_retrieval.pipeline.runs import Run, RunStore, compact, compacting, verify
+from scoped_retrieval.pipeline.runs import Run, RunStore, adopting, compact, compacting, verify
+from scoped_retrieval.pipeline.runs import live_files as named_files
 from scoped_retrieval.pipeline.runs.live_files import live_files
 from written_runs import Maker, live
 
@@ -23,7 +24,7 @@ def test_checking_a_long_session_goes_through_its_files_once(
 ):
     store = RunStore(tmp_path)
     run = live(store, line_tables)
-    for module in (compacting, sys.modules["scoped_retrieval.pipeline.runs.verify"]):
+    for module in (adopting, compacting, sys.modules["scoped_retrieval.pipeline.runs.verify"]):
         monkeypatch.setattr(module, "live_files", lambda folder: Listed(live_files(folder)))
     assert verify(store, run.run_id).ok
     assert compact(store, run.run_id).snapshots.num_rows == 2
@@ -57,7 +58,7 @@ def test_a_session_of_a_million_is_in_order_and_its_last_file_adopted(
         return f"{number + first - 1:06d}.arrow.lz4"
 
     monkeypatch.setattr(sys.modules["scoped_retrieval.pipeline.runs.live"], "live_file", later)
-    monkeypatch.setattr(compacting, "names_of", lambda number: (later(number), later(number)))
+    monkeypatch.setattr(named_files, "names_of", lambda number: (later(number), later(number)))
     run = live(store, line_tables, 4)
     assert live_files(run.folder) == [later(number) for number in range(1, 5)]
     lines = (tmp_path / "LOG").read_bytes().splitlines(keepends=True)

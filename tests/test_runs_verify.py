@@ -98,7 +98,8 @@ def test_a_log_that_lost_its_last_line_is_found(tmp_path: Path, line_tables: Mak
     last = batch(store, line_tables)
     log = tmp_path / "LOG"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
-    assert [(p.kind, p.part) for p in verify(store, last.run_id).problems] == [("missing", "LOG")]
+    assert [(p.kind, p.part) for p in verify(store, last.run_id).problems] == [("left", "LOG")]
+    assert verify(store, last.run_id).status == "crashed"
 
 
 def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tables: Maker):

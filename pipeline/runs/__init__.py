@@ -3,6 +3,7 @@
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
 runs/.locks/<run_id>              who writes a run holds it; of a folder a file, of an object store leases
 runs/.locks/<run_id>.session      whose session an interactive run is; of a folder alone
+runs/.open/<run_id>               while a session may write into the run; a crash leaves it to the next, which adopts what it left
 runs/.new-<run_id>-<hex>/         only while a run is staged; whose process died, the next to stage or erase removes
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
@@ -15,7 +16,8 @@ runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
 - the folder: `store`, `log`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
-- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`, `compacting`
+- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`,
+  `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
 - removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row),
   `asked` (what a request said)
@@ -23,6 +25,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 
 from __future__ import annotations
 
+from .adopting import heal
 from .answer_log import log_answer, logged_answers
 from .asked import Asked
 from .compacting import compact
@@ -49,6 +52,7 @@ __all__ = [
     "compact",
     "erase_evidence",
     "erase_texts",
+    "heal",
     "left_open",
     "log_answer",
     "logged_answers",

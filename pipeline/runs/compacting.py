@@ -7,19 +7,17 @@ does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import pyarrow.compute as pc
 
-from ...nodes.errors import VerificationError
 from ..durable import remove_tree, stands
 from ..places import Place
+from .adopting import adopt
 from .files import locked, remove_unnamed, sha256_of
-from .live import told
-from .live_files import live_files, names_of, read_live
-from .log import Line, files_named
+from .live_files import live_files, read_live
 from .parts import PER_REQUEST, PER_RUN, TEXTS
 from .run import FORMAT, INTERACTIVE, Run, joined, starter_of
 from .store import RunStore, run_kind
@@ -47,45 +45,13 @@ def compact(store: RunStore, run_id: str) -> Run:
         if run_kind(folder) != INTERACTIVE:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
         if not stands(folder / "manifest.json"):
-            logged = files_named(lines)
-            _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
-            _adopt(store, folder, lines, logged)
+            adopt(store, folder, lines)
             _write(folder)
         _remove(folder / "live")
         store.log.append(
             "run", folder.name, manifest_sha256=sha256_of(folder / "manifest.json"), started_by=starter_of(folder)
         )
     return Run(folder)
-
-
-def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
-    """Every file that LOG names is there as it was written, and so is the graph."""
-    if not stands(folder / "lineage.json"):
-        raise VerificationError("Expected the graph of the run, got none - at lineage.json")
-    if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
-        raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
-    present = {*live_files(folder)}
-    for file, sha256 in logged.items():
-        if file not in present:
-            raise VerificationError(f"Expected the file that LOG names, got none - at live/{file}")
-        if sha256_of(folder / "live" / file) != sha256:
-            raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
-
-
-def _adopt(store: RunStore, folder: Place, lines: list[Line], logged: Mapping[str, str]) -> None:
-    """Give the files that lost their line a new one. LOG loses its end alone, so they come after those it names."""
-    lineage = next((line.body["lineage_sha256"] for line in lines if line.kind == "live"), None)
-    files = live_files(folder)
-    known = max((number for number, file in enumerate(files, start=1) if file in logged), default=0)
-    for number, file in enumerate(files, start=1):
-        if file in logged:
-            continue
-        if file not in names_of(number) or number < known:
-            raise VerificationError(f"Expected the files of a session, got one out of order - at live/{file}")
-        said, sha256 = told(read_live(folder / "live" / file)), sha256_of(folder / "live" / file)
-        lineage = lineage or sha256_of(folder / "lineage.json")
-        line = {"file": file, "sha256": sha256, "lineage_sha256": lineage, **said}
-        store.log.append("live", folder.name, **line, started_by=starter_of(folder), adopted=True)
 
 
 def _write(folder: Place) -> None:

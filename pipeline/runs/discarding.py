@@ -26,3 +26,4 @@ def discard(store: RunStore, run_id: str) -> None:
             got = "a logged one" if logged else f"one that is {state}"
             raise StoreError(f"Expected an unfinished run, got {got} - at {run_id}", hint="`runs` lists the states.")
         remove_tree(folder)
+        (store.opened / run_id).unlink(missing_ok=True)

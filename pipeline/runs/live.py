@@ -14,13 +14,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.errors import StoreError
 from ...nodes.tables import TABLES
-from ..durable import make_folders, remove_tree, stands
+from ..durable import make_folders, remove_tree, stands, write_atomic
 from ..locks import confirm, hold
 from ..places import Place
 from .files import locked, write_json
@@ -68,6 +69,8 @@ class LiveRun:
         self._taken = False
         """Whether this process lost its hold on the run, and somebody else may have it."""
         self._settings = dict(settings or {})
+        self._mark, self._marked = store.opened / self.run_id, False
+        """What says to others that a session may write into the run: one that crashes leaves it."""
 
     def next_id(self, after: int = 0) -> str:
         """The id of the next snapshot, or of the one that comes `after` as many more."""
@@ -76,6 +79,8 @@ class LiveRun:
     def release(self) -> None:
         """Write no more into the run: another session may go on with it. What a process inherits is its parent's to release."""
         if self._hold and self._process == os.getpid():
+            with suppress(OSError):
+                self._mark.unlink(missing_ok=True)
             self._hold.release()
 
     def write(
@@ -111,6 +116,10 @@ class LiveRun:
     def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None]) -> None:
         file = live_file(self.number + 1)
         path = self.folder / "live" / file
+        if not self._marked and isinstance(self.folder, Path):
+            make_folders(self._mark.parent)
+            write_atomic(self._mark, b"")
+            self._marked = True
         with self._or_nothing(path):  # the bytes may be there and only their name not on disk
             if not self.number:
                 self._hold = self._hold or hold(self.store.session_of(self.run_id))

@@ -8,7 +8,7 @@ compressing each of their buffers takes seven times as long for twice the bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,13 @@ def live_files(folder: Place) -> list[str]:
     """Names of a run's interactive files, in order: from the millionth on, a number is longer than those before."""
     names = (entry.name for entry in entries(folder / "live") if entry.name.endswith((SUFFIX, OLDER_SUFFIX)))
     return sorted(names, key=lambda name: (len(name), name))
+
+
+def unlogged(files: Sequence[str], logged: Collection[str]) -> list[str]:
+    """Of a run's interactive files those without a line in LOG that follow all that have one: a crash took their lines."""
+    known = max((number for number, file in enumerate(files, start=1) if file in logged), default=0)
+    rest = list(enumerate(files[known:], start=known + 1))
+    return [file for number, file in rest if file in names_of(number)]
 
 
 def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[str, Any] | None = None) -> str:

@@ -189,6 +189,11 @@ class RunStore:
         """The lock file that the session of an interactive run holds for as long as it may go on."""
         return self.path / ".locks" / f"{run_id}.session"
 
+    @property
+    def opened(self) -> Place:
+        """Where the runs are named that a session may still write into."""
+        return self.path / ".open"
+
     def folders(self) -> list[str]:
         """The ids of everything that is or becomes a run."""
         return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())

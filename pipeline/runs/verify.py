@@ -27,7 +27,7 @@ from .erasing import Erased, erased_from
 from .files import files_below, locked, sha256_of
 from .formats import UPGRADED
 from .ids import run_of, snapshot_id
-from .live_files import live_files, number_of
+from .live_files import live_files, number_of, unlogged
 from .log import Line, files_named, manifest_named
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import INTERACTIVE, Run
@@ -36,7 +36,8 @@ from .store import RunStore
 
 LOOKS_AGAIN_WITHIN = 10.0
 """Seconds that a second look waits for whoever writes the run."""
-Kind = Literal["changed", "missing", "extra"]
+Kind = Literal["changed", "missing", "extra", "left"]
+"""What is wrong with a part; `left` is what a crash leaves, and nothing that anybody changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ class VerifyReport:
 class _Found:
     problems: list[Problem] = field(default_factory=list)
     parts: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found but what a crash leaves."""
+        return all(problem.kind == "left" for problem in self.problems)
 
     def add(self, kind: Kind, part: str, detail: str) -> None:
         self.problems.append(Problem(kind, part, detail))
@@ -145,13 +151,13 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] 
     if anchor is not None and anchor not in {line.hash for line in lines}:
         found.add("changed", "LOG", "the anchor is the hash of none of its lines")
     own = [line for line in lines if line.run_id == folder.name]
-    if run is not None and not found.problems:
+    if run is not None and found.sound:
         try:
             _check_lines(own, found)
-            if not found.problems:
+            if found.sound:
                 receipts = erased_from(store, run, own)
                 _check_live(run, own, found) if run.live else _check_files(run, own, receipts.parts, found)
-            if not found.problems:
+            if found.sound:
                 snapshots = _check_contents(run, receipts, found)
             for part, missing in check_answers(store, own):
                 found.add("missing" if missing else "changed", part, "LOG names its SHA-256")
@@ -163,7 +169,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] 
             found.add("changed", folder.name, f"what it holds has another form ({type(error).__name__})")
     head = lines[-1].hash if lines else ""
     problems = tuple(found.problems)
-    if problems and all(_left_by_upgrade(folder, own, problem) for problem in problems):
+    if problems and all(problem.kind == "left" or _left_by_upgrade(folder, own, problem) for problem in problems):
         return VerifyReport(folder.name, problems, found.parts, snapshots, (), head, CRASHED)
     lost = run is None and [p.part for p in problems] == ["manifest.json"] and folder.is_dir()
     state = UNREADABLE if lost and state_of(store, folder.name, logged=bool(own)).state == UNREADABLE else ""
@@ -220,9 +226,8 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
     logged = manifest_named(lines)
     if logged is None:
         gives = "`compact`" if run.manifest.get("kind") == INTERACTIVE else "`run --resume`"
-        return found.add(
-            "missing", "LOG", f"no line names this run; where it was broken off as it ended, {gives} ends it"
-        )
+        found.add("left", "LOG", f"no line names this run: a crash broke it off as it ended; {gives} ends it")
+        logged = sha256_of(run.folder / "manifest.json")
     if sha256_of(run.folder / "manifest.json") != logged:
         return found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
     expected = {"manifest.json": logged, "lineage.json": run.manifest["lineage_sha256"]}
@@ -240,12 +245,12 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
             found.add("changed", path, unfinished if before.get(path) == got else "its SHA-256 is not the recorded one")
     for path in files_below(run.folder):
         if path not in expected:
-            found.add("extra", path, f"the manifest does not name it{_left_by_compact(path, ('live/',))}")
+            found.add(*_unnamed(path, "the manifest does not name it", ("live/",)))
     compacted = {entry["file"]: entry["sha256"] for entry in run.manifest.get("compacted_from", ())}
     for file, sha256 in files_named(lines).items():
         if compacted.get(file) != sha256:
             found.add("changed", "manifest.json", f"live/{file} is not the file that LOG names")
-    return None if found.problems else _check_compacted(run, lines, found)
+    return _check_compacted(run, lines, found) if found.sound else None
 
 
 def _sha256(file: Place, part: str, found: _Found) -> str | None:
@@ -263,10 +268,11 @@ def _unread(error: OSError) -> str:
     return f"it cannot be read ({error.strerror or type(error).__name__})"
 
 
-def _left_by_compact(path: str, below: tuple[str, ...]) -> str:
-    """What to do about a file that a compaction leaves which is broken off."""
-    left = path.startswith(below) or Path(path).name.startswith(TEMPORARY)
-    return "; a compaction that was broken off leaves such, and `compact` ends it" if left else ""
+def _unnamed(path: str, why: str, below: tuple[str, ...]) -> tuple[Kind, str, str]:
+    """A file that should not be there: extra, or what a compaction leaves that is broken off."""
+    if path.startswith(below) or Path(path).name.startswith(TEMPORARY):
+        return "left", path, f"{why}; a compaction that was broken off leaves such, and `compact` ends it"
+    return "extra", path, why
 
 
 def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
@@ -285,7 +291,9 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
     if manifest_named(lines) is not None:
         return found.add("missing", "manifest.json", "LOG names it")
     logged = {f"live/{file}": sha256 for file, sha256 in files_named(lines).items()}
-    present = {f"live/{file}" for file in live_files(run.folder)}
+    files = live_files(run.folder)
+    present = {f"live/{file}" for file in files}
+    adopted = {f"live/{file}" for file in unlogged(files, files_named(lines))}
     for path, sha256 in logged.items():
         found.parts += 1
         if path not in present:
@@ -293,9 +301,11 @@ def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
         elif _sha256(run.folder / path, path, found) not in (sha256, None):
             found.add("changed", path, "its SHA-256 is not the one in LOG")
     for path in files_below(run.folder):
-        if path not in logged and path != "lineage.json":
-            said = "; `compact` adopts it" if path in present else _left_by_compact(path, ("tables/", "texts/"))
-            found.add("extra", path, f"LOG does not name it{said}")
+        if path in adopted:
+            said = "a crash came between the file and its line; the next session, or `compact`, adopts it"
+            found.add("left", path, f"LOG does not name it: {said}")
+        elif path not in logged and path != "lineage.json":
+            found.add(*_unnamed(path, "LOG does not name it", () if path in present else ("tables/", "texts/")))
     lineage = run.folder / "lineage.json"
     if not stands(lineage):
         found.add("missing", "lineage.json", "every run has one")

@@ -1,0 +1,79 @@
+"""Adopting: interactive files whose line in LOG a crash took get a new one, from `compact` or from whoever asks next.
+
+runs/.open/<run_id> stands for as long as a session may write into a run. One that nobody holds was left by a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from ...nodes.errors import ScopedRetrievalError, VerificationError
+from ..durable import entries, stands
+from ..locks import hold
+from ..places import Place
+from .files import locked, sha256_of
+from .ids import RUN_ID
+from .live import told
+from .live_files import live_files, read_live, unlogged
+from .log import Line, files_named
+from .run import starter_of
+from .store import RunStore
+
+__all__ = ["adopt", "heal"]
+
+
+def heal(store: RunStore) -> list[str]:
+    """Adopt what crashed sessions left, in folders alone; the ids of the runs that were looked at.
+
+    A run that somebody writes, or that was changed, is left as it is: `verify` tells of it.
+    """
+    looked: list[str] = []
+    for mark in entries(store.opened) if isinstance(store.path, Path) else ():
+        run_id = mark.name
+        if not RUN_ID.fullmatch(run_id) or (held := hold(store.session_of(run_id))) is None:
+            continue
+        try:
+            with suppress(OSError, ScopedRetrievalError), locked(store.lock_of(run_id), "a run", timeout=0.1):
+                folder = store.path / run_id
+                if stands(folder / "live") and not stands(folder / "manifest.json"):
+                    adopt(store, folder, [line for line in store.log.lines() if line.run_id == run_id])
+                mark.unlink(missing_ok=True)
+                looked.append(run_id)
+        finally:
+            held.release()
+    return looked
+
+
+def adopt(store: RunStore, folder: Place, lines: list[Line]) -> None:
+    """Give the files of a run that lost their line a new one; `lines` are those of the run.
+
+    Raises:
+        VerificationError: a file or the graph is not the one that LOG names, or is missing, or a file without a line is
+            none that a crash leaves: LOG loses its end alone. Nothing was written.
+    """
+    logged, files = files_named(lines), live_files(folder)
+    _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
+    lost = unlogged(files, logged)
+    if others := sorted({*files} - {*logged} - {*lost}):
+        raise VerificationError(f"Expected the files of a session, got one out of order - at live/{others[0]}")
+    lineage, starter = sha256_of(folder / "lineage.json"), starter_of(folder)
+    for file in lost:
+        path = folder / "live" / file
+        line = {"file": file, "sha256": sha256_of(path), "lineage_sha256": lineage, **told(read_live(path))}
+        store.log.append("live", folder.name, **line, started_by=starter, adopted=True)
+
+
+def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
+    """Every file that LOG names is there as it was written, and so is the graph."""
+    if not stands(folder / "lineage.json"):
+        raise VerificationError("Expected the graph of the run, got none - at lineage.json")
+    if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
+        raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")
+    present = {*live_files(folder)}
+    for file, sha256 in logged.items():
+        if file not in present:
+            raise VerificationError(f"Expected the file that LOG names, got none - at live/{file}")
+        if sha256_of(folder / "live" / file) != sha256:
+            raise VerificationError(f"Expected the file that LOG names, got a changed one - at live/{file}")
