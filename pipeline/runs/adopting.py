@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, VerificationError
 from ..durable import entries, stands
@@ -61,7 +62,8 @@ def adopt(store: RunStore, folder: Place, lines: list[Line]) -> None:
     lineage, starter = sha256_of(folder / "lineage.json"), starter_of(folder)
     for file in lost:
         path = folder / "live" / file
-        line = {"file": file, "sha256": sha256_of(path), "lineage_sha256": lineage, **told(read_live(path))}
+        line: dict[str, Any] = {"file": file, "sha256": sha256_of(path), "lineage_sha256": lineage}
+        line |= told(read_live(path))
         store.log.append("live", folder.name, **line, started_by=starter, adopted=True)
 
 
