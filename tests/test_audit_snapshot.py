@@ -84,6 +84,14 @@ def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judg
     assert fate(judged(tables), "dropped") == ("rejected", "trim", None, "budget_tokens", "none")
 
 
+def test_a_row_is_told_as_masked_where_its_item_was_and_no_other(line_tables, judged):
+    tables = line_tables(1)
+    assert not any(judged(tables)["decisions"]["redacted"].to_pylist())
+    set_where(tables, "trimmed", "shown", masked_by="pii")
+    told = {row["evidence_id"]: row["redacted"] for row in judged(tables)["decisions"].to_pylist()}
+    assert [name for name, redacted in told.items() if redacted] == ["shown-r0001"]
+
+
 def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[object, tuple[object, ...]]:
     """What became of each row, by `path: text`, where packing itself merged and dropped."""
     made = line(rows, requests={"r1": contract}).run()
@@ -207,6 +215,16 @@ def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_no
     )
     assert judged(tables)["snapshots"]["status"].to_pylist() == ["partial"]
     assert ("lane_failed", "symbol") in conditions(tables)
+
+
+def test_of_lanes_those_that_are_off_or_failed_are_told_and_no_other(line_tables, filled, judged):
+    tables = line_tables(1)
+    states = [("lexical", "on"), ("semantic", "off"), ("symbol", "failed")]
+    tables["lane_states"] = filled(
+        "lane_states", [{"request_id": "r0001", "lane": lane, "state": state, "message": ""} for lane, state in states]
+    )
+    told = {one for one in conditions(judged(tables)) if one[0].startswith("lane_")}
+    assert told == {("lane_off", "semantic"), ("lane_failed", "symbol")}
 
 
 def test_withheld_rows_change_no_condition_and_no_caller_column(line_tables, judged):

@@ -39,7 +39,7 @@ ITEMS = st.lists(
         {
             "text": TEXTS,
             "evidence_kind": st.sampled_from(["code", "doc", "test-log", "memory"]),
-            "conflict_set": st.sampled_from([None, None, "s"]),
+            "conflict_set": st.sampled_from([None, None, "s", "t"]),
             "lifecycle": st.sampled_from(["verified", "candidate"]),
             "section": st.sampled_from([None, "Intro", "节"]),
             "semantic_raw": st.sampled_from([0.1, 0.4, 0.7]),
@@ -69,12 +69,10 @@ def test_no_limit_is_ever_exceeded(
     assert block["tokens"] == counted(block["text"]) <= tokens
     assert block["chars"] == len(block["text"]) <= chars
     assert block["items"] == made["trimmed"].num_rows
-    disputed = {row["evidence_id"] for row in made["evidence"].to_pylist() if row["conflict_set"]}
-    shown = set(made["trimmed"]["evidence_id"].to_pylist())
-    # A conflict set counts as one item, and is shown whole or not at all.
-    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
-    assert shown & disputed in (set(), packed & disputed)
-    assert len(shown - disputed) + bool(shown & disputed) <= items
+    assert_whole_sets(made, "r1")
+    set_of = {row["evidence_id"]: row["conflict_set"] for row in made["evidence"].to_pylist()}
+    shown = [set_of[row["evidence_id"]] for row in made["trimmed"].to_pylist()]
+    assert shown.count(None) + len({*shown} - {None}) <= items  # a conflict set counts as one item
     assert all(0 <= row["tokens"] <= chunk for row in made["trimmed"].to_pylist())
     assert (block["text"] == "") == (block["items"] == 0) == (block["block_ref"] is None)
 
@@ -102,9 +100,36 @@ def test_a_counter_that_does_not_add_up_has_the_last_word(rows: list[dict[str, A
     made = line(rows, requests={"r1": {"max_tokens": tokens, "tokenizer": "words"}}, counters=BY_WORD).run()
     block = made["blocks"].to_pylist()[0]
     assert block["tokens"] == counted(block["text"], "words") <= tokens
-    disputed = {row["evidence_id"] for row in made["evidence"].to_pylist() if row["conflict_set"]}
-    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
-    assert disputed & set(made["trimmed"]["evidence_id"].to_pylist()) in (set(), packed & disputed)
+    assert_whole_sets(made, "r1")
+
+
+def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
+    """Of each conflict set every packed member is shown or none, and one that stands alone says so."""
+    packed, shown = (
+        [row for row in made[name].to_pylist() if row["request_id"] == request_id and row.get("kept", True)]
+        for name in ("packs", "trimmed")
+    )
+    set_of = {row["evidence_id"]: row["conflict_set"] for row in made["evidence"].to_pylist()}
+    for name in {"s", "t"}:
+        members = {row["evidence_id"] for row in packed if set_of[row["evidence_id"]] == name}
+        noted = {row["evidence_id"]: row["conflict_note"] for row in shown if row["evidence_id"] in members}
+        assert set(noted) in (set(), members)
+        assert set(noted.values()) <= {len(members) == 1}
+    assert not any(row["conflict_note"] for row in shown if set_of[row["evidence_id"]] is None)
+
+
+@given(ITEMS, SHAPES, st.integers(20, 500), st.integers(1, 120), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_conflict_set_is_shown_whole_or_not_at_all(
+    rows: list[dict[str, Any]], shape: str, tokens: int, chunk: int, items: int
+) -> None:
+    contract = {
+        "output_shape": shape, "max_tokens": tokens, "max_chunk_tokens": chunk, "max_items": items,
+        "max_unverified_items": 9, "max_items_per_source": 9,
+    }  # fmt: skip
+    made = line(rows, requests={"r1": contract, "r2": contract | {"max_tokens": 3 * tokens, "max_items": 7}}).run()
+    for request_id in ("r1", "r2"):
+        assert_whole_sets(made, request_id)
 
 
 @given(ITEMS, st.integers(40, 400), st.integers(1, 120))

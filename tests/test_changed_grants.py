@@ -134,3 +134,14 @@ def test_grants_that_were_given_as_such_stay(corpus: Corpus):
     with Retriever.open(corpus, principal="ana", grants=grant_all("ana", "shop"), lanes=LEXICAL) as retriever:
         (corpus.path / "grants.yaml").unlink(missing_ok=True)
         assert retriever.retrieve(QUESTION).status == "ok"
+
+
+def test_a_grant_of_a_project_for_corpora_without_grants_is_of_it_alone_and_audits_nothing():
+    (row,) = grant_all("ana", "shop").table.to_pylist()
+    assert (row["principal"], row["project"], row["own_project"], row["audit"], row["act_as"]) == (
+        "ana",
+        "shop",
+        True,
+        False,
+        None,
+    )

@@ -56,3 +56,20 @@ def test_a_bound_whose_zone_nobody_knows_reaches_nothing() -> None:
 )
 def test_no_folder_at_all_is_crossed_only_between_two_slashes(glob: str, path: str, matches: bool) -> None:
     assert leads_to(glob, path) is matches
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "matches"),
+    [
+        ("a?c", "abc", True),
+        ("a?c", "ac", False),
+        ("a?c", "a/c", False),
+        ("a?", "a", False),
+        ("?b?", "abc", True),
+        ("?/b", "a/b", True),
+        ("a?c", "abbc", False),
+    ],
+)
+def test_a_question_mark_is_one_character_of_a_name(glob: str, path: str, matches: bool) -> None:
+    assert leads_to(glob, path) is matches
+    assert judged({"path": path}, {}, {"denied_paths": [glob]}) == (NUMBER["path_deny"] if matches else 0)
