@@ -86,7 +86,7 @@ def expect_reader(settings: Settings, run: Any) -> None:
     try:
         with as_damage(run.run_id):
             mine = _starter(run) == settings.principal
-        if mine or readable_snapshots(settings, run, questions=False):
+        if mine or readable_snapshots(settings, run):
             return
     except StoreError:
         if hears_of_damage(settings, run.run_id):
@@ -113,7 +113,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
                 run = store.open(run_id)
                 mine = _starter(run) == settings.principal
             # In this order: what an auditor of everything may know takes no look at the requests of a run.
-            return mine or everything() or bool(_readable(settings, run, grants(), questions=False))
+            return mine or everything() or bool(_readable(settings, run, grants()))
         except ScopedRetrievalError:
             if started_by(store.path / run_id, settings.principal):
                 return True
@@ -280,20 +280,24 @@ def _audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
     return set(mine.filter(mine["audit"])["project"].to_pylist())
 
 
-def readable_snapshots(settings: Settings, run: Any, *, questions: bool = True) -> list[dict[str, Any]]:
+def readable_snapshots(
+    settings: Settings, run: Any, *, status: str | None = None, last: int | None = None
+) -> list[dict[str, Any]]:
     """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
 
-    Of a row that was refused at the door, what of it could be read. Without `questions`, no text is read.
+    Of a row that was refused at the door, what of it could be read. `status` keeps those of it, `last` so many of the last.
 
     Raises:
         StoreError: the run is damaged.
     """
-    return _readable(settings, run, _in_force(settings), questions=questions)
+    return _readable(settings, run, _in_force(settings), status, last)
 
 
-def _readable(settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool) -> list[dict[str, Any]]:
+def _readable(
+    settings: Settings, run: Any, grants: pa.Table | None, status: str | None = None, last: int | None = None
+) -> list[dict[str, Any]]:
     with as_damage(run.run_id):
-        return _rows_for(settings, run, grants, questions=questions)
+        return _rows_for(settings, run, grants, status, last)
 
 
 @contextmanager
@@ -320,13 +324,13 @@ class RunSummary(NamedTuple):
 
 
 def summary_of(settings: Settings, run: Any) -> RunSummary:
-    """What a list says of a run; no text is read.
+    """What a list says of a run.
 
     Raises:
         StoreError: the run is damaged.
     """
     with as_damage(run.run_id):
-        table, audiences, of = _judged(settings, run, _in_force(settings), questions=False)
+        table, audiences, of = _judged(settings, run, _in_force(settings))
         kept = np.array([audience is not None for audience in audiences], dtype=bool)[of]
         counted = table["status"].filter(pa.array(kept)).value_counts().to_pylist()
         statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
@@ -335,9 +339,15 @@ def summary_of(settings: Settings, run: Any) -> RunSummary:
         return RunSummary(run.manifest.get("created_at"), statuses)
 
 
-def _rows_for(settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool) -> list[dict[str, Any]]:
-    table, audiences, of = _judged(settings, run, grants, questions=questions)
-    kept = np.array([audience is not None for audience in audiences], dtype=bool)[of].nonzero()[0]
+def _rows_for(
+    settings: Settings, run: Any, grants: pa.Table | None, status: str | None, last: int | None
+) -> list[dict[str, Any]]:
+    table, audiences, of = _judged(settings, run, grants)
+    mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
+    if status is not None:
+        mask &= np.asarray(pc.equal(table["status"], status))
+    kept = mask.nonzero()[0]
+    kept = kept if last is None else kept[max(0, len(kept) - last) :]
     told = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()
     return [
         row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
@@ -346,12 +356,12 @@ def _rows_for(settings: Settings, run: Any, grants: pa.Table | None, *, question
 
 
 def _judged(
-    settings: Settings, run: Any, grants: pa.Table | None, *, questions: bool
+    settings: Settings, run: Any, grants: pa.Table | None
 ) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
     """The snapshots of a run, what the principal may see of those asked alike that reached the same, and which are alike."""
     from .runs.listing import listed
 
-    table = listed(run, questions=questions)
+    table = listed(run)
     viewer = _Viewer(settings.principal, _grants_for(run, grants))
     whose = table.select(["project", "principal", "asked_by", "reached"])
     names = [whose[name] for name in ("project", "principal", "asked_by")]

@@ -168,6 +168,21 @@ def entries(folder: Place) -> list[Place]:
         return []
 
 
+def names_in(folder: Place) -> list[str]:
+    """The names of what lies in a folder, in no order; nothing where there is none.
+
+    Raises:
+        StoreError: it cannot be listed now.
+    """
+    if isinstance(folder, ObjectPlace):
+        return [entry.name for entry in entries(folder)]
+    try:
+        with _read(folder):
+            return os.listdir(folder)  # noqa: PTH208 (lists of runs make no path of each file)
+    except FileNotFoundError:
+        return []
+
+
 def stands(path: Place) -> bool:
     """Whether something is there. From Python 3.14 on, `exists` denies what it cannot look at.
 

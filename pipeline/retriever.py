@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..nodes.errors import InputError
+from ..nodes.errors import InputError, ScopedRetrievalError
 from ..nodes.recall.bm25 import Bm25
 from ..nodes.vocabulary import LANES as LANE_NAMES
 from .corpus import Corpus
@@ -48,6 +48,7 @@ from .requests.presets import Preset, load_preset
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
+from .runs.listing import listed
 from .session import Asked, Session
 from .tokenizers import registered
 
@@ -275,8 +276,10 @@ class Retriever:
             live = self._session.close()
         if live is not None:
             live.release()
-            if live.number and compacted and self.runs is not None:
-                compact(self.runs, live.run_id)
+            if live.number and self.runs is not None:
+                run = compact(self.runs, live.run_id) if compacted else self.runs.open(live.run_id)
+                with suppress(OSError, ScopedRetrievalError):  # lists read it again
+                    listed(run)
 
     def __enter__(self) -> Retriever:
         return self

@@ -153,7 +153,7 @@ def snapshot_named(settings: Settings, name: str) -> str:
     if not _BLOCK_REF.fullmatch(name):
         return name
     store = RunStore(settings["runs"], create=False)
-    read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
     found = [row["snapshot_id"] for _, rows in read for row in rows if row.get("block_ref") == name]
     if not found:
         raise unknown(f"retr-snap-{name}")
@@ -267,7 +267,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
         return logged_answers(store, [snapshot_id]), 0
-    mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run, questions=False))
+    mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
     return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), len(damaged)
 
 

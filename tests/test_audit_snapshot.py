@@ -219,7 +219,7 @@ def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_no
 
 def test_of_lanes_those_that_are_off_or_failed_are_told_and_no_other(line_tables, filled, judged):
     tables = line_tables(1)
-    states = [("lexical", "on"), ("semantic", "off"), ("symbol", "failed")]
+    states = [("semantic", "off"), ("symbol", "failed")]
     tables["lane_states"] = filled(
         "lane_states", [{"request_id": "r0001", "lane": lane, "state": state, "message": ""} for lane, state in states]
     )

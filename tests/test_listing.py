@@ -76,6 +76,53 @@ def test_a_damaged_listing_is_made_again(asked: Path, capsys: pytest.CaptureFixt
     assert lists(capsys) == before
 
 
+def test_of_a_run_that_goes_on_the_new_snapshots_are_read_and_no_other(
+    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept,) = (asked / ".index").iterdir()  # of the session; a batch is read when it is first listed
+    lists(capsys)
+    read = list[str]()
+    whole = listing.read_live
+    monkeypatch.setattr(listing, "read_live", lambda path, names: read.append(path.name) or whole(path, names))
+    ask(capsys=capsys)
+    assert read == ["000003.arrow.lz4"]
+    assert len(json.loads(lists(capsys)[1][1])) == 4
+    assert read == ["000003.arrow.lz4"]
+    assert kept.exists()
+
+
+def test_what_was_erased_while_it_was_listed_is_not_kept(
+    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = listing._keep
+
+    def beside(file: Path, table: pa.Table, stamp: bytes) -> None:
+        for part in (asked / file.stem).rglob("*.parquet"):
+            part.write_bytes(part.read_bytes())
+        for part in (asked / file.stem).rglob("*.lz4"):
+            part.write_bytes(part.read_bytes())
+        whole(file, table, stamp)
+
+    for file in (asked / ".index").iterdir():
+        file.unlink()
+    monkeypatch.setattr(listing, "_keep", beside)
+    assert len(json.loads(run("snapshots", "--json", capsys=capsys)[1])) == 3
+    assert list((asked / ".index").iterdir()) == []
+
+
+@pytest.mark.parametrize(("last", "listed", "said"), [("1", 1, True), ("2", 2, True), ("3", 3, False), ("0", 3, False)])
+def test_the_last_snapshots_are_listed_and_that_there_are_others(
+    asked: Path, capsys: pytest.CaptureFixture[str], last: str, listed: int, said: bool
+) -> None:
+    everything = json.loads(run("snapshots", "--json", capsys=capsys)[1])
+    code, out, err = run("snapshots", "--json", "--last", last, capsys=capsys)
+    assert (code, json.loads(out)) == (0, everything[3 - listed :])
+    assert (f"the last {last}; older ones are not listed: --last 0 lists all" in err) is said
+    of_one = everything[0]["snapshot_id"].rpartition("-")[0].replace("retr-snap-", "run-")
+    assert len(json.loads(run("snapshots", of_one, "--json", "--last", "1", capsys=capsys)[1])) == 1
+    assert json.loads(run("snapshots", "--json", "--last", last, "--status", "denied", capsys=capsys)[1]) == []
+
+
 def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lists(capsys)
     assert any(b"who has a role?" in file.read_bytes() for file in (asked / ".index").iterdir())

@@ -9,6 +9,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +31,8 @@ _STATE_CODES = {
     "unknown version": EXIT["unreadable"],
 }
 """Exit codes of `verify` for runs in which nothing was rewritten; everything else that differs is 5."""
+LAST = 1_000
+"""Snapshots that `snapshots` lists unless told otherwise."""
 QUESTION_SHOWN = 60
 """Characters of a question in the table of snapshots; `--json` and the x-ray have all of it."""
 
@@ -47,6 +50,7 @@ def snapshots(
     status: Annotated[
         str | None, typer.Option(help="Only this status: ok, empty, denied, partial, failed or erased.")
     ] = None,
+    last: Annotated[int, typer.Option(min=0, help="So many of the last; 0 = all.")] = LAST,
     events: Annotated[
         bool, typer.Option("--events", help="One event per snapshot as JSONL, for an event log.")
     ] = False,
@@ -60,14 +64,25 @@ def snapshots(
     if status is not None:
         STATUSES.canonical(status, "--status")
     settings = settings_of(runs=runs, grants=grants)
+    wanted = last + 1 if last else sys.maxsize  # one more tells that there are older ones
+
+    def read(one: Any) -> list[dict[str, Any]]:
+        nonlocal wanted
+        rows = readable_snapshots(settings, one, status=status, last=wanted)
+        wanted -= len(rows)
+        return rows
+
     if run:
         named = open_run(settings, run)
         expect_reader(settings, named)
-        found = [(named, readable_snapshots(settings, named))]
+        chosen = [(named, read(named))]
     else:
-        store = RunStore(settings["runs"], create=False)
-        found = _each(settings, store.list(), lambda one: readable_snapshots(settings, one))
-    chosen = [(one, [row for row in rows if status in (None, row["status"])]) for one, rows in found]
+        newest = takewhile(lambda _: wanted > 0, RunStore(settings["runs"], create=False).newest())
+        chosen = _each(settings, newest, read)[::-1]
+    if not wanted:
+        oldest = next(i for i, (_, rows) in enumerate(chosen) if rows)
+        chosen[oldest][1].pop(0)
+        note(f"the last {last}; older ones are not listed: --last 0 lists all")
     rows = [row for _, of_run in chosen for row in of_run]
     if events:
         told = [event for one, of_run in chosen for event in events_of(one, of_run)]

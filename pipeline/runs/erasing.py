@@ -129,6 +129,8 @@ def erase_evidence(
                 done.being_written.append(run_id)  # its first snapshot came since the others were read
             else:
                 _remove_remains(store, run_id, logged, done, dry_run=dry_run)
+    if not dry_run:
+        forget_listings(store.path)  # whoever listed meanwhile may have kept what is gone now
     return done
 
 

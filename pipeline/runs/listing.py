@@ -1,8 +1,9 @@
 """What lists say of the snapshots of a run, kept beside the runs: a hundred thousand are listed without reading each.
 
-runs/.index/<run_id>.arrow        LISTED of one run, and a digest of the names, sizes and times of its files
+runs/.index/<run_id>.arrow        what lists say of one run, and a digest of the names, sizes and times of its files
 
-It is derived: it may be removed at any time, is made again when a file of the run changes, and is no evidence of anything.
+A session leaves the rows of its snapshots as it ends. They are derived: they may be removed at any time, are made again when a
+file of the run changes, and are no evidence of anything.
 It holds questions, so an erasure removes it first. Runs on an object store have none.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,13 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError
-from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS
+from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
 from ..durable import make_folders, remove_tree, stands, write_atomic
 from ..places import Place
 from .formats import FORMAT
-from .run import Run
+from .live_files import live_files, read_live
+from .parts import with_texts
+from .run import JOINED, Run, joined
 
 __all__ = ["ASKED", "forget_listings", "listed"]
 
@@ -29,26 +33,35 @@ FOLDER = ".index"
 ASKED = ("principal", "asked_by", "project", "purpose", "as_of", "question")
 """What a list says of the request of each snapshot."""
 _STAMP = b"stamp"
+_SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
 _REACHED = pa.field("reached", pa.list_(pa.string()))
 
 
-def listed(run: Run, *, questions: bool) -> pa.Table:
+def listed(run: Run) -> pa.Table:
     """SNAPSHOTS of a run with what was asked, and the projects that each answer `reached`; in the order of the run.
 
-    Without `questions` no text is read, unless it was before.
+    Of an interactive run whose session went on since, the files that came after are read and no other.
 
     Raises:
         StoreError: the run is damaged.
     """
     if not isinstance(run.folder, Path):
-        return _read(run, questions=questions)
-    file, stamp = run.folder.parent / FOLDER / f"{run.run_id}.arrow", _stamp(run.folder)
-    if (known := _known(file, stamp)) is not None:
+        return _read(run)
+    file, files = _file_of(run.folder), live_files(run.folder) if run.live else []
+    known = _known(file, run.folder, files)
+    if known is not None and (not run.live or known.num_rows == len(files)):
         return known
-    found = _read(run, questions=questions)
-    if questions:
-        with suppress(OSError, ScopedRetrievalError):  # a folder that cannot be written to is listed more slowly
-            _keep(file, found.replace_schema_metadata({_STAMP: stamp}))
+    stamp = _stamp(run.folder, files)
+    if run.live:
+        rest = files[known.num_rows if known else 0 :]
+        read = [_read_files(run, rest[at : at + JOINED]) for at in range(0, len(rest), JOINED)]
+        found = pa.concat_tables([known, *read] if known else read)
+    else:
+        found = _read(run)
+    with suppress(OSError, ScopedRetrievalError):  # a folder that cannot be written to is listed more slowly
+        _keep(file, found, stamp)
+        if _stamp(run.folder, files) != stamp:  # somebody erased from it meanwhile: what was read must not stay
+            file.unlink(missing_ok=True)
     return found
 
 
@@ -58,15 +71,21 @@ def forget_listings(folder: Place) -> None:
         remove_tree(folder / FOLDER)
 
 
-def _known(file: Path, stamp: bytes) -> pa.Table | None:
+def _file_of(folder: Path) -> Path:
+    return folder.parent / FOLDER / f"{folder.name}.arrow"
+
+
+def _known(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
+    """What was kept of a run, if the files that it was made of are as they were: of an interactive run the first ones."""
     with suppress(OSError, pa.ArrowException):
         table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-        if (table.schema.metadata or {}).get(_STAMP) == stamp:
-            return table
+        if (table.schema.metadata or {}).get(_STAMP) == _stamp(folder, files[: table.num_rows]):
+            return table.replace_schema_metadata(None)
     return None
 
 
-def _keep(file: Path, table: pa.Table) -> None:
+def _keep(file: Path, table: pa.Table, stamp: bytes) -> None:
+    table = table.replace_schema_metadata({_STAMP: stamp})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
@@ -74,28 +93,46 @@ def _keep(file: Path, table: pa.Table) -> None:
     write_atomic(file, memoryview(sink.getvalue()), sync=False)
 
 
-def _stamp(folder: Path) -> bytes:
-    """A digest of the format and of the names, sizes and times of all files of a run."""
+def _stamp(folder: Path, files: Sequence[str]) -> bytes:
+    """A digest of the format and of the names, sizes and times of interactive files, or else of all files of a run."""
     digest = hashlib.sha256(FORMAT.encode())
-    for root, folders, files in os.walk(folder):
-        folders.sort()
-        for name in sorted(files):
-            status = os.stat(f"{root}/{name}")  # noqa: PTH116 (a path object costs as much as the call)
-            digest.update(f"{root}/{name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
+    for name in [f"{folder}/live/{file}" for file in files] or _below(folder):
+        status = os.stat(name)  # noqa: PTH116 (a path object costs as much as the call)
+        digest.update(f"{name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
     return digest.hexdigest().encode()
 
 
-def _read(run: Run, *, questions: bool) -> pa.Table:
+def _below(folder: Path) -> Iterator[str]:
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        yield from (f"{root}/{name}" for name in sorted(files))
+
+
+def _read_files(run: Run, files: Sequence[str]) -> pa.Table:
+    """The rows of some interactive files."""
+    read = [read_live(run.folder / "live" / file, [*_SOURCES, "texts"]) for file in files]
+    stored = {name: joined(name, [tables.get(name) for tables in read]) for name in [*_SOURCES, "texts"]}
+    tables = {name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}
+    return _rows(tables, run.settings.get("principal"))
+
+
+def _read(run: Run) -> pa.Table:
+    """The rows of a run that was finished or compacted, or lies on an object store."""
+    tables = {name: run.table(name, texts=True) for name in _SOURCES}
+    return _rows(tables, run.settings.get("principal"))
+
+
+def _rows(tables: Mapping[str, pa.Table], starter: str | None) -> pa.Table:
     asked: dict[str, dict[str, Any]] = {}
-    starter = run.settings.get("principal")
     for table in (FAILURES, REQUESTS):
-        names = [name for name in ("request_id", *ASKED) if name in table.columns]
-        for row in run.table(table.name, texts=questions).select(names).to_pylist():
+        found = tables[table.name]
+        names = [name for name in ("request_id", *ASKED) if name in found.column_names]
+        for row in found.select(names).to_pylist():
             asked[row["request_id"]] = row if table is REQUESTS else row | {"principal": starter}
     reached: dict[str, set[str]] = {}
-    for bound in run.stored(CONTRACT_BOUNDS.name).select(["request_id", "project"]).to_pylist():
+    for bound in tables[CONTRACT_BOUNDS.name].select(["request_id", "project"]).to_pylist():
         reached.setdefault(bound["request_id"], set()).add(bound["project"])
-    snapshots = run.table(SNAPSHOTS.name, texts=questions)
+    snapshots = tables[SNAPSHOTS.name]
     ids = snapshots["request_id"].to_pylist()
     nobodys = {"principal": starter}
     for name in ASKED:

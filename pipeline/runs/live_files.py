@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..durable import entries, read_whole
+from ..durable import names_in, read_whole
 from ..places import Place
 from .files import named, write_bytes
 from .formats import FORMAT, adapted, check_format, inline_texts
@@ -45,8 +45,8 @@ def number_of(file: str) -> int:
 
 def live_files(folder: Place) -> list[str]:
     """Names of a run's interactive files, in order: from the millionth on, a number is longer than those before."""
-    names = (entry.name for entry in entries(folder / "live") if entry.name.endswith((SUFFIX, OLDER_SUFFIX)))
-    return sorted(names, key=lambda name: (len(name), name))
+    names = sorted(name for name in names_in(folder / "live") if name.endswith((SUFFIX, OLDER_SUFFIX)))
+    return sorted(names, key=len)
 
 
 def unlogged(files: Sequence[str], logged: Collection[str]) -> list[str]:
@@ -115,8 +115,8 @@ def _named_format(metadata: Mapping[bytes, bytes] | None) -> str | None:
     return None if found is None else found.decode()
 
 
-def read_live(path: Place) -> dict[str, pa.Table]:
-    """The tables of one interactive file, in stored form.
+def read_live(path: Place, names: Collection[str] | None = None) -> dict[str, pa.Table]:
+    """The tables of one interactive file, in stored form; with `names`, these alone.
 
     Raises:
         StoreError: the file is missing or damaged.
@@ -125,7 +125,7 @@ def read_live(path: Place) -> dict[str, pa.Table]:
         table = _opened(path).read_all()
         table.validate(full=True)
         _check_version(table.schema.metadata or {}, path)
-        found = {name: _raw(table[name]) for name in table.column_names}
+        found = {name: _raw(table[name]) for name in table.column_names if names is None or name in names}
         if _named_format(table.schema.metadata) != FORMAT:
             return _older(found)
         return {name: _unpacked(name, raw) for name, raw in found.items()}

@@ -75,7 +75,7 @@ class Run:
     @cached_property
     def older(self) -> bool:
         """Whether an earlier version wrote it: its tables are read under the present schema."""
-        return (live_format(self.folder) if self.live else version_of(self.manifest)) != FORMAT
+        return self.format != FORMAT
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Run:
         if self.live:
             statuses = self.snapshots["status"].value_counts().to_pylist()
             return {
-                "format": live_format(self.folder),
+                "format": self.format,
                 "run_id": self.run_id,
                 "kind": INTERACTIVE,
                 "settings": self.settings,
@@ -96,7 +96,7 @@ class Run:
             raise StoreError(f"Expected an object, got {kind_of(manifest)} - at {self.run_id}/manifest.json")
         return manifest
 
-    @property
+    @cached_property
     def format(self) -> str | None:
         """The format that the run names; interactive files of versions 1 to 5 name none."""
         return live_format(self.folder) if self.live else version_of(self.manifest)

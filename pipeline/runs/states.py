@@ -58,8 +58,10 @@ def state_of(store: RunStore, run_id: str, *, logged: bool) -> RunState:
             check_format(said, f"{run_id}/manifest.json")
             return RunState(run_id, OK, found)
         if files := live_files(folder):
-            read_settings(folder / "live" / files[0])
-            return RunState(run_id, OK, live_format(folder))
+            found = live_format(folder)
+            if found is None:  # an older one, of which the name alone tells
+                read_settings(folder / "live" / files[0])
+            return RunState(run_id, OK, found)
     except UnknownVersionError as error:
         return RunState(run_id, UNKNOWN_VERSION, found, error.message)
     except ScopedRetrievalError as error:

@@ -154,6 +154,13 @@ class RunStore:
                 runs.append(self.open(run_id))
         return runs
 
+    def newest(self) -> Iterator[Run]:
+        """What `list` gives, newest first, each opened when it is asked for."""
+        for run_id in reversed(self.folders()):
+            with suppress(StoreError, VerificationError):
+                if self._readable(self.path / run_id):
+                    yield self.open(run_id)
+
     def run_ids(self) -> tuple[str, ...]:
         """The ids of every run that was finished or is interactive, damaged ones included."""
         return tuple(run_id for run_id in self.folders() if self._readable(self.path / run_id))
