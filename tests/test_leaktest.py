@@ -263,6 +263,7 @@ BROKEN: dict[str, tuple[Plant, str, str]] = {
     "zones inherited across owners": (faults.zones_inherited_across_owners, "another answer", "open"),
     "dropped branch": (faults._without(NUMBER["branch"]), "a canary", "bounded"),
     "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
+    "pathless rows under no denial": (faults.pathless_rows_under_no_denial, "a canary", "bounded"),
     "shadowing by inadmissible texts": (faults.shadowing_by_inadmissible_texts, "another answer", "bounded"),
     "dropped level": (faults._without(NUMBER["level"]), "a canary", "guided"),
     "dropped role": (faults._without(NUMBER["role"]), "a canary", "guided"),

@@ -39,6 +39,8 @@ ANGLES = (OPEN, BOUNDED, GUIDED)
 """Without bounds; with those that a request can name; under a mode and a role, whose links are all followed."""
 LEFT_OUT = "left-out zone"
 """The reason of rows in a zone that the mode leaves out."""
+NO_PATH = "no path"
+"""The reason of rows without a path where the request denies a folder: nobody can say that they are not of it."""
 ENDED = ("superseded", "deleted")
 _SOURCES = 50
 """Sources of a tenant that a bounded request names."""
@@ -50,6 +52,7 @@ GATE_OF = {
     LEFT_OUT: "zone",
     "uncommitted": "workspace",
     "unsearched path": "path_allow",
+    NO_PATH: "path_deny",
 }
 """The gate behind a reason that does not have its name."""
 
@@ -166,6 +169,9 @@ def _bounded(seen: Row, folder: str, sources: Sequence[str], as_of: datetime) ->
         "window_start": {"event_time": start - timedelta(days=1)},
         "window_end": {"event_time": end + timedelta(hours=1)},
     }
+    if seen["path"]:
+        asked["denied_paths"].append(f"{_literal(folder)}leak-test-guarded/")
+        shut[NO_PATH] = {"path": None}
     accepted = [name for name, origins in ACCEPTED_ORIGINS.items() if seen["origin_class"] in origins]
     if accepted:
         asked["accepted_authority"] = [*ACCEPTED_ORIGINS]

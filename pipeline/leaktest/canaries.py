@@ -190,7 +190,7 @@ def _base(case: Case, as_of: datetime) -> Row:
 
 def _shut(fields: Mapping[str, Any], token: str) -> Row:
     """The columns that shut a row out."""
-    return {**fields} if "path" not in fields else {**fields, "path": fields["path"].format(token=token)}
+    return {**fields, "path": fields["path"].format(token=token)} if fields.get("path") else {**fields}
 
 
 def _record(token: str) -> str:
@@ -253,7 +253,7 @@ def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]
                 "origin_class": "structured-sot", "evidence_kind": "structured-fact", "entity": _record(token),
                 "text": f"id: {_record(token)}\nlimit: 5\n{words}",
             },
-            "linked document": {"links": [row["path"]], "calls": ["leakTestLinked", row["symbols"][0]]},
+            "linked document": {"links": [row["path"]] if row["path"] else [], "calls": ["leakTestLinked", row["symbols"][0]]},
         }.get(role)  # fmt: skip
         if points is not None:
             yield base | plain | where | {"text": text} | points

@@ -164,6 +164,16 @@ def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zones, "_keys", lambda family, names, shared=False: names)
 
 
+def pathless_rows_under_no_denial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A denied folder says nothing of rows without a path, in either wall."""
+    monkeypatch.setattr(gate_predicates, "denies_pathless", lambda globs: False)
+    right = second_wall._pathless
+    monkeypatch.setattr(
+        second_wall, "_pathless",
+        lambda rows, order, globs, speaks: right(rows, order, globs, speaks) & (speaks is second_wall._is_no_path),
+    )  # fmt: skip
+
+
 def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of the work tree shadows the committed one, even where the request may not see it."""
     right = boundary_gates._shadow
