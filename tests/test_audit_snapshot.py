@@ -217,6 +217,14 @@ def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_no
     assert ("lane_failed", "symbol") in conditions(tables)
 
 
+def test_a_request_that_is_denied_is_told_that_and_nothing_else(line_tables, judged):
+    tables = line_tables(1)
+    set_where(tables, "contracts", "r0001", denied=True, denied_reason="no")
+    set_where(tables, "requests", "r0001", role=None, mode=None)
+    set_where(tables, "score_terms", "shown", anchor=0.0, semantic=0.0, lexical=0.0)
+    assert conditions(judged(tables)) == {("nothing_granted", "")}
+
+
 def test_of_lanes_those_that_are_off_or_failed_are_told_and_no_other(line_tables, filled, judged):
     tables = line_tables(1)
     states = [("semantic", "off"), ("symbol", "failed")]
