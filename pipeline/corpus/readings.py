@@ -196,3 +196,9 @@ def _state(corpus: Place, generation: str) -> dict[Source, str]:
 def _entries(sources: Collection[tuple[str, str, str]]) -> Iterator[tuple[Source, str]]:
     for project, source_id, name in sources:
         yield (project, source_id), name
+
+
+def sources_of(rows: pa.Table) -> set[Source]:
+    """The owner and id of every source that rows are of."""
+    pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
+    return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}

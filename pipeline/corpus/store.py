@@ -43,7 +43,7 @@ from .incoming import incoming
 from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
 from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
-from .readings import Reading, Source, carry_readings, forget_readings, reading_of
+from .readings import Reading, Source, carry_readings, forget_readings, reading_of, sources_of
 from .tombstones import finish_receipts, kept_out, receipts, write_receipt
 from .trust import UNSIGNED, Trust
 from .writing import locked, taken
@@ -228,7 +228,7 @@ class Corpus:
             )
             report, base = published(self._base, import_)
             self._move_on(base)
-            touched = _sources(rows) | {(owner, source) for owner in projects for source in complete_sources}
+            touched = sources_of(rows) | {(owner, source) for owner in projects for source in complete_sources}
             carry_readings(self.path, before, self.generation, touched, readings or {})
             if encoder is not None:
                 with suppress(OSError):  # published already; whoever writes next removes them
@@ -395,8 +395,3 @@ def _expect_none(path: Place) -> None:
     with suppress(FileNotFoundError):
         read_whole(path / "CURRENT")  # what cannot be read may be one
         raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
-
-
-def _sources(rows: pa.Table) -> set[Source]:
-    pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
-    return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}
