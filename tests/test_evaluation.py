@@ -15,6 +15,8 @@ from scoped_retrieval.pipeline.encoders.encoder import NAME
 from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
+from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000
+from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.history_check import alive_at, reassemble
 from stand_in_encoder import WordsByTheirStart
 
@@ -112,7 +114,22 @@ def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
     assert table["talk", "full", "RR@1"] == (1.0, 1)
     trec = (tmp_path / "work/trec/talk/full.run").read_text().splitlines()
     assert [line.split()[:4] for line in trec] == [["talk/q1", "Q0", "m2", "1"]]  # not ana's, not the later one
-    assert sum(done.statuses.values()) == 5
+    assert sum(done.statuses.values()) == 10  # each once for its ranking and once for its block
+
+
+def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: Path) -> None:
+    done = evaluate(
+        [open_collection(documents)], work=tmp_path / "work", semantic=False, metrics=["R@5"], blocks=[1, 500]
+    )
+    found = done.scores[0].metrics
+    assert {system: found[system]["R@5"] for system in ("full", "block", "block@1", "block@500")} == {
+        "full": 1.0, "block": 1.0, "block@1": 0.0, "block@500": 1.0,
+    }  # fmt: skip
+    run = RunStore(tmp_path / "work/runs").open(done.run_id)
+    (tokens,) = (b["tokens"] for b in run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500"))
+    assert found["block@500"][GOLD_PER_1000] == pytest.approx(1000 / tokens)
+    assert found["block@1"][GOLD_PER_1000] == 0.0
+    assert GOLD_PER_1000 not in found["full"]
 
 
 def test_collections_that_stand_in_the_corpus_are_not_read_again(tmp_path: Path, documents: Path) -> None:

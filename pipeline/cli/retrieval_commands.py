@@ -300,6 +300,9 @@ def evaluate(
     metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    block: Annotated[
+        list[int] | None, typer.Option(min=1, metavar="TOKENS", help="Measure the block of this budget, too.")
+    ] = None,
     baselines: Annotated[bool, typer.Option("--baselines", help="File-level BM25 beside the line, for code.")] = False,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
     as_json: JsonFlag = False,
@@ -308,7 +311,7 @@ def evaluate(
     from ..encoders.encoder import encoder_available
     from ..evaluation.collections import open_collection
     from ..evaluation.evaluate import evaluate as measure
-    from ..evaluation.metrics import DEFAULT_METRICS
+    from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
 
     settings = settings_of()
     root = settings["eval_data"]
@@ -322,12 +325,13 @@ def evaluate(
         baselines=baselines,
         limit=limit,
         purpose=purpose,
+        blocks=block or (),
         progress=note,
     )
     note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
-    for name in metrics:
-        frame = done.comparison(name)
+    for name in (*metrics, GOLD_PER_1000):
+        frame = done.comparison(name).dropna()
         rows = [(system, *(f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
         text += write_table(name, ("system", *frame.columns), rows)
     emit(done.records(), as_json=as_json, text=text)

@@ -1,8 +1,12 @@
 """`eval`: index labelled collections, ask every judged query in one run, and report metrics per system.
 
-Systems: every single lane, their reciprocal rank fusion, the full line, and for code the file-level BM25 baselines.
-All rankings are read from the run's own tables, so the figures describe what a user of the run would have seen. Every
-collection is a project (a conversation's user each) of one corpus, so each is asked beside all the others' rows.
+Systems: every single lane, their reciprocal rank fusion, the full line, the block that a model is given, and for code
+the file-level BM25 baselines. All rankings are read from the run's own tables, so the figures describe what a user of the
+run would have seen. Every collection is a project (a conversation's user each) of one corpus, so each is asked beside
+all the others' rows.
+
+What one would otherwise get wrong: a ranking says nothing of the block. Lanes and rankings are measured under a budget
+that is deep enough for them, so each query is asked once more under every budget of which the block is measured.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import pyarrow.compute as pc
 import yaml
 
 from ...nodes.errors import InputError
-from ...nodes.tables import HITS, RANKED
+from ...nodes.tables import BLOCKS, CITATIONS, HITS, RANKED
 from ..corpus import Corpus
 from ..encoders.encoder import NAME, load_encoder
 from ..retriever import Retriever
@@ -30,8 +34,8 @@ from ..runs import RunStore
 from ..sources.importing import normalise
 from .baselines import file_baseline, require_bm25s
 from .collections import Collection
-from .metrics import DEFAULT_METRICS, measure, write_trec_run
-from .rankings import FULL, FUSED, full_ranking, fused_ranking, lane_rankings
+from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, write_trec_run
+from .rankings import BLOCK, FULL, FUSED, block_ranking, full_ranking, fused_ranking, lane_rankings
 
 EVALUATION_PRINCIPAL = "evaluation"
 RECALL_LANES = ("lexical", "semantic", "symbol")
@@ -150,6 +154,7 @@ def evaluate(
     baselines: bool = False,
     limit: int | None = None,
     purpose: str | None = None,
+    blocks: Sequence[int] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
@@ -157,6 +162,7 @@ def evaluate(
     Args:
         encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
         limit: at most this many queries of each collection.
+        blocks: budgets in tokens of which the block is measured, beside that of the purpose.
         progress: told what is being done.
 
     Raises:
@@ -186,20 +192,35 @@ def evaluate(
         lanes=(*lanes, "recent", "exact", "expansion"),
     )
     requests = {c.name: c.requests(purpose=purpose, limit=limit) for c in collections}
-    progress(f"asking {sum(map(len, requests.values()))} queries")
-    summary = retriever.run([request | {"budget": DEEP} for asked in requests.values() for request in asked])
+    budgets = {FULL: DEEP, BLOCK: {}} | {f"{BLOCK}@{tokens}": {"max_tokens": tokens} for tokens in blocks}
+    progress(f"asking {sum(map(len, requests.values()))} queries under {len(budgets)} budgets")
+    summary = retriever.run(
+        [
+            request | {"request_id": _under(request["request_id"], system), "budget": budget}
+            for system, budget in budgets.items()
+            for asked in requests.values()
+            for request in asked
+        ]
+    )
     finished = time.perf_counter()
     result = Evaluation(
         summary.run_id, round(indexed - started, 2), round(finished - indexed, 2), dict(summary.statuses)
     )
     run = RunStore(work / "runs").open(summary.run_id)
-    hits, ranked = run.table(HITS.name), run.table(RANKED.name)
+    hits, ranked, citations, sizes = (run.table(table.name) for table in (HITS, RANKED, CITATIONS, BLOCKS))
     for collection in collections:
         progress(f"measuring {collection.name}")
         asked = [request["request_id"] for request in requests[collection.name]]
         evidence = corpus.frame(collection.projects()).evidence
         documents = evidence.select(["evidence_id", collection.key]).to_pandas()
-        rankings = _rankings(hits, ranked, documents.set_index("evidence_id")[collection.key], lanes, asked)
+        documents = documents.set_index("evidence_id")[collection.key]
+        rankings = _rankings(hits, ranked, documents, lanes, asked)
+        shown = {
+            system: block_ranking(citations, documents, {_under(id_, system): id_ for id_ in asked})
+            for system in budgets
+            if system != FULL
+        }
+        rankings |= shown
         if baselines and collection.shape == "code":
             rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
             rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
@@ -211,8 +232,17 @@ def evaluate(
             ranking = ranking[ranking["query_id"].isin(asked)]
             write_trec_run(trec / f"{system}.run", ranking, system)
             scores.metrics[system] = measure(qrels, ranking, metrics)
+            if system in shown:
+                used = sizes.filter(pc.is_in(sizes["request_id"], pa.array([_under(id_, system) for id_ in asked])))
+                gold = gold_per_1000(qrels, ranking, pc.sum(used["tokens"]).as_py() or 0)
+                scores.metrics[system][GOLD_PER_1000] = gold
         result.scores.append(scores)
     return result
+
+
+def _under(request_id: str, system: str) -> str:
+    """The request that asks a query under the budget of a system."""
+    return request_id if system == FULL else f"{request_id}@{system}"
 
 
 def _rankings(

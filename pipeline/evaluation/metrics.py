@@ -11,6 +11,8 @@ import pandas as pd
 from ...nodes.errors import InputError
 
 DEFAULT_METRICS = ("nDCG@10", "R@5", "R@10", "R@20", "RR@10")
+GOLD_PER_1000 = "gold/1k tokens"
+"""Of blocks: relevant documents shown per 1,000 tokens of all blocks."""
 
 
 def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> dict[str, float]:
@@ -34,6 +36,12 @@ def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEF
             ) from error
     values = ir_measures.calc_aggregate(list(parsed.values()), qrels, run)
     return {name: float(values[measure_]) for name, measure_ in parsed.items()}
+
+
+def gold_per_1000(qrels: pd.DataFrame, shown: pd.DataFrame, tokens: int) -> float:
+    """Relevant documents in blocks of `tokens` tokens together, per 1,000 tokens; 0 where nothing was shown."""
+    gold = shown.merge(qrels, on=["query_id", "doc_id"])
+    return 1000 * len(gold) / tokens if tokens else 0.0
 
 
 def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:

@@ -1,9 +1,11 @@
-"""Rankings read from a run's own tables: each single lane, their fusion, and the full line.
+"""Rankings read from a run's own tables: each single lane, their fusion, the full line, and the block.
 
 A ranking is a frame query_id, doc_id, score with one row per document: the best of its rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 FUSED = "rrf"
 FULL = "full"
+BLOCK = "block"
 
 
 def lane_rankings(hits: pa.Table, documents: pd.Series) -> dict[str, pd.DataFrame]:
@@ -42,6 +45,14 @@ def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
     """The full line's order of rows, a document at its best row."""
     frame = ranked.select(["request_id", "evidence_id", "rank"]).to_pandas()
     return _documents(frame.assign(score=1.0 / frame["rank"].astype(np.float64)), documents)
+
+
+def block_ranking(citations: pa.Table, documents: pd.Series, asked: Mapping[str, str]) -> pd.DataFrame:
+    """The documents that blocks show, in the order of their items; `asked` names the query of each request."""
+    frame = citations.select(["request_id", "evidence_id", "position"]).to_pandas()
+    frame = frame[frame["request_id"].isin(set(asked))]
+    scores = 1.0 / frame["position"].astype(np.float64)
+    return _documents(frame.assign(request_id=frame["request_id"].map(asked), score=scores), documents)
 
 
 def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:
