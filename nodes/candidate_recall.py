@@ -26,6 +26,7 @@ from .recall.candidate_merge import (
 )
 from .recall.expansion_recall import recall_expansion
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
+from .recall.pair_scores import Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
 from .recall.vector_recall import recall_vectors
@@ -65,20 +66,27 @@ def recall_tables(
     return RecallTables(contracts, row_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
 
 
-def lexical_hits(
+def lexical_recall(
     lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
-) -> Hits:
-    """The rows with the best BM25 per sub-query, by sub-query and rank; df, N and avgdl are those of A(r)."""
-    found = recall_terms(recall_tables, query_terms, postings, "lexical", bm25) if "lexical" in lanes else _nothing()
-    return hit_table(recall_tables, "lexical", found)
+) -> Weighed:
+    """The rows with the best BM25 per sub-query, and what each term weighs; df, N and avgdl are those of A(r)."""
+    if "lexical" not in lanes:
+        return Weighed.concat([])
+    return recall_terms(recall_tables, query_terms, postings, "lexical", bm25)
+
+
+def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> Hits:
+    """The rows with the best BM25, by sub-query and rank."""
+    return hit_table(recall_tables, "lexical", lexical_recall.found)
 
 
 def exact_hits(
     lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
 ) -> Hits:
     """The rows whose id the request names, by sub-query and rank."""
-    found = recall_terms(recall_tables, query_terms, postings, "exact", bm25) if "exact" in lanes else _nothing()
-    return hit_table(recall_tables, "exact", found)
+    if "exact" not in lanes:
+        return hit_table(recall_tables, "exact", _nothing())
+    return hit_table(recall_tables, "exact", recall_terms(recall_tables, query_terms, postings, "exact", bm25).found)
 
 
 def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex, query_terms: QueryTerms) -> Hits:

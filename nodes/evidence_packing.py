@@ -105,7 +105,12 @@ def packs(
     document = _documents(owner, rows, flat(ranked["evidence_id"]))
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
+    history = np.asarray(pc.equal(standing, "history")) | stale
     turn = _turns(document, packing.kept, flags_at(contracts["source_diversity"], owner))
+    past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
+    turn = turn + past * (
+        len(owner) + 1
+    )  # what is remembered and holds today comes first, however well the past matches
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
     # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
@@ -128,7 +133,7 @@ def packs(
             "standing": standing,
             "form": _forms(contracts, owner, rows, standing, unverified, disputed),
             "conflict_note": alone,
-            "history": np.asarray(pc.equal(standing, "history")) | stale,
+            "history": history,
         }
     )
     return table.take(pa.array(order))

@@ -856,6 +856,20 @@ VERDICTS = table(
 
 # --- task_aware_reranking -------------------------------------------------------------------------------------------
 
+LANE_SCORES = table(
+    "lane_scores",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=False,
+    doc="BM25 and cosine of every bounded candidate, whichever lane recalled it; `score_terms` has what is made of them.",
+    request_id=string("the request"),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates"),
+    bm25=float64("best BM25 over the texts of the request's sub-queries; 0 = no term in common"),
+    bm25_reach=float64("the most that BM25 could give: the sum of the weights of the request's terms that A(r) holds"),
+    cosine=float64("best cosine over the texts of the request's sub-queries; 0 = one of both has no vector"),
+)
+
 SCORE_TERMS = table(
     "score_terms",
     key=("request_id", "evidence_id"),
@@ -867,7 +881,7 @@ SCORE_TERMS = table(
     pool_rank=int32("its place among the candidates"),
     evidence_kind=string("its kind, for the diversity term"),
     semantic=float64("cosine, clipped at 0"),
-    lexical=float64("bm25_raw / (bm25_raw + the pool's mean positive bm25_raw); pool_relative (C18)"),
+    lexical=float64("BM25 as a share of the most that the request's terms could give"),
     anchor=float64("0 without a hit; else 0.6 of the strongest anchor hit, and the share of all anchors on top"),
     authority=float64("authority rank, lifecycle and confidence"),
     recency=float64("2 ** (-age at as_of / half-life of its kind)"),
@@ -1288,6 +1302,7 @@ FilterLadder = FILTER_LADDER.annotation
 Hits = HITS.annotation
 Candidates = CANDIDATES.annotation
 Verdicts = VERDICTS.annotation
+LaneScores = LANE_SCORES.annotation
 ScoreTerms = SCORE_TERMS.annotation
 Ranked = RANKED.annotation
 Packs = PACKS.annotation

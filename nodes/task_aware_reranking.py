@@ -2,7 +2,7 @@
 two of the role, and what a cross-encoder says, where one is set.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
-`score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
+`lane_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
 has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
 What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .columns.keys import (
     constants,
     first_of_runs,
-    first_that_holds,
     flat,
     gathered,
     gathered_columns,
@@ -33,10 +32,15 @@ from .columns.keys import (
 )
 from .columns.numbers import quantise
 from .columns.orders import order_by
-from .frames import MICROS_PER_DAY, OPEN_START, micros
+from .frames import MICROS_PER_DAY, OPEN_START, PostingIndex, VectorIndex, micros
+from .recall.bm25 import Bm25
+from .recall.pair_scores import Pairs, TermWeights, Weighed, lexical_scores, reach_of, semantic_scores
+from .recall.recall_scope import RecallTables, sub_query_of
 from .reranking.anchor_hits import anchor_term
+from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .tables import (
+    LANE_SCORES,
     RANKED,
     RERANK_WEIGHTS,
     SCORE_TERMS,
@@ -46,22 +50,23 @@ from .tables import (
     CrossEncoderScores,
     Evidence,
     KindPolicies,
+    LaneScores,
     Placements,
     PurposePolicies,
+    QueryVectors,
     Ranked,
     RerankWeights,
     RolePolicies,
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import AUTHORITY, EVIDENCE_KINDS, ROLE_TERMS, WEIGHED_TERMS
+from .vocabulary import AUTHORITY, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
 _LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
 _GENERATED_FACTOR = 0.5
 _UNSOURCED_FACTOR = 0.8
 _SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
-_RECENT, _AUTHORITATIVE = 0.5, 0.6
 _POOL_PER_ITEM = 3
 """Candidates that a cross-encoder reads per item of the block, where no mode says `k_in`."""
 _SHARES = {
@@ -87,6 +92,7 @@ Int = NDArray[np.int64]
 
 def plain_terms(
     bounded_candidates: Candidates,
+    lane_scores: LaneScores,
     contracts: Contracts,
     anchors: Anchors,
     evidence: Evidence,
@@ -97,8 +103,8 @@ def plain_terms(
 ) -> ScoreTerms:
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
-    `lexical` relates a candidate to the mean of its own request's admitted candidates; it is pool-relative (C18) and no
-    row outside the boundary can move it. `recency` is measured against `as_of` (S0.96).
+    `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a candidate.
+    `recency` is measured against `as_of` (S0.96).
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     names = (
@@ -125,8 +131,8 @@ def plain_terms(
             "evidence_id": bounded_candidates["evidence_id"],
             "pool_rank": bounded_candidates["pool_rank"],
             "evidence_kind": rows["evidence_kind"],
-            "semantic": quantise(np.clip(_floats(bounded_candidates["semantic_raw"]), 0.0, 1.0)),
-            "lexical": _lexical(owner, _floats(bounded_candidates["bm25_raw"]), contracts.num_rows),
+            "semantic": quantise(np.clip(_floats(lane_scores["cosine"]), 0.0, 1.0)),
+            "lexical": _share(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"])),
             "anchor": anchored.value,
             "authority": authority,
             "recency": recency,
@@ -137,10 +143,40 @@ def plain_terms(
             "cross_encoder": np.zeros(bounded_candidates.num_rows),
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
-            "source_signal": _source_signal(rows, authority, recency),
+            "source_signal": source_signal(rows, authority, recency),
             "role_signal": by_role.signal,
         }
     )
+
+
+def lane_scores(
+    bounded_candidates: Candidates,
+    lexical_recall: Weighed,
+    recall_tables: RecallTables,
+    postings: PostingIndex,
+    bm25: Bm25,
+    query_vectors: QueryVectors,
+    vectors: VectorIndex | None,
+) -> LaneScores:
+    """BM25 and cosine of every bounded candidate, in recall order, whichever lane recalled it.
+
+    Without this a row that one lane alone found counts as if it said nothing to the other.
+    """
+    tables = recall_tables
+    request = positions(bounded_candidates["request_id"], tables.contracts["request_id"])
+    row = bounded_candidates["row"].to_numpy()
+    lexical, semantic = (_floats(bounded_candidates[name]).copy() for name in ("bm25_raw", "semantic_raw"))
+    weights = TermWeights.concat(lexical_recall.weights)
+    unread = np.flatnonzero(lexical <= 0)
+    lexical[unread] = lexical_scores(Pairs(request[unread], row[unread]), weights, tables, postings, bm25)
+    if vectors is not None:
+        vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
+        vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
+        unread = np.flatnonzero(semantic <= 0)
+        semantic[unread] = semantic_scores(Pairs(request[unread], row[unread]), vector, tables, vectors)
+    reach = reach_of(weights, tables, bm25)[request]
+    keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    return LANE_SCORES.build({**keys, "bm25": lexical, "bm25_reach": reach, "cosine": semantic})
 
 
 def cross_encoder_pool(
@@ -223,7 +259,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
             "rank": np.zeros(len(base), dtype=np.int32),
             "final": final,
             **contributions,
-            "selected_reason": _reasons(score_terms, contributions),
+            "selected_reason": reasons(score_terms, contributions),
         }
     ).take(pa.array(order))
     return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))
@@ -256,12 +292,9 @@ def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
     return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _lexical(owner: Int, bm25: Float, requests: int) -> Float:
-    """b / (b + m), m the mean of the request's positive scores: 0.5 at the mean, 0 where nothing matched."""
-    positive = bm25 > 0
-    total = np.bincount(owner, weights=quantise(np.where(positive, bm25, 0.0)), minlength=requests)
-    mean = total / np.maximum(np.bincount(owner[positive], minlength=requests), 1)
-    return quantise(np.divide(bm25, bm25 + mean[owner], out=np.zeros(len(bm25)), where=positive))
+def _share(score: Float, reach: Float) -> Float:
+    """The part of what BM25 could give at most that it gives (Bruch et al. 2023 on convex combination); 0 of nothing."""
+    return quantise(np.clip(np.divide(score, reach, out=np.zeros(len(score)), where=reach > 0), 0.0, 1.0))
 
 
 def _authority(rows: Rows) -> Float:
@@ -312,64 +345,3 @@ def _scope(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner:
     keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
     anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
     return closeness + quantise(np.where(positions(keys, anchored) >= 0, _SCOPE_PARTS["directory"], 0.0))
-
-
-def _source_signal(rows: Rows, authority: Float, recency: Float) -> pa.Array:
-    """What kind of source it is, in the words of S0.60."""
-    kind = _by_word(rows["evidence_kind"], EVIDENCE_KINDS.values)
-    origin = _by_word(rows["origin_class"], ("workspace", "user-preference"))
-    state = _by_word(rows["lifecycle"], ("verified", "deprecated", "expired"))
-    recent = recency >= _RECENT
-    rules = (
-        (kind["code"] & origin["workspace"], "current workspace file"),
-        (kind["code"], "code"),
-        (kind["rule"] & origin["user-preference"], "preference of the user"),
-        (kind["rule"] & state["verified"], "verified project rule"),
-        (kind["rule"], "rule"),
-        (kind["decision-record"] & (authority >= _AUTHORITATIVE), "high authority decision record"),
-        (kind["decision-record"], "decision record"),
-        (kind["test-log"] & recent, "recent test log"),
-        (kind["test-log"], "earlier test log"),
-        (kind["session-event"] & recent, "recent session observation"),
-        (kind["session-event"], "earlier session observation"),
-        (kind["memory"] & state["verified"], "verified memory"),
-        (kind["memory"] & state["deprecated"], "deprecated memory"),
-        (kind["memory"] & state["expired"], "expired memory"),
-        (kind["memory"], "unverified memory"),
-        (kind["structured-fact"], "recorded fact"),
-        (kind["tool-output"], "tool output"),
-    )
-    return first_that_holds(rules, "project document", len(recency))
-
-
-def _by_word(column: pa.Array, words: tuple[str, ...]) -> dict[str, NDArray[np.bool_]]:
-    """Where a column holds each of some words."""
-    place = positions(column, constants(words))
-    return {word: place == number for number, word in enumerate(words)}
-
-
-def _reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
-    """A hit anchor first; else the strongest of: close in meaning, matching words, read as an answer, the role's reason,
-    the kind of source.
-    """
-    source = (
-        contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
-    )
-    semantic, lexical = contributions["semantic"], contributions["lexical"]
-    role = contributions["vocabulary"] + contributions["metadata"]
-    read = contributions["cross_encoder"]
-    rules = (
-        ((read > semantic) & (read > lexical) & (read > source), "reads as an answer"),
-        ((semantic >= lexical) & (semantic > source), "close in meaning"),
-        (lexical > source, "matched the words"),
-    )
-    strongest = first_that_holds(rules, "", len(source))
-    words = pc.if_else(pc.equal(strongest, ""), flat(score_terms["source_signal"]), strongest)
-    others = ("semantic", "lexical", "authority", "recency", "actionability", "scope", "cross_encoder")
-    if role.any():
-        preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
-        words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
-    anchored = contributions["anchor"] > 0
-    if anchored.any():
-        words = pc.coalesce(pc.if_else(pa.array(anchored), flat(score_terms["anchor_signal"]), None), words)
-    return words

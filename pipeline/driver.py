@@ -31,6 +31,7 @@ from ..nodes.columns.keys import flat, pair_codes
 from ..nodes.columns.list_columns import holds
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.recall.bm25 import Bm25
+from ..nodes.recall.pair_scores import Weighed
 from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .encoders.unit_vectors import Encoder, encoded
@@ -258,8 +259,8 @@ def _around(
         half = requests.num_rows // 2
         return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
     node = failed_node(error) or ""
-    lane = node.removesuffix("_hits")
-    if (lane == CROSS_ENCODER or (lane in LANES and node.endswith("_hits"))) and lane not in broken:
+    lane = node.removesuffix("_hits").removesuffix("_recall")
+    if (lane == CROSS_ENCODER or (lane in LANES and node != lane)) and lane not in broken:
         return _run(requests, captures, line, {**broken, lane: _reason(error)})
     return [failed_line(requests, error, captures, line)]
 
@@ -293,6 +294,7 @@ def _execute(
     naming = line.policies["mode_policies"] if line.pairs.model is None else None
     inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
+    overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
     inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
     if line.pairs.model is not None and CROSS_ENCODER not in broken:
         overrides |= driver.execute(list(_before_pool()), inputs=inputs, overrides=overrides)

@@ -212,10 +212,10 @@ def test_each_output_shape_reads_in_its_own_way(ask, shape: str, texts: bool, he
 @pytest.mark.parametrize(
     ("purpose", "first"),
     [
-        ("fix-test", ["rule", "test-log", "code"]),
-        ("explain-code", ["code", "rule", "doc"]),
-        ("review-risk", ["rule", "decision-record", "code"]),
-        ("answer-question", ["rule", "doc", "code"]),
+        ("fix-test", ["test-log", "code", "rule"]),
+        ("explain-code", ["code", "rule", "decision-record"]),
+        ("review-risk", ["rule", "decision-record", "rule"]),
+        ("answer-question", ["rule", "decision-record", "doc"]),
     ],
 )
 def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: str, first: list[str]):

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
-from scoped_retrieval.nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
-from scoped_retrieval.pipeline.policies.tables import load_policies
+from scoped_retrieval.nodes.vocabulary import PURPOSES
+from scoped_retrieval.pipeline.requests.door import resolve_requests
+from scoped_retrieval.pipeline.requests.fields import WEIGHT_SETS
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Row, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart
@@ -139,20 +140,25 @@ def test_each_signal_of_code_decides_between_two_equal_files(story: Story, signa
     assert best[term] > other[term]
 
 
-@pytest.mark.parametrize("policy", load_policies().purpose_policies.to_pylist(), ids=lambda policy: policy["purpose"])
-def test_the_default_weights_are_those_of_the_documents_formula(policy: dict[str, Any]):
-    """S0.95: its lexical match with anchors is two terms here; a failing test gives a third of recency to scope (S0.94).
+@pytest.mark.parametrize("purpose", PURPOSES.values)
+def test_the_documents_formula_is_a_named_set_of_weights(purpose: str):
+    """S0.95: its lexical match with anchors is two terms here."""
+    assert WEIGHT_SETS["document-000"] == {
+        "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
+        "diversity": 0.10, "scope": 0.0,
+    }  # fmt: skip
+    assert sum(WEIGHT_SETS["document-000"].values()) == pytest.approx(1.0)
+    row = {"request_id": "r", "question": "?", "project": "shop", "purpose": purpose, "weights": "document-000"}
+    requests, failures = resolve_requests([row], principal="ana", asked_at=days_ago(0))
+    assert not failures.num_rows
+    said = requests.to_pylist()[0]
+    assert {name: said[f"weight_{name}"] for name in WEIGHT_SETS["document-000"]} == WEIGHT_SETS["document-000"]
 
-    The cross-encoder's weight comes on top, and counts where one is set.
-    """
-    weights = {name.removeprefix("weight_"): value for name, value in policy.items() if name.startswith("weight_")}
-    assert weights.keys() == set(SCORE_TERMS) - set(ROLE_TERMS)
-    assert weights.pop("cross_encoder") == 0.30
-    assert weights.pop("lexical") + weights.pop("anchor") == 0.20
-    scope = weights.pop("scope")
-    assert scope == (0.05 if policy["purpose"] == "fix-test" else 0)
-    assert weights.pop("recency") + scope == pytest.approx(0.15)
-    assert weights == {"semantic": 0.20, "authority": 0.20, "actionability": 0.15, "diversity": 0.10}
+
+def test_an_unknown_set_of_weights_is_refused():
+    row = {"question": "?", "project": "shop", "weights": "document-007"}
+    _, failures = resolve_requests([row], principal="ana", asked_at=days_ago(0))
+    assert failures["error"][0].as_py().startswith("Expected an object or one of document-000, got ")
 
 
 def test_what_names_the_failing_test_says_so(story: Story):

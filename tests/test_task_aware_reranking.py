@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.tables import CROSS_ENCODER_SCORES, KIND_POLICIES, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.tables import CROSS_ENCODER_SCORES, KIND_POLICIES, LANE_SCORES, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.task_aware_reranking import ranked
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from selection_line import AS_OF, WEIGHTS, line
@@ -144,10 +144,16 @@ def test_recency_halves_with_the_half_life_of_its_kind_and_reads_as_of(row: dict
     assert term("recency", {"text": "x"} | row) == expected
 
 
-def test_lexical_is_relative_to_the_mean_of_the_requests_own_candidates() -> None:
-    rows = [{"text": str(score), "bm25_raw": score} for score in (4.0, 2.0, 0.0)]
-    terms = line(rows).run()["score_terms"]["lexical"].to_pylist()
-    assert terms == [pytest.approx(4 / (4 + 3), abs=1e-9), pytest.approx(2 / (2 + 3), abs=1e-9), 0.0]
+def test_lexical_is_the_share_of_what_the_terms_could_give() -> None:
+    asked = line([{"text": str(score)} for score in (4.0, 2.0, 0.0)])
+    scores = [
+        one | {"bm25": bm25, "bm25_reach": 8.0}
+        for one, bm25 in zip(asked.tables["lane_scores"].to_pylist(), (4.0, 2.0, 0.0), strict=True)
+    ]
+    terms = asked.run(lane_scores=LANE_SCORES.from_rows(scores))["score_terms"]["lexical"].to_pylist()
+    assert terms == [0.5, 0.25, 0.0]
+    nothing = LANE_SCORES.from_rows([one | {"bm25_reach": 0.0} for one in scores])
+    assert asked.run(lane_scores=nothing)["score_terms"]["lexical"].to_pylist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from .own_words import says_own_words
 
 STRONG_SEMANTIC = 0.5
 """Cosine from which a shown row counts as a strong match by meaning."""
-STRONG_LEXICAL = 0.5
-"""Lexical term from which a shown row that says a word of the question counts as a strong match by words: the mean of its
-pool."""
+STRONG_LEXICAL = 0.25
+"""Lexical term from which a shown row that says a word of the question counts as a strong match by words: about half of
+the words, since a word said once gives about half of what it could."""
 FEW_ITEMS = 3
 """Below this many items nothing is said about diversity."""
 

@@ -5,5 +5,6 @@
   `recall_entries`: the keys they look up
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `graded_lists`
+- `pair_scores`: what the lexical and the semantic lane say of any pair of request and row
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

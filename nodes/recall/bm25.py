@@ -53,6 +53,11 @@ class Bm25:
         """What a term of the vocabulary adds, times its idf, to every row, with or without the term."""
         return DELTA["bm25plus"] if self.variant == "bm25plus" else 0.0
 
+    @property
+    def ceiling(self) -> float:
+        """What a term's factor stays below, times its idf; bm25l's has no such bound, and counts as okapi's."""
+        return 1.0 if self.variant == "lucene" else self.k1 + 1.0 + self.baseline
+
     def idf(self, frequency: Integers, rows: Integers, average: Floats | None = None) -> Floats:
         """The weight of terms that occur in `frequency` of `rows` rows; `average` is `average_idf` per term.
 

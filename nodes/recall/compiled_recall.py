@@ -23,6 +23,7 @@ from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
 from .graded_lists import Lists
+from .pair_scores import TermWeights, Weighed
 from .recall_entries import Entries
 from .recall_scope import Bool, Float, Int, Scope
 from .recall_selection import SPARE, Found
@@ -86,21 +87,35 @@ class Prepared(NamedTuple):
     rank: Int
     """The place of each row's id."""
     clocks: Int
+    weight: Float
+    """Of each pair."""
+    of_list: Int
+    """The key of each list, as a position among those looked up."""
 
 
 def recall_compiled(
     kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25
-) -> Found | None:
-    """The best rows per sub-query under BM25 (lucene), and the best withheld ones per request.
+) -> Weighed | None:
+    """The best rows per sub-query under BM25 (lucene), the best withheld ones per request, and what each key weighs.
 
     None if a part of a score is less than the resolution or its sum could reach beyond what is exact.
     """
-    found = []
+    found, weights = [], []
     for prepared in prepare(kernels, scope, postings, entries, bm25):
         if prepared is None:
             return None
         found += score(kernels, scope, prepared)
-    return Found.concat(found)
+        weights.append(_weights(scope, entries, prepared))
+    return Weighed(Found.concat(found), tuple(weights))
+
+
+def _weights(scope: Scope, entries: Entries, prepared: Prepared) -> TermWeights:
+    """What each key of a part's sub-queries weighs that some open row holds."""
+    part = prepared.part
+    sub = np.repeat(scope.sub[part.low : part.low + len(part.starts) - 1], np.diff(part.starts))
+    held = (prepared.lists.counts(part.key) > prepared.held_counts)[part.pairs]
+    pairs = part.pairs[held]
+    return TermWeights(tuple(entries.keys), sub[held], prepared.of_list[part.key[pairs]], prepared.weight[pairs])
 
 
 def prepare(
@@ -109,7 +124,10 @@ def prepare(
     """What `score` needs, part by part of the scope's sub-queries."""
     lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
     if len(lists.row):
-        yield from (_prepared(kernels, scope, lists, part, bm25) for part in _parts(scope, lists, entries, place))
+        of_list = np.zeros(len(lists.starts) - 1, dtype=np.int64)
+        of_list[place[place >= 0]] = np.flatnonzero(place >= 0)
+        parts = _parts(scope, lists, entries, place)
+        yield from (_prepared(kernels, scope, lists, part, bm25, of_list) for part in parts)
 
 
 def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
@@ -162,7 +180,9 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
     return distinct, inverse.reshape(-1)
 
 
-def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25) -> Prepared | None:
+def _prepared(
+    kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25, of_list: Int
+) -> Prepared | None:
     index, rows = scope.tables.row_index, scope.rows
     clocks = scope.tables.clock[1][scope.request[part.examples]]
     count, length = (values[scope.request[part.examples]] for values in scope.tables.statistics)
@@ -180,7 +200,8 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     )  # fmt: skip
     mean = np.divide(length, count, out=np.zeros(len(count)), where=count > 0)
     factor = bm25.saturation(lists.times, lists.span, mean[:, None])
-    scale = part.weight * bm25.idf(frequency, count[part.setting]) / RESOLUTION
+    weight = part.weight * bm25.idf(frequency, count[part.setting])
+    scale = weight / RESOLUTION
     least, ratio = factor.min(axis=1), (factor / lists.usual).max(axis=1)
     most = scale * ratio[part.setting] * lists.top[part.key] * SLACK
     if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / part.longest:
@@ -190,7 +211,7 @@ def _prepared(kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25
     bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `Lists.peak`
     return Prepared(
         part, lists, scale, bounds, factor, line, open_, held, postings - frequency, (held_row, held_grade), allowed,
-        filter_, rank, clocks,
+        filter_, rank, clocks, weight, of_list,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from ..columns.ragged import Ragged, expand_ranges, spread
 from ..frames import PostingIndex, posting_keys
 from ..text.index_keys import definition_keys
 from .bm25 import Bm25
+from .pair_scores import Weighed
 from .posting_recall import recall_keys
 from .recall_entries import Entries
 from .recall_scope import CELLS, Int, RecallTables, Scope, sub_query_of
@@ -32,7 +33,7 @@ HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
 """What a definition calls, and who calls it: the second hop weighs a quarter of the first."""
 
 
-def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Found:
+def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Weighed:
     """The lexical lane (BM25 over text terms) or the exact lane (ids, by idf)."""
     field = {"lexical": "text", "exact": "id"}[lane]
     terms = Terms.of(tables, query_terms, (field,))
@@ -40,7 +41,7 @@ def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingI
         recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
         for scope in tables.scopes(lane)
     ]
-    return Found.concat(parts)
+    return Weighed.concat(parts)
 
 
 def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex) -> Found:
@@ -57,8 +58,8 @@ def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: Postin
         chosen = definitions[direct.key] if len(direct.key) else np.empty(0, dtype=bool)
         seeds = recall_keys(
             scope, postings, Entries(direct.keys, direct.sub[chosen], direct.key[chosen], direct.weight[chosen]), None
-        )
-        parts.append(recall_keys(scope, postings, _with_hops(scope, direct, seeds), None))
+        ).found
+        parts.append(recall_keys(scope, postings, _with_hops(scope, direct, seeds), None).found)
     return Found.concat(parts)
 
 

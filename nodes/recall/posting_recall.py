@@ -25,6 +25,7 @@ from ..frames import PostingIndex, SegmentPostings, posting_keys
 from ..kernels.compiled import kernels
 from .bm25 import Bm25, raw_okapi_idf
 from .compiled_recall import recall_compiled
+from .pair_scores import TermWeights, Weighed
 from .recall_entries import Entries
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope
 from .recall_selection import VIA, Found, best_cells, best_withheld
@@ -42,8 +43,8 @@ class _Postings:
     """Positions in `scope.rows` that some key touches, ascending."""
 
 
-def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Found:
-    """The best rows per sub-query for its keys, and the best withheld ones per request.
+def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Weighed:
+    """The best rows per sub-query for its keys, the best withheld ones per request, and what each key weighs.
 
     Args:
         scope: the group.
@@ -52,14 +53,14 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
         bm25: how a posting scores; None = by the term's idf (lucene), whatever its frequency.
     """
     if not len(entries.sub):
-        return Found.concat([])
+        return Weighed.concat([])
     lucene = bm25 if entries.hop is None and bm25 is not None and bm25.variant == "lucene" else None
     loops = kernels(0) if lucene else None
     if lucene and loops and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
         return best
     found = _postings(scope, postings, entries.keys)
     if not len(found.touched):
-        return Found.concat([])
+        return Weighed.concat([])
     visits = int((found.starts[entries.key + 1] - found.starts[entries.key]).sum())
     if (
         lucene
@@ -74,7 +75,7 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
         _recall_part(scope, found, part, bounds, profile, bm25, averages)
         for bounds, part in _parts(scope, entries, found, profile)
     ]
-    return Found.concat([cells for part in parts for cells in part])
+    return Weighed.concat(parts)
 
 
 def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Postings:
@@ -132,13 +133,14 @@ def _recall_part(
     profile: Int,
     bm25: Bm25 | None,
     averages: Float | None,
-) -> list[Found]:
+) -> Weighed:
     """`recall_keys` for the sub-queries from `low` to `high`; the entries count their profiles from 0."""
     low, high = bounds
     width, index = len(found.touched), scope.tables.row_index
     clock, of_request = scope.tables.clock
     profile = profile[low:high] - profile[low]
-    request = scope.request[low:high][first_of_runs(profile)]
+    leading = first_of_runs(profile)
+    request = scope.request[low:high][leading]
     profiles = len(request)
     clocks, at_clock = distinct_numbers(of_request[request])
     rows = scope.rows[found.touched]
@@ -171,10 +173,15 @@ def _recall_part(
     held = scores.reshape(-1)[cells[hidden]]
     best = best_withheld(scope, sub[hidden] + low, found.touched[at[hidden]], held)
     hidden, held = hidden[best], held[best]
-    return [
+    seen = frequency > 0
+    weighed = TermWeights(
+        tuple(entries.keys), scope.sub[low:high][leading][entries.sub[seen]], entries.key[seen], weight[seen]
+    )
+    cells = [
         Found.of(scope.sub[sub[shown] + low], rows[at[shown]], score, via=via),
         Found.of(scope.sub[sub[hidden] + low], rows[at[hidden]], held, withheld=True),
     ]
+    return Weighed(Found.concat(cells), (weighed,))
 
 
 def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:

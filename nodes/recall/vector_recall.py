@@ -153,7 +153,7 @@ def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> 
     best = np.zeros((len(subs), most), dtype=np.int64)
     for low in range(0, len(asked.rows), ROWS_AT_ONCE):
         block = slice(low, min(low + ROWS_AT_ONCE, len(asked.rows)))
-        rows = _vectors_of(vectors, asked.rows[block], np.float64)
+        rows = vectors_of(vectors, asked.rows[block], np.float64)
         for part in _slices(len(subs), len(rows)):
             own = subs[part]
             product = _by_blocks(asked.vectors[asked.of[own]].astype(np.float64), rows)
@@ -187,7 +187,7 @@ def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, place
     keys = np.empty((subs, min(4 * most + 256, len(asked.rows)) + 2 * loops.ROWS), dtype=np.int64)
     for low in range(0, len(asked.rows), ROWS_AT_ONCE):
         block = slice(low, min(low + ROWS_AT_ONCE, len(asked.rows)))
-        rows = _in_pairs(_vectors_of(vectors, asked.rows[block], np.int16))
+        rows = _in_pairs(vectors_of(vectors, asked.rows[block], np.int16))
         panels = np.empty((-(-len(rows) // loops.ROWS), rows.shape[1], loops.ROWS), dtype=np.int32)
         in_threads(loops.side_by_side, np.full(len(panels), panels[0].size // PER_VISIT), rows, panels)
         masks = np.empty((1, 0), dtype=bool) if asked.masks is None else np.ascontiguousarray(asked.masks[:, block])
@@ -255,7 +255,7 @@ def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
     longest, tightened = 0.0, ROWS_AT_ONCE
     found = _Pairs.none()
     for low in range(0, len(asked.rows), ROWS_AT_ONCE):
-        rows = _vectors_of(vectors, asked.rows[low : low + ROWS_AT_ONCE], np.float32)
+        rows = vectors_of(vectors, asked.rows[low : low + ROWS_AT_ONCE], np.float32)
         longest = max(longest, float(_lengths(rows).max()))
         parts = [found]
         for own in _slices(len(asked.k), len(rows)):
@@ -330,7 +330,7 @@ def _products(vectors: VectorIndex, asked: _Asked, sub: Int, at: Int) -> Int:
     for own in _slices(len(asked.k), width * queries.shape[1]):
         low, high = starts[own.start], starts[own.stop]
         rows = np.zeros((own.stop - own.start, width, queries.shape[1]))
-        rows[sub[low:high] - own.start, place[low:high]] = _vectors_of(vectors, asked.rows[at[low:high]], np.int16)
+        rows[sub[low:high] - own.start, place[low:high]] = vectors_of(vectors, asked.rows[at[low:high]], np.int16)
         product = rows @ queries[own, :, None]
         out[low:high] = product[sub[low:high] - own.start, place[low:high], 0].astype(np.int64)
     return out
@@ -342,7 +342,7 @@ def _slices(subs: int, width: int) -> Iterator[slice]:
     return (slice(low, min(low + step, subs)) for low in range(0, subs, step))
 
 
-def _vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
+def vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
     """The vectors of some frame rows, each of a segment that has them, as numbers of a kind."""
     segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
     out = np.empty((len(rows), vectors.queries.shape[1]), dtype=kind)

@@ -27,6 +27,7 @@ from ...nodes.tables import (
     CAPTURES,
     FAILURES,
     HITS,
+    LANE_SCORES,
     LANE_STATES,
     PROVENANCE,
     SESSION_EVENTS,
@@ -61,11 +62,14 @@ __all__ = ["Candidate", "Overlay", "assemble_bundle", "build_query", "lexical_se
 
 Overlay = Mapping[str, Any] | RoleOverlay | None
 Candidate = dict[str, Any]
-"""A chunk with its document (`chunk`, `document`), its `chunk_id`, and the raw scores `lexical` and `semantic`."""
+"""A chunk with its document (`chunk`, `document`), its `chunk_id`, the raw scores `lexical` and `semantic`, and
+`lexical_reach`, the most that the query's words could have given."""
 
 PURPOSE = "answer-question"
 SCORES = {"lexical": "bm25_raw", "semantic": "semantic_raw"}
 REQUEST = "request"
+REACHED = 0.5
+"""The share of its reach that the best lexical score counts as, where candidates do not say their reach."""
 
 
 @either_case
@@ -106,7 +110,7 @@ def merge_candidates(lexical: Iterable[Candidate], semantic: Iterable[Candidate]
     for candidates in (lexical, semantic):
         for rank, one in enumerate(candidates, start=1):
             before = found.get(one["chunk_id"], dict.fromkeys(SCORES, 0.0))
-            found[one["chunk_id"]] = one | {name: max(before[name], one.get(name, 0.0)) for name in SCORES}
+            found[one["chunk_id"]] = before | one | {name: max(before[name], one.get(name, 0.0)) for name in SCORES}
             rows.append(places.setdefault(one["chunk_id"], len(places)))
             ranks.append(rank)
     fused = Fusion.of(np.zeros(len(rows), np.int64), np.array(rows, np.int64), np.array(ranks, np.int64))
@@ -185,13 +189,19 @@ class QueryEncoder:
 
 def _searched(store: StoredRecords, retriever: Retriever, text: str, limit: int, lane: str) -> list[Candidate]:
     request = {"question": text, "project": PROJECT, "purpose": PURPOSE, "lane_k": limit, "pool_k": limit}
-    rows = retriever.retrieve(request).tables["candidates"].to_pylist()
-    rows = [row for row in rows if row[SCORES[lane]] > 0]
+    tables = retriever.retrieve(request).tables
+    share = {row["evidence_id"]: row["lexical"] for row in tables["score_terms"].to_pylist()}
+    rows = [row for row in tables["candidates"].to_pylist() if row[SCORES[lane]] > 0]
     rows.sort(key=lambda row: (-row[SCORES[lane]], row["evidence_id"]))
     ids = store.chunk_ids()
     scores = {ids[row["evidence_id"]]: row[SCORES[lane]] for row in rows[:limit]}
     known = {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks(list(scores))}
-    return [_candidate(*known[chunk]) | {lane: score} for chunk, score in scores.items()]
+    reach = max(
+        (row[SCORES["lexical"]] / share[row["evidence_id"]] for row in rows if share.get(row["evidence_id"])),
+        default=0.0,
+    )
+    reached = {"lexical_reach": reach} if lane == "lexical" else {}
+    return [_candidate(*known[chunk]) | {lane: score} | reached for chunk, score in scores.items()]
 
 
 def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:
@@ -236,6 +246,7 @@ class _Tail:
         of_chunk = {row["entity"]: row["evidence_id"] for row in ids}
         self.named = {of_chunk[one["chunk_id"]]: one for one in candidates}
         self._candidates = self._table(candidates, [of_chunk[one["chunk_id"]] for one in candidates])
+        self._scores = self._lane_scores(candidates)
         self.verdicts = self.run("verdicts")["verdicts"]
         withheld = pc.invert(flat(self.verdicts["admitted"]))
         at = CANDIDATES.schema.get_field_index("withheld")
@@ -252,7 +263,21 @@ class _Tail:
             "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
         }  # fmt: skip
         known = {**self.planned, "hits": HITS.empty(), "candidates": self._candidates}
+        if not {*wanted} <= {"verdicts"}:
+            admitted = pc.is_in(
+                self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
+            )
+            known["lane_scores"] = self._scores.filter(admitted)
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
+
+    def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
+        """LANE_SCORES of the candidates, by the scores that they bring."""
+        bm25 = [float(one.get("lexical", 0.0)) for one in candidates]
+        reach = max((float(one.get("lexical_reach", 0.0)) for one in candidates), default=0.0)
+        keys = {name: self._candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
+        cosine = [float(one.get("semantic", 0.0)) for one in candidates]
+        reached = np.full(len(bm25), reach or max(bm25, default=0.0) / REACHED)
+        return LANE_SCORES.build({**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine}, rows=len(bm25))
 
     def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:
         row = positions(pa.array(ids, pa.string()), self._frame.evidence["evidence_id"])

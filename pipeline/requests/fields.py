@@ -298,6 +298,14 @@ GROUPS: dict[str, frozenset[str]] = {
 
 GROUP_ALIASES = {"time_boundary": "time"}
 
+WEIGHT_SETS = {
+    "document-000": {
+        "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
+        "diversity": 0.10, "scope": 0.0,
+    }
+}  # fmt: skip
+"""What `weights` may name in place of an object: the formula of S0.95, whose lexical match with anchors is two terms."""
+
 
 @lru_cache(maxsize=4096)
 def column_of(path: str) -> str | None:
@@ -406,6 +414,15 @@ def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterato
         column = ("intent_id" if kind else "request_id") if path == "id" else column_of(path)
         if column is not None:
             yield column, value, where
+        elif column_of(f"{path}.lexical") == "weight_lexical" and isinstance(value, str):
+            if value in WEIGHT_SETS:
+                yield from _columns(WEIGHT_SETS[value], f"{path}.", at, kind)
+            else:
+                yield (
+                    InputError.expected(f"an object or one of {', '.join(WEIGHT_SETS)}", repr(value), where),
+                    value,
+                    where,
+                )
         elif not is_group(path):
             yield unknown_field(path, where), value, where
         elif not isinstance(value, Mapping):

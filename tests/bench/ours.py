@@ -104,7 +104,7 @@ class Scoped:
         """Rows and scores of the lexical lane, best first by query."""
         return candidate_recall.recall_terms(
             self._tables(batch), batch["query_terms"], self.frame.postings, "lexical", Bm25()
-        )
+        ).found
 
     def vectors_batch(self, queries: np.ndarray) -> dict[str, Any]:
         """The plan of a batch: query `i` asks with row `i` of int16[queries, dimensions]."""

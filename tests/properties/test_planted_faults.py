@@ -28,6 +28,7 @@ from scoped_retrieval.nodes import boundary_filtering, boundary_gates, budget_tr
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.recall import lane_recall, posting_recall, recall_scope
+from scoped_retrieval.nodes.recall.pair_scores import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline import lanes
@@ -79,15 +80,14 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
     right = posting_recall.best_cells
 
     def all_open(scope: Any, found: Any, entries: Any, *rest: Any) -> Any:
-        shown, hidden = original(scope, found, entries, *rest)
-        merged = posting_recall.Found.concat([shown, hidden])
+        merged, weights = original(scope, found, entries, *rest)
         k = scope.tables.sub_queries["lane_k"].to_numpy()
         ids = scope.tables.row_index.id_rank[merged.row]
         order = np.lexsort((ids, -merged.score, merged.sub))
         kept = order[right(merged.sub[order], merged.score[order], ids[order], k)]
-        inside = kept[~merged.withheld[kept]]
+        left = np.concatenate([kept[~merged.withheld[kept]], np.flatnonzero(merged.withheld)])
         names = [name for name in vars(merged) if isinstance(getattr(merged, name), np.ndarray)]
-        return [replace(merged, **{name: getattr(merged, name)[inside] for name in names}), hidden]
+        return Weighed(replace(merged, **{name: getattr(merged, name)[left] for name in names}), weights)
 
     original = posting_recall._recall_part
     monkeypatch.setattr(posting_recall, "_recall_part", all_open)

@@ -145,6 +145,7 @@ def line(
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
         "bounded_candidates": _of("candidates", candidates),
+        "lane_scores": _of("lane_scores", [_lane_scores(one, candidates) for one in candidates]),
         "verdicts": _of("verdicts", verdicts),
         "anchors": _of("anchors", anchors),
         "evidence": _of("evidence", evidence),
@@ -168,6 +169,12 @@ def line(
         ),
     }
     return Line(tables, counters or Counters())
+
+
+def _lane_scores(one: Mapping[str, Any], pool: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Each candidate as its lanes found it; the best of a request reaches half of what its terms could give."""
+    best = max(other["bm25_raw"] for other in pool if other["request_id"] == one["request_id"])
+    return {**one, "bm25": one["bm25_raw"], "bm25_reach": 2 * best, "cosine": one["semantic_raw"]}
 
 
 def _of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -1,0 +1,176 @@
+"""What the lexical and the semantic lane say of given pairs of request and row, whichever lane recalled them.
+
+Reads the weights of terms that recall worked out (`TermWeights`), the posting index and the vectors. Gives scores that
+equal those of the lanes bit for bit, and how much each request could reach.
+
+The one thing to know: the weights hold the document frequencies of A(r), counted once, in recall. Here nothing is
+counted, so that no row, whoever sees it, has a part in the score of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..columns.keys import distinct_numbers, distinct_rows
+from ..columns.numbers import EXACT_BELOW, RESOLUTION, quantise
+from ..columns.ragged import slabs, spread, starts_of
+from ..frames import PostingIndex, VectorIndex
+from .bm25 import Bm25
+from .recall_scope import CELLS, PAIRS, Float, Int, RecallTables
+from .recall_selection import Found
+from .vector_recall import vectors_of
+
+
+@dataclass(frozen=True)
+class TermWeights:
+    """How much each term of a sub-query weighs: `sub` is a row of SUB_QUERIES, `key` a position in `keys`.
+
+    Terms of no admissible row are left out.
+    """
+
+    keys: tuple[str, ...]
+    sub: Int
+    key: Int
+    weight: Float
+
+    @classmethod
+    def concat(cls, parts: Sequence[TermWeights]) -> TermWeights:
+        """Several as one, each distinct key once."""
+        place = {key: number for number, key in enumerate(dict.fromkeys(key for part in parts for key in part.keys))}
+        key = [np.array([place[one] for one in part.keys], dtype=np.int64)[part.key] for part in parts]
+        none = np.empty(0, dtype=np.int64)
+        return cls(
+            tuple(place),
+            np.concatenate([none, *(part.sub for part in parts)]),
+            np.concatenate([none, *key]),
+            np.concatenate([np.empty(0), *(part.weight for part in parts)]),
+        )
+
+
+class Weighed(NamedTuple):
+    """What a lane found, and what the terms weigh by which it did."""
+
+    found: Found
+    weights: tuple[TermWeights, ...]
+
+    @classmethod
+    def concat(cls, parts: Sequence[Weighed]) -> Weighed:
+        """Several as one."""
+        return cls(Found.concat([part.found for part in parts]), tuple(one for part in parts for one in part.weights))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of request (a contract row, ascending) and frame row."""
+
+    request: Int
+    row: Int
+
+    def starts(self, requests: int) -> Int:
+        """Where the pairs of each request start, and where the last one's end."""
+        return starts_of(np.bincount(self.request, minlength=requests))
+
+
+def reach_of(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
+    """The most that BM25 can give under each contract row: the sum of the weights of its sub-query with the greatest."""
+    sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows) * bm25.ceiling
+    reach = np.zeros(tables.contracts.num_rows)
+    np.maximum.at(reach, tables.sub_request, sums)
+    return reach
+
+
+def lexical_scores(
+    pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex, bm25: Bm25
+) -> Float:
+    """The best BM25 of each pair over the sub-queries of its request that have weights."""
+    best = np.zeros(len(pairs.row))
+    if not len(best) or not len(weights.sub):
+        return best
+    weights = _of_distinct_texts(weights, tables)
+    rows, row_code = distinct_numbers(pairs.row)
+    code, frequency = _postings(weights.keys, rows, postings)
+    subs, sub = distinct_numbers(weights.sub)
+    request = tables.sub_request[subs]
+    starts = pairs.starts(tables.contracts.num_rows)
+    counts = np.diff(starts)[request]
+    cells = starts_of(counts)
+    scores = np.zeros(cells[-1])
+    shares = EXACT_BELOW / np.maximum(np.bincount(sub, minlength=len(subs)), 1)
+    held, total = tables.statistics
+    mean = np.divide(total, held, out=np.zeros(len(held)), where=held > 0)
+    length = tables.row_index.length
+    for low, high in slabs(counts[sub], PAIRS):
+        own = sub[low:high]
+        of, at = spread(starts[request[own]], counts[own])
+        wanted = weights.key[low:high][of] * len(rows) + row_code[at]
+        found = np.minimum(code.searchsorted(wanted), max(len(code) - 1, 0))
+        hit = code[found] == wanted if len(code) else np.zeros(len(wanted), dtype=bool)
+        of, at, found = of[hit], at[hit], found[hit]
+        asked = request[own[of]]
+        part = weights.weight[low:high][of] * bm25.saturation(frequency[found], length[pairs.row[at]], mean[asked])
+        part = quantise(np.minimum(part, shares[own[of]]))
+        scores += np.bincount(cells[own[of]] + at - starts[asked], weights=part, minlength=len(scores))
+    if bm25.baseline:
+        every = quantise(np.minimum(weights.weight * bm25.baseline, shares[sub]))
+        scores += np.bincount(sub, weights=every, minlength=len(subs)).repeat(counts)
+    _, pair = spread(starts[request], counts)
+    np.maximum.at(best, pair, scores)
+    return best
+
+
+def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vectors: VectorIndex) -> Float:
+    """The greatest cosine of each pair over the sub-queries of its request that have a vector; 0 where the row has none.
+
+    `vector_of_sub` is the query vector of each sub-query, -1 for none.
+    """
+    best = np.zeros(len(pairs.row))
+    asked = np.flatnonzero(vector_of_sub >= 0)
+    first, _ = distinct_rows(tables.sub_request[asked], vector_of_sub[asked])
+    asked = asked[first]
+    known = np.array([part is not None for part in vectors.parts], dtype=bool)
+    segment = np.searchsorted(vectors.row_starts, pairs.row, side="right") - 1
+    starts = pairs.starts(tables.contracts.num_rows)
+    request = tables.sub_request[asked]
+    _, pair = spread(starts[request], np.diff(starts)[request])
+    query = vector_of_sub[asked].repeat(np.diff(starts)[request])
+    has = known[segment[pair]]
+    pair, query = pair[has], query[has]
+    step = max(1, CELLS // max(vectors.queries.shape[1], 1))
+    for low in range(0, len(pair), step):
+        part = slice(low, low + step)
+        rows = vectors_of(vectors, pairs.row[pair[part]], np.float64)
+        # Whole numbers below 2**53: exact in any order.
+        product = np.einsum("ij,ij->i", rows, vectors.queries[query[part]].astype(np.float64))
+        np.maximum.at(best, pair[part], product * RESOLUTION)
+    return best
+
+
+def _of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:
+    """The weights of one sub-query of those of a request that ask the same text: a plan often asks one of several kinds."""
+    subs, sub = distinct_numbers(weights.sub)
+    asked = [
+        tables.sub_queries[name].take(subs).combine_chunks().dictionary_encode() for name in ("query_text", "expansion")
+    ]
+    codes = [np.asarray(one.indices.fill_null(-1)).astype(np.int64) for one in asked]
+    first, _ = distinct_rows(tables.sub_request[subs], *codes)
+    chosen = np.zeros(len(subs), dtype=bool)
+    chosen[first] = True
+    kept = chosen[sub]
+    return TermWeights(weights.keys, weights.sub[kept], weights.key[kept], weights.weight[kept])
+
+
+def _postings(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple[Int, NDArray[np.int32]]:
+    """Which of some rows (ascending) hold which key, as key * len(rows) + place, ascending, and how often."""
+    segments = np.unique(np.searchsorted(postings.row_starts, rows, side="right") - 1)
+    matches = postings.lookup(keys, segments)
+    at = np.minimum(rows.searchsorted(matches.rows), len(rows) - 1)
+    kept = rows[at] == matches.rows
+    key = np.arange(len(keys)).repeat(np.diff(matches.starts))
+    code = key[kept] * len(rows) + at[kept]
+    order = code.argsort(kind="stable")
+    return code[order], matches.freqs[kept][order]
