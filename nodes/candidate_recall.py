@@ -26,7 +26,7 @@ from .recall.candidate_merge import (
 )
 from .recall.expansion_recall import recall_expansion
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
-from .recall.pair_scores import Weighed
+from .recall.recall_entries import Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
 from .recall.vector_recall import recall_vectors

@@ -34,7 +34,8 @@ from .columns.numbers import quantise
 from .columns.orders import order_by
 from .frames import MICROS_PER_DAY, OPEN_START, PostingIndex, VectorIndex, micros
 from .recall.bm25 import Bm25
-from .recall.pair_scores import Pairs, TermWeights, Weighed, lexical_scores, reach_of, semantic_scores
+from .recall.pair_scores import Pairs, lexical_scores, reach_of, semantic_scores
+from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import RecallTables, sub_query_of
 from .reranking.anchor_hits import anchor_term
 from .reranking.reasons import reasons, source_signal

@@ -31,7 +31,7 @@ from ..nodes.columns.keys import flat, pair_codes
 from ..nodes.columns.list_columns import holds
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.recall.bm25 import Bm25
-from ..nodes.recall.pair_scores import Weighed
+from ..nodes.recall.recall_entries import Weighed
 from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .encoders.unit_vectors import Encoder, encoded

@@ -12,7 +12,8 @@ from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import pair_scores, posting_recall
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
-from scoped_retrieval.nodes.recall.pair_scores import Pairs, TermWeights, lexical_scores, reach_of, semantic_scores
+from scoped_retrieval.nodes.recall.pair_scores import Pairs, lexical_scores, reach_of, semantic_scores
+from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.recall.recall_scope import sub_query_of
 
 WORDS = ("session", "token", "cache", "retry", "role")
@@ -69,7 +70,7 @@ def test_a_pair_has_the_score_that_the_lane_gives_it(
 
 
 def test_loops_and_arrays_weigh_alike(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = pytest.importorskip("numba") and compiled.kernels(compiled.PAYS_FROM)
+    loops = pytest.importorskip("numba", reason="needs the extra fast") and compiled.kernels(compiled.PAYS_FROM)
     found = []
     for one in (None, loops):
         monkeypatch.setattr(posting_recall, "kernels", lambda visits, one=one: one)

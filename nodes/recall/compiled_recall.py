@@ -23,8 +23,7 @@ from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
 from .graded_lists import Lists
-from .pair_scores import TermWeights, Weighed
-from .recall_entries import Entries
+from .recall_entries import Entries, TermWeights, Weighed
 from .recall_scope import Bool, Float, Int, Scope
 from .recall_selection import SPARE, Found
 from .scope_postings import lists_of

@@ -19,9 +19,8 @@ from ..columns.ragged import Ragged, expand_ranges, spread
 from ..frames import PostingIndex, posting_keys
 from ..text.index_keys import definition_keys
 from .bm25 import Bm25
-from .pair_scores import Weighed
 from .posting_recall import recall_keys
-from .recall_entries import Entries
+from .recall_entries import Entries, Weighed
 from .recall_scope import CELLS, Int, RecallTables, Scope, sub_query_of
 from .recall_selection import Found, best_cells
 

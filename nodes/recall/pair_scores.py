@@ -11,57 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..columns.keys import distinct_numbers, distinct_rows
-from ..columns.numbers import EXACT_BELOW, RESOLUTION, quantise
+from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
 from ..frames import PostingIndex, VectorIndex
 from .bm25 import Bm25
+from .posting_recall import capped, shares
+from .recall_entries import TermWeights
 from .recall_scope import CELLS, PAIRS, Float, Int, RecallTables
-from .recall_selection import Found
 from .vector_recall import vectors_of
-
-
-@dataclass(frozen=True)
-class TermWeights:
-    """How much each term of a sub-query weighs: `sub` is a row of SUB_QUERIES, `key` a position in `keys`.
-
-    Terms of no admissible row are left out.
-    """
-
-    keys: tuple[str, ...]
-    sub: Int
-    key: Int
-    weight: Float
-
-    @classmethod
-    def concat(cls, parts: Sequence[TermWeights]) -> TermWeights:
-        """Several as one, each distinct key once."""
-        place = {key: number for number, key in enumerate(dict.fromkeys(key for part in parts for key in part.keys))}
-        key = [np.array([place[one] for one in part.keys], dtype=np.int64)[part.key] for part in parts]
-        none = np.empty(0, dtype=np.int64)
-        return cls(
-            tuple(place),
-            np.concatenate([none, *(part.sub for part in parts)]),
-            np.concatenate([none, *key]),
-            np.concatenate([np.empty(0), *(part.weight for part in parts)]),
-        )
-
-
-class Weighed(NamedTuple):
-    """What a lane found, and what the terms weigh by which it did."""
-
-    found: Found
-    weights: tuple[TermWeights, ...]
-
-    @classmethod
-    def concat(cls, parts: Sequence[Weighed]) -> Weighed:
-        """Several as one."""
-        return cls(Found.concat([part.found for part in parts]), tuple(one for part in parts for one in part.weights))
 
 
 @dataclass(frozen=True)
@@ -100,7 +62,7 @@ def lexical_scores(
     counts = np.diff(starts)[request]
     cells = starts_of(counts)
     scores = np.zeros(cells[-1])
-    shares = EXACT_BELOW / np.maximum(np.bincount(sub, minlength=len(subs)), 1)
+    most = shares(sub, len(subs))
     held, total = tables.statistics
     mean = np.divide(total, held, out=np.zeros(len(held)), where=held > 0)
     length = tables.row_index.length
@@ -113,10 +75,10 @@ def lexical_scores(
         of, at, found = of[hit], at[hit], found[hit]
         asked = request[own[of]]
         part = weights.weight[low:high][of] * bm25.saturation(frequency[found], length[pairs.row[at]], mean[asked])
-        part = quantise(np.minimum(part, shares[own[of]]))
+        part = quantise(capped(part, own, most, of))
         scores += np.bincount(cells[own[of]] + at - starts[asked], weights=part, minlength=len(scores))
     if bm25.baseline:
-        every = quantise(np.minimum(weights.weight * bm25.baseline, shares[sub]))
+        every = quantise(capped(weights.weight * bm25.baseline, sub, most))
         scores += np.bincount(sub, weights=every, minlength=len(subs)).repeat(counts)
     _, pair = spread(starts[request], counts)
     np.maximum.at(best, pair, scores)

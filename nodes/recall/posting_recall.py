@@ -25,8 +25,7 @@ from ..frames import PostingIndex, SegmentPostings, posting_keys
 from ..kernels.compiled import kernels
 from .bm25 import Bm25, raw_okapi_idf
 from .compiled_recall import recall_compiled
-from .pair_scores import TermWeights, Weighed
-from .recall_entries import Entries
+from .recall_entries import Entries, TermWeights, Weighed
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
@@ -153,7 +152,7 @@ def _recall_part(
     saturate = None if bm25 is None else (bm25, index.length[rows], mean)
     scores, matched, direct = _accumulate(found, entries, weight, saturate, profiles)
     if bm25 is not None and bm25.baseline:
-        share = _capped(weight * bm25.baseline, entries.sub, _shares(entries.sub, profiles))
+        share = capped(weight * bm25.baseline, entries.sub, shares(entries.sub, profiles))
         every = np.where(frequency > 0, quantise(share), 0.0)
         scores = scores + np.bincount(entries.sub, weights=every, minlength=profiles)[:, None]
 
@@ -207,7 +206,7 @@ def _accumulate(
     scores, matched = np.zeros(subs * width), np.zeros(subs * width, dtype=bool)
     direct = matched if entries.hop is None else np.zeros(subs * width, dtype=bool)
     counts = found.starts[entries.key + 1] - found.starts[entries.key]
-    shares = _shares(entries.sub, subs)
+    most = shares(entries.sub, subs)
     for low, high in slabs(counts, PAIRS):
         of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
         sub = entries.sub[low:high]
@@ -216,7 +215,7 @@ def _accumulate(
         if saturate is not None:
             bm25, length, mean = saturate
             part = part * bm25.saturation(found.frequency[at], length[touched], mean[sub][of])
-        part = _capped(part, sub, shares, of)
+        part = capped(part, sub, most, of)
         first = int(sub[0]) * width
         cell = (sub * width)[of] + touched - first
         span = (int(sub[-1]) + 1) * width - first
@@ -228,7 +227,7 @@ def _accumulate(
     return scores.reshape(shape), matched.reshape(shape), direct.reshape(shape)
 
 
-def _shares(sub: Int, subs: int) -> Float:
+def shares(sub: Int, subs: int) -> Float:
     """The most that one look-up may add to a score of each sub-query: its equal share of `EXACT_BELOW`.
 
     No weight or variant bounds a contribution (a question may say one word a million times; bm25l grows with the
@@ -237,11 +236,11 @@ def _shares(sub: Int, subs: int) -> Float:
     return EXACT_BELOW / np.maximum(np.bincount(sub, minlength=subs), 1)
 
 
-def _capped(part: Float, sub: Int, shares: Float, of: Int | None = None) -> Float:
+def capped(part: Float, sub: Int, most: Float, of: Int | None = None) -> Float:
     """Contributions, each at most its sub-query's share; `of` is the entry of each where they are spread over postings."""
-    if not len(part) or part.max() <= shares[sub].min():  # nearly always: the least share is no larger than its own
+    if not len(part) or part.max() <= most[sub].min():  # nearly always: the least share is no larger than its own
         return part
-    return np.minimum(part, shares[sub] if of is None else shares[sub][of])
+    return np.minimum(part, most[sub] if of is None else most[sub][of])
 
 
 def _average_idf(scope: Scope, postings: PostingIndex) -> Float:

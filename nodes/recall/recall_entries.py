@@ -1,13 +1,19 @@
-"""What a lane looks up: keys with weights, for the sub-queries of a scope.
+"""What a lane looks up, keys with weights for the sub-queries of a scope, and what the keys turn out to weigh.
 
-Made by `lane_recall`; read by `posting_recall` and `compiled_recall`, which score the postings that the keys have.
+`Entries` are made by `lane_recall`; `posting_recall` and `compiled_recall` score the postings that the keys have, and give
+`Weighed`: the rows found, and the weights, which `pair_scores` reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from .recall_scope import Bool, Float, Int
+from .recall_selection import Found
 
 
 @dataclass(frozen=True)
@@ -22,3 +28,41 @@ class Entries:
     key: Int
     weight: Float
     hop: Bool | None = None
+
+
+@dataclass(frozen=True)
+class TermWeights:
+    """How much each term of a sub-query weighs: `sub` is a row of SUB_QUERIES, `key` a position in `keys`.
+
+    Terms of no admissible row are left out.
+    """
+
+    keys: tuple[str, ...]
+    sub: Int
+    key: Int
+    weight: Float
+
+    @classmethod
+    def concat(cls, parts: Sequence[TermWeights]) -> TermWeights:
+        """Several as one, each distinct key once."""
+        place = {key: number for number, key in enumerate(dict.fromkeys(key for part in parts for key in part.keys))}
+        key = [np.array([place[one] for one in part.keys], dtype=np.int64)[part.key] for part in parts]
+        none = np.empty(0, dtype=np.int64)
+        return cls(
+            tuple(place),
+            np.concatenate([none, *(part.sub for part in parts)]),
+            np.concatenate([none, *key]),
+            np.concatenate([np.empty(0), *(part.weight for part in parts)]),
+        )
+
+
+class Weighed(NamedTuple):
+    """What a lane found, and what the terms weigh by which it did."""
+
+    found: Found
+    weights: tuple[TermWeights, ...]
+
+    @classmethod
+    def concat(cls, parts: Sequence[Weighed]) -> Weighed:
+        """Several as one."""
+        return cls(Found.concat([part.found for part in parts]), tuple(one for part in parts for one in part.weights))

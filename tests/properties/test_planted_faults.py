@@ -28,7 +28,7 @@ from scoped_retrieval.nodes import boundary_filtering, boundary_gates, budget_tr
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.recall import lane_recall, posting_recall, recall_scope
-from scoped_retrieval.nodes.recall.pair_scores import Weighed
+from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline import lanes
