@@ -17,19 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.byte_runs import BYTES_AT_ONCE
 from .blocks.item_texts import resolvable
-from .columns.array_bytes import offsets_and_bytes
+from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_classes, required_kinds
 from .columns.keys import (
     among,
     constants,
-    distinct_numbers,
     distinct_rows,
     first_of_runs,
     first_that_holds,
     flags_at,
     flat,
-    gathered,
     gathered_columns,
     pair_codes,
     positions,
@@ -39,19 +36,12 @@ from .columns.keys import (
     truth,
 )
 from .columns.orders import order_by
-from .columns.ragged import slabs
-from .kernels.compiled import kernels
 from .reranking.role_terms import LAST, reading_order
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
-from .text.role_words import words_apart
+from .text.same_texts import alike, numbers_of
 
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
-
-_WEIGHT = np.zeros(256, dtype=np.uint32)
-for _first, _last in ("09", "az"):
-    _WEIGHT[ord(_first) : ord(_last) + 1] = np.arange(ord(_first), ord(_last) + 1) * 2_654_435_761 % (1 << 31)
-_WEIGHT[ord("A") : ord("Z") + 1] = _WEIGHT[ord("a") : ord("z") + 1]
 
 _PLACE = ("version", "line_start", "line_end", "byte_start", "byte_end")
 
@@ -80,11 +70,11 @@ def packs(
     owner = positions(ranked["request_id"], contracts["request_id"])
     columns = (
         "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
-        "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type", "entity",
+        "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type", "entity", "length",
     )  # fmt: skip
     rows = gathered_columns(evidence, columns, row)
     placed = gathered_columns(placements, _PLACE, placement)
-    conflict = _numbers_of(owner, rows["conflict_set"])
+    conflict = numbers_of(owner, rows["conflict_set"])
     disputed = np.asarray(rows["conflict_set"].is_valid())
     unverified = np.asarray(pc.equal(pc.fill_null(rows["lifecycle"], "candidate"), "candidate"))
     stale = among(rows["lifecycle"], ("deprecated", "expired"))
@@ -94,12 +84,12 @@ def packs(
     required = flags_at(contracts["require_citation"], owner)
     cited = resolvable(placed["line_start"], placed["byte_start"], placed["version"], rows["path"], rows["text_sha256"])
     packing.drop(required & ~np.asarray(cited), "citation_unresolved")
-    packing.drop_repeats(_numbers_of(owner, rows["text_sha256"]), "duplicate")
+    packing.drop_repeats(numbers_of(owner, rows["text_sha256"]), "duplicate")
     packing.drop_repeats(
-        _alike(owner, row, evidence["text"], packing.kept & ~disputed), "near_duplicate", among=~disputed
+        alike(owner, row, evidence["text"], packing.kept & ~disputed), "near_duplicate", among=~disputed
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
-    source = _numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
+    source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
     packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit))
     packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
     document = _documents(owner, rows, flat(ranked["evidence_id"]))
@@ -113,6 +103,8 @@ def packs(
     )  # what is remembered and holds today comes first, however well the past matches
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
+    kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
+    by_rank = _positions(packing.kept, owner, conflict, disputed, kinds * (len(owner) + 1) + by_rank)
     # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
     beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
     wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
@@ -185,17 +177,6 @@ class _Packing:
         self.drop(beyond, reason)
 
 
-def _numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
-    """A number per distinct (request, values); nulls count as one more value."""
-    number = owner
-    for column in columns:
-        encoded = flat(column).dictionary_encode(null_encoding="encode")
-        width = len(encoded.dictionary)
-        if width > 1:
-            _, number = distinct_numbers(number * width + np.asarray(encoded.indices).astype(np.int64))
-    return distinct_numbers(number)[1]
-
-
 def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
     """A number per request and document: a path, else an entity, else the row itself.
 
@@ -205,57 +186,11 @@ def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
     records = pc.fill_null(pc.equal(rows["origin_class"], "structured-sot"), False)
     record = pc.if_else(pc.and_(records, rows["entity"].is_valid()), rows["entity"], None)
     path = pc.coalesce(record, rows["path"], rows["entity"])
-    return _numbers_of(owner, path, pc.if_else(path.is_valid(), None, ids), record.is_valid(), rows["source_id"])
+    return numbers_of(owner, path, pc.if_else(path.is_valid(), None, ids), record.is_valid(), rows["source_id"])
 
 
 def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
     return contracts[name].to_numpy().astype(np.int64)[owner]
-
-
-def _alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
-    """A number per request and text without case, punctuation and spacing; words and digits still tell texts apart.
-
-    Rows not `among` those that are compared have -1. Texts are compared only where their ASCII letters and digits add
-    up alike, which few do by chance.
-    """
-    number = np.full(len(row), -1, dtype=np.int64)
-    owner, row = owner[among], row[among]
-    rows, inverse = distinct_numbers(row)
-    distinct = gathered(texts, rows)
-    sums = _checksums(distinct)[inverse]
-    order = order_by(owner, sums)
-    starts = first_of_runs(owner[order], sums[order])
-    lengths = run_lengths(starts, len(order))
-    shared = np.empty(len(order), dtype=bool)
-    shared[order] = (lengths > 1).repeat(lengths)
-    if not shared.any():
-        number[among] = np.arange(len(row))
-        return number
-    needed = np.unique(inverse[shared])
-    plain = pc.utf8_lower(distinct.take(pa.array(needed)))
-    words = words_apart(plain)
-    # A text of signs only has no words to compare.
-    words = pc.if_else(pc.equal(words, ""), plain, words).dictionary_encode()
-    code = np.full(len(distinct), -1, dtype=np.int64)
-    code[needed] = np.asarray(words.indices)
-    alone = np.where(shared, -1, np.arange(len(row)))
-    number[among] = _numbers_of(owner, pa.array(code[inverse]), pa.array(alone))
-    return number
-
-
-def _checksums(texts: pa.Array) -> Int:
-    """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
-    offsets, data = offsets_and_bytes(texts)
-    sums = np.empty(len(texts), dtype=np.int64)
-    if (loops := kernels(0)) is not None:
-        loops.texts.sums(data, offsets, _WEIGHT, sums)
-        return sums
-    for low, high in slabs(np.diff(offsets), BYTES_AT_ONCE):
-        starts = offsets[low : high + 1] - offsets[low]
-        total = np.zeros(starts[-1] + 1, dtype=np.uint32)
-        _WEIGHT[data[offsets[low] : offsets[high]]].cumsum(dtype=np.uint32, out=total[1:])
-        sums[low:high] = total[starts[1:]] - total[starts[:-1]]
-    return sums
 
 
 def _runs(
@@ -286,7 +221,7 @@ def _runs(
         rows["evidence_kind"], rows["lifecycle"], standing,
     )  # fmt: skip
     document = np.empty(len(source), dtype=np.int64)
-    document[index] = _numbers_of(source[index], *(part.take(at) for part in parts))
+    document[index] = numbers_of(source[index], *(part.take(at) for part in parts))
     order = index[order_by(document[index], start[index])]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
@@ -342,6 +277,40 @@ def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: In
     position = np.zeros(len(kept), dtype=np.int64)
     position[order] = rank_within(owner[order]) + 1
     return position
+
+
+def _kind_classes(
+    packing: _Packing,
+    position: Int,
+    owner: Int,
+    rows: dict[str, pa.Array],
+    ranked: pa.Table,
+    contracts: pa.Table,
+    history: Bool,
+    dispute: tuple[Int, Bool],
+) -> Int:
+    """Per row 0, 1 or 2: what stands in front, what follows it for its kind, and the rest (see `kind_places`)."""
+    conflict, disputed = dispute
+    index = packing.kept.nonzero()[0]
+    index = index[order_by(owner[index], position[index])]
+    length = rows["length"].to_numpy().astype(np.float64)
+    merged = (packing.reason == "merged").nonzero()[0]
+    length = length + np.bincount(packing.into[merged], weights=length[merged], minlength=len(length))
+    text = np.minimum(length * TOKENS_PER_TERM, _limits(contracts, "max_chunk_tokens", owner))
+    items = Places(
+        owner=owner[index],
+        place=_places(position, owner, conflict, disputed)[index],
+        kind=np.asarray(rows["evidence_kind"].dictionary_encode().indices).astype(np.int64)[index],
+        final=ranked["final"].to_numpy()[index],
+        required=required_kinds(contracts, owner, rows["evidence_kind"])[index],
+        able=~history[index],
+        tokens=text.astype(np.int64)[index] + BESIDE_TEXT,
+    )
+    classes = np.zeros(len(owner), dtype=np.int64)
+    classes[index] = kind_classes(
+        items, _limits(contracts, "max_tokens", items.owner), _limits(contracts, "max_items", items.owner)
+    )
+    return classes
 
 
 def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:

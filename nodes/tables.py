@@ -372,7 +372,7 @@ ROLE_POLICIES = table(
     weight_lexical=float64("share of the lexical and anchor classes"),
     weight_semantic=float64("share of the semantic class"),
     weight_metadata=float64("share of the metadata, authority and recency classes"),
-    weight_rerank=float64("share of the vocabulary, actionability and diversity classes"),
+    weight_rerank=float64("share of the vocabulary and actionability classes"),
     max_selected_chunks=int32("cap on items; null = none", nullable=True),
     require_source_diversity=boolean("no source stands twice before every source stands once"),
     max_chunks_per_source=int32(

@@ -73,7 +73,7 @@ _POOL_PER_ITEM = 3
 _SHARES = {
     "semantic": (1.0, "semantic"), "lexical": (0.5, "lexical"), "anchor": (0.5, "lexical"),
     "metadata": (0.5, "metadata"), "authority": (0.25, "metadata"), "recency": (0.25, "metadata"),
-    "vocabulary": (0.5, "rerank"), "actionability": (0.25, "rerank"), "diversity": (0.25, "rerank"),
+    "vocabulary": (0.75, "rerank"), "actionability": (0.25, "rerank"),
 }  # fmt: skip
 """What part of which of a role's four weights (S4.16) each class has; the parts of one weight add up to it."""
 

@@ -119,6 +119,14 @@ REQUIRED_EVIDENCE = Vocabulary(
     ("current-code", "test-log", "project-rule", "verified-memory", "decision-record"),
     {"code": "current-code", "rule": "project-rule", "memory": "verified-memory", "decision": "decision-record"},
 )
+EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
+    "current-code": ("code", None),
+    "test-log": ("test-log", None),
+    "project-rule": ("rule", None),
+    "verified-memory": ("memory", "verified"),
+    "decision-record": ("decision-record", None),
+}
+"""Required evidence: the kind that serves it, and the lifecycle it must have."""
 ACCEPTED_AUTHORITY = Vocabulary(
     "accepted_authority",
     ("current-workspace", "project-doc", "verified-memory", "session-event"),

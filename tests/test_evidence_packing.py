@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes import evidence_packing
 from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.text import same_texts
 from selection_line import line
 
 
@@ -89,9 +89,9 @@ def test_letters_and_digits_add_up_alike_in_any_order_case_and_way(way: str, tex
     if way == "compiled" and loops is None:
         pytest.skip("needs the extra fast")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence_packing, "kernels", lambda visits: loops)
-        patch.setattr(evidence_packing, "BYTES_AT_ONCE", 5 if way == "in blocks" else evidence_packing.BYTES_AT_ONCE)
-        sums = evidence_packing._checksums(pa.array(texts, pa.large_string())).tolist()
+        patch.setattr(same_texts, "kernels", lambda visits: loops)
+        patch.setattr(same_texts, "BYTES_AT_ONCE", 5 if way == "in blocks" else same_texts.BYTES_AT_ONCE)
+        sums = same_texts._checksums(pa.array(texts, pa.large_string())).tolist()
     letters = [sorted(letter for letter in text.lower() if letter in "ab9") for text in texts]
     assert [[one == other for other in sums] for one in sums] == [
         [one == other for other in letters] for one in letters

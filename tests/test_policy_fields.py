@@ -38,7 +38,7 @@ PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     ("budget.max_tokens", 200, {}),
     ("budget.max_chars", 700, {}),
     ("budget.max_chunk_tokens", 4, {}),
-    *((f"weights.{name}", 5.0, {"request": PATH_QUESTION | {"branch": "main", "test_suite": "unit", "session_id": "s1"}})
+    *((f"weights.{name}", 0.0 if name == "recency" else 5.0, {"request": PATH_QUESTION | {"branch": "main", "test_suite": "unit", "session_id": "s1"}})
       for name in ("semantic", "lexical", "anchor", "authority", "recency", "actionability", "diversity", "scope")),
     ("kinds.doc.actionability", 0.0, {}),
     ("kinds.doc.half_life_days", 1, {}),

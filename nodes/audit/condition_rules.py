@@ -17,7 +17,7 @@ from ..columns.keys import constants, flags_at, flat, gathered, objects, pair_co
 from ..facts.fact_conditions import mismatches, stale_records
 from ..facts.rival_facts import rivals
 from ..tables import CONDITIONS
-from ..vocabulary import ACTIONS, AUDIT_CONDITIONS
+from ..vocabulary import ACTIONS, AUDIT_CONDITIONS, EVIDENCE_NEEDS
 from .own_words import says_own_words
 
 STRONG_SEMANTIC = 0.5
@@ -30,15 +30,6 @@ FEW_ITEMS = 3
 
 Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
 """Where it holds (one flag per request), condition, subject, action, message."""
-
-EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
-    "current-code": ("code", None),
-    "test-log": ("test-log", None),
-    "project-rule": ("rule", None),
-    "verified-memory": ("memory", "verified"),
-    "decision-record": ("decision-record", None),
-}
-"""Required evidence: the kind that serves it, and the lifecycle it must have."""
 
 
 def condition_rows(

@@ -5,5 +5,5 @@
 - `references`: the documents a text cites and the records it names
 - `index_keys`: under which keys names, paths and ids are indexed; `plain_keys` does plain ones all at once, `siphash`
   hashes them
-- `role_words`: which rows speak the words of a role
+- `role_words`: which rows speak the words of a role; `same_texts`: which texts are nearly the same
 """

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.audit.condition_rules import EVIDENCE_NEEDS
 from ...nodes.columns.keys import gathered
 from ...nodes.frames import micros
 from ...nodes.scope.selectors import allows_pathless, glob_mask, selected
+from ...nodes.vocabulary import EVIDENCE_NEEDS
 from ..patterns import pattern_parts
 from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes import boundary_gates, evidence_packing
+from scoped_retrieval.nodes import boundary_gates
 from scoped_retrieval.nodes.blocks import byte_runs, greedy_fit
 from scoped_retrieval.nodes.columns import digests, keys, orders, ragged
 from scoped_retrieval.nodes.kernels import compiled
@@ -26,14 +26,14 @@ from scoped_retrieval.nodes.recall import (
     scope_postings,
     vector_recall,
 )
-from scoped_retrieval.nodes.text import plain_keys, siphash, text_analysis
+from scoped_retrieval.nodes.text import plain_keys, same_texts, siphash, text_analysis
 from scoped_retrieval.nodes.walls import clocks
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "A_HANDFUL": (0, (keys,)),
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
-    "BYTES_AT_ONCE": (64, (byte_runs, evidence_packing)),
+    "BYTES_AT_ONCE": (64, (byte_runs, same_texts)),
     "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
     "FEW_ROWS": (0, (keys, digests, orders)),
     "FEW_STRINGS": (1, (ragged, text_analysis)),

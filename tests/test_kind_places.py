@@ -1,0 +1,105 @@
+"""Variety is a rule of packing: the best item of a kind has a place at the end of what is shown, and ranking is not touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.blocks.kind_places import KEPT_SHARE, Places, kind_classes
+from selection_line import WEIGHTS, line
+
+PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}
+"""Weights of a world in which the cosine is the score."""
+
+
+def shown(*items: tuple[str, str, float], **contract: Any) -> list[str]:
+    """The texts of a block that has room for about three items, in their order, by text, kind and score."""
+    rows = [
+        {"text": text + " word" * 100, "evidence_kind": kind, "semantic_raw": score, "length": 50}
+        for text, kind, score in items
+    ]
+    made = line(rows, requests={"r1": {"max_tokens": 450} | contract}, weights=PLAIN).run("trimmed")
+    return [text.split()[0] for text in made["trimmed"]["visible_text"].to_pylist()]
+
+
+CODE = [("one", "code", 0.9), ("two", "code", 0.88), ("three", "code", 0.86), ("four", "code", 0.84)]
+
+
+def test_the_best_item_of_a_near_kind_takes_the_last_place_and_no_other() -> None:
+    assert shown(*CODE) == ["one", "two", "three"]
+    assert shown(*CODE, ("rule", "rule", 0.7)) == ["one", "two", "rule"]
+
+
+def test_a_kind_that_is_far_behind_has_no_place() -> None:
+    assert shown(*CODE, ("rule", "rule", 0.5)) == ["one", "two", "three"]
+
+
+def test_a_required_kind_has_a_place_from_further_behind_but_not_from_anywhere() -> None:
+    needs = {"required_evidence": ["project-rule"]}
+    assert shown(*CODE, ("rule", "rule", 0.5), **needs) == ["one", "two", "rule"]
+    assert shown(*CODE, ("rule", "rule", 0.1), **needs) == ["one", "two", "three"]
+
+
+def test_what_is_required_comes_before_what_is_near() -> None:
+    items = [*CODE, ("doc", "doc", 0.8), ("rule", "rule", 0.7)]
+    assert shown(*items) == ["one", "two", "doc"]
+    assert shown(*items, required_evidence=["project-rule"]) == ["one", "two", "rule"]
+
+
+def test_a_kind_that_is_shown_anyway_moves_nothing() -> None:
+    assert shown(*CODE[:2], ("rule", "rule", 0.7), *CODE[2:]) == ["one", "two", "rule"]
+    assert shown(("rule", "rule", 0.95), *CODE) == ["rule", "one", "two"]
+
+
+def test_the_limit_of_items_counts_for_places_too() -> None:
+    assert shown(*CODE, ("rule", "rule", 0.7), max_items=2, max_tokens=1200) == ["one", "rule"]
+
+
+def test_history_does_not_stand_for_its_kind() -> None:
+    rows = [
+        {"text": f"{name} " + "word " * 100, "evidence_kind": kind, "semantic_raw": score, "length": 50, "lifecycle": state}
+        for name, kind, score, state in [
+            *((name, kind, score, "verified") for name, kind, score in CODE), ("old", "rule", 0.8, "deprecated"),
+        ]
+    ]  # fmt: skip
+    made = line(rows, requests={"r1": {"max_tokens": 450}}, weights=PLAIN).run("trimmed")
+    assert "old" not in " ".join(made["trimmed"]["visible_text"].to_pylist())
+
+
+def test_a_small_share_of_the_budget_is_kept() -> None:
+    kinds = ("rule", "doc", "memory", "test-log", "decision-record")
+    others = [(kind, kind, 0.8 - 0.001 * place) for place, kind in enumerate(kinds)]
+    found = shown(*[(f"c{n}", "code", 0.9 - 0.001 * n) for n in range(9)], *others, max_tokens=1100)
+    assert 1 <= sum(text in kinds for text in found) <= len(found) // KEPT_SHARE + 1
+    assert found[0] == "c0"
+
+
+ITEMS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(1, 100), st.booleans(), st.booleans(), st.integers(1, 200)),
+    max_size=24,
+)  # fmt: skip
+
+
+@given(ITEMS, st.integers(1, 600), st.integers(1, 9))
+def test_requests_do_not_count_for_each_other_and_the_best_item_stays_first(
+    items: list[tuple[int, int, int, bool, bool, int]], tokens: int, most: int
+) -> None:
+    columns = np.array(sorted(items, key=lambda item: item[0])).reshape(-1, 6).T
+    owner, kind, final, required, able, cost = columns.astype(np.int64)
+    place = np.arange(len(owner)) - np.searchsorted(owner, owner) + 1
+
+    def classes(of: np.ndarray) -> np.ndarray:
+        given_ = Places(owner[of], place[of], kind[of], final[of] / 100, required[of] > 0, able[of] > 0, cost[of])
+        return kind_classes(given_, np.full(of.sum(), tokens), np.full(of.sum(), most))
+
+    together = classes(np.ones(len(owner), dtype=bool))
+    for request in np.unique(owner):
+        mine = owner == request
+        alone = classes(mine)
+        assert alone.tolist() == together[mine].tolist()
+        assert alone[0] == 0
+        assert (alone == 1).sum() <= len(np.unique(kind[mine]))
+        front = (alone == 0).nonzero()[0]
+        assert front.tolist() == list(range(len(front)))
