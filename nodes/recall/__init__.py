@@ -5,6 +5,7 @@
   `recall_entries`: the keys they look up
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `graded_lists`
+- `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `pair_scores`: what the lexical and the semantic lane say of any pair of request and row
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

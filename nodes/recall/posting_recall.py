@@ -69,7 +69,7 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
     ):
         return best
     averages = _average_idf(scope, postings) if bm25 is not None and bm25.needs_vocabulary else None
-    profile, entries = _profiles(scope, entries)
+    profile, entries = profiles_of(scope, entries)
     parts = [
         _recall_part(scope, found, part, bounds, profile, bm25, averages)
         for bounds, part in _parts(scope, entries, found, profile)
@@ -88,7 +88,7 @@ def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Posting
     return _Postings(starts, (flag.cumsum() - 1)[local], matches.freqs[kept], flag.nonzero()[0])
 
 
-def _profiles(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
+def profiles_of(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
     """The profile of each sub-query, and the entries of the profiles.
 
     Neighbouring sub-queries of one request that look up the same keys share a profile, and so one pass of scoring: a

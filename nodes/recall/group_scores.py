@@ -1,0 +1,235 @@
+"""BM25 over groups of rows: a session, a file; a group says what its admissible rows say together.
+
+Reads a scope, which group each of its rows belongs to, the posting index and look-ups. Gives the score of every group
+that a sub-query's terms touch, and the score of the groups that given pairs of request and row belong to.
+
+The one thing to know: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are
+admissible for the request, under its clock; document frequencies and N count groups that have such a row. A group of
+withheld, foreign or future rows does not exist. Where no row of a scope is in a group, nothing is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..columns.keys import distinct_numbers, first_of_runs
+from ..columns.numbers import quantise
+from ..columns.ragged import slabs, spread
+from ..frames import PostingIndex
+from .bm25 import Bm25
+from .lane_recall import Terms
+from .pair_scores import Pairs
+from .posting_recall import capped, profiles_of, shares
+from .recall_entries import Entries
+from .recall_scope import CELLS, PAIRS, Bool, Float, Int, RecallTables, Scope
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`of` is the group of each row of a scope (a position in `scope.rows`), -1 for none; groups count from 0."""
+
+    of: Int
+    count: int
+
+    @classmethod
+    def numbered(cls, codes: Int, member: Bool) -> Groups:
+        """Rows with one code are a group, where they are members of any."""
+        of = np.full(len(codes), -1, dtype=np.int64)
+        used, of[member] = distinct_numbers(codes[member])
+        return cls(of, len(used))
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Keys that stand for terms: an occurrence of `keys[i]` counts `boost[i]` times as one of term `term[i]`.
+
+    Several keys of a term, one per field, make it BM25F (Robertson & Zaragoza 2009, section 3.6): the frequencies are
+    added up before they saturate. `Entries.key` is then a position among the terms.
+    """
+
+    keys: Sequence[str]
+    term: Int
+    boost: Float
+
+    @classmethod
+    def alone(cls, entries: Entries) -> Fields:
+        """Every key a term of its own, counted once."""
+        return cls(entries.keys, np.arange(len(entries.keys)), np.ones(len(entries.keys)))
+
+
+class GroupPart(NamedTuple):
+    """The scores of some neighbouring sub-queries of a scope, whole requests; those of one profile score alike."""
+
+    sub: Int
+    """Positions in `scope.sub`, consecutive."""
+    profile: Int
+    """The line of each of them in `score`, `matched` and `reach`."""
+    score: Float
+    """float64[profiles, groups], multiples of 2**-30."""
+    matched: Bool
+    """bool[profiles, groups]: an admissible row of the group holds a term."""
+    reach: Float
+    """The most that the terms of each profile could give."""
+
+
+def group_scores(
+    scope: Scope, groups: Groups, postings: PostingIndex, entries: Entries, bm25: Bm25, fields: Fields | None = None
+) -> Iterator[GroupPart]:
+    """BM25 of the groups of a scope per sub-query, some requests at a time; nothing where no group holds a term.
+
+    Args:
+        scope: the row group, with the sub-queries that ask.
+        groups: of its rows.
+        postings: the frame's index.
+        entries: the look-ups, by sub-query.
+        bm25: k1 and b; groups score as `lucene` does, whatever the variant of rows.
+        fields: what the terms are made of; by default each key of the entries is a term.
+    """
+    members = ((groups.of >= 0) & ~scope.withheld).nonzero()[0]
+    if not len(members) or not len(entries.sub):
+        return
+    found = _Postings.of(scope, groups, postings, fields or Fields.alone(entries))
+    if not len(found.touched):
+        return
+    rule = Bm25(k1=bm25.k1, b=bm25.b)
+    profile, entries = profiles_of(scope, entries)
+    per = max(1, CELLS // max(groups.count, len(found.touched)))
+    first = first_of_runs(scope.request)
+    cut = first[first_of_runs(first // per)]
+    for low, high in zip(cut.tolist(), [*cut[1:].tolist(), len(scope.sub)], strict=True):
+        a, b = entries.sub.searchsorted([profile[low], profile[high - 1] + 1])
+        if a < b:
+            own = Entries(entries.keys, entries.sub[a:b] - profile[low], entries.key[a:b], entries.weight[a:b])
+            line = profile[low:high] - profile[low]
+            leading = scope.request[low:high][first_of_runs(line)]
+            score, matched, reach = _scored(scope, groups, members, found, own, leading, rule)
+            yield GroupPart(np.arange(low, high), line, score, matched, reach)
+
+
+def pair_group_scores(
+    tables: RecallTables,
+    lane: str,
+    grouping: Callable[[Scope], Groups | None],
+    terms: Terms,
+    pairs: Pairs,
+    postings: PostingIndex,
+    bm25: Bm25,
+) -> tuple[Float, Float]:
+    """The best BM25 of each pair's group over the sub-queries of its request, and the most that each could reach.
+
+    Args:
+        tables: the inputs every lane reads.
+        lane: the sub-queries that use it ask.
+        grouping: the groups of a scope; None where it has none, which costs nothing more.
+        terms: what the sub-queries look up.
+        pairs: of request and row; a row of no group scores 0.
+        postings: the frame's index.
+        bm25: k1 and b.
+    """
+    best, reach = np.zeros(len(pairs.row)), np.zeros(len(pairs.row))
+    if not len(pairs.row):
+        return best, reach
+    starts = pairs.starts(tables.contracts.num_rows)
+    asked = np.diff(starts) > 0
+    for whole in tables.scopes(lane):
+        scope = replace(whole, sub=whole.sub[asked[whole.request]])
+        groups = grouping(scope) if len(scope.sub) else None
+        if groups is None or not groups.count:
+            continue
+        for part in group_scores(scope, groups, postings, terms.entries(scope), bm25):
+            request = scope.request[part.sub[first_of_runs(part.profile)]]
+            counts = np.diff(starts)[request]
+            for low, high in slabs(counts, PAIRS):
+                of, pair = spread(starts[request[low:high]], counts[low:high])
+                group = groups.of[scope.local(pairs.row[pair])]
+                own = group >= 0
+                of, pair, group = of[own] + low, pair[own], group[own]
+                np.maximum.at(best, pair, part.score[of, group])
+                np.maximum.at(reach, pair, part.reach[of])
+    return best, reach
+
+
+@dataclass(frozen=True)
+class _Postings:
+    """Postings of rows that are in a group: those of term `t` are `starts[t]:starts[t + 1]` of the others."""
+
+    starts: Int
+    at: Int
+    """Position in `touched`."""
+    group: Int
+    amount: Float
+    """Occurrences times the boost of their field, multiples of 2**-30."""
+    touched: Int
+    """Positions in `scope.rows` that some key touches, ascending."""
+
+    @classmethod
+    def of(cls, scope: Scope, groups: Groups, postings: PostingIndex, fields: Fields) -> _Postings:
+        matches = postings.lookup(fields.keys, scope.segments)
+        local = scope.local(matches.rows)
+        kept = local >= 0
+        kept[kept] = (groups.of[local[kept]] >= 0) & ~scope.withheld[local[kept]]
+        key = np.arange(len(fields.keys)).repeat(np.diff(matches.starts))[kept]
+        local, term = local[kept], fields.term[key]
+        amount = matches.freqs[kept] * quantise(fields.boost)[key]
+        order = term.argsort(kind="stable")
+        touched, at = distinct_numbers(local)
+        starts = term[order].searchsorted(np.arange(int(fields.term.max(initial=-1)) + 2))
+        return cls(starts, at[order], groups.of[local][order], amount[order], touched)
+
+
+def _scored(
+    scope: Scope, groups: Groups, members: Int, found: _Postings, entries: Entries, request: Int, bm25: Bm25
+) -> tuple[Float, Bool, Float]:
+    """Score and match per (profile, group), and the reach of each profile; `request` is that of each profile."""
+    clock, of_request = scope.tables.clock
+    clocks, at_clock = distinct_numbers(of_request[request])
+    open_ = clock.grid(scope.tables.row_index, clocks, scope.rows[found.touched])
+    count, length = _statistics(scope, groups, members, clocks)
+    mean = np.divide(length.sum(axis=1), count, out=np.zeros(len(clocks)), where=count > 0)
+    shape = (len(request), groups.count)
+    score, matched, reach = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1], dtype=bool), np.zeros(shape[0])
+    most = shares(entries.sub, len(request))
+    counts = np.diff(found.starts)[entries.key]
+    for low, high in slabs(counts, PAIRS):
+        sub = entries.sub[low:high]
+        own = at_clock[sub]
+        of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
+        kept = open_[own[of], found.at[at]]
+        of, at = of[kept], at[kept]
+        cell, place = distinct_numbers(of * groups.count + found.group[at])
+        frequency = np.bincount(place, weights=found.amount[at], minlength=len(cell)).astype(np.float64)
+        entry, group = np.divmod(cell, groups.count)
+        held = np.bincount(entry, minlength=high - low)
+        weight = entries.weight[low:high] * bm25.idf(held, count[own])
+        part = weight[entry] * _saturation(bm25, frequency, length[own[entry], group], mean[own[entry]])
+        line = sub[entry] * groups.count + group
+        score += np.bincount(line, weights=quantise(capped(part, sub, most, entry)), minlength=len(score))
+        matched[line] = True
+        known = held > 0
+        reach += np.bincount(sub[known], weights=quantise(capped(weight, sub, most))[known], minlength=len(reach))
+    return score.reshape(shape), matched.reshape(shape), reach
+
+
+def _saturation(bm25: Bm25, frequency: Float, length: Int, mean: Float) -> Float:
+    return frequency / (frequency + bm25.half(length, mean))
+
+
+def _statistics(scope: Scope, groups: Groups, members: Int, clocks: Int) -> tuple[Int, Int]:
+    """How many groups have an admissible row under each clock, and the length of each group: [clocks, groups]."""
+    index, clock = scope.tables.row_index, scope.tables.clock[0]
+    of, rows = groups.of[members], scope.rows[members]
+    count = np.zeros(len(clocks), dtype=np.int64)
+    length = np.zeros((len(clocks), groups.count), dtype=np.int64)
+    step = max(1, CELLS // len(members))
+    for low in range(0, len(clocks), step):
+        open_ = clock.grid(index, clocks[low : low + step], rows)
+        own, at = open_.nonzero()
+        cell, size = own * groups.count + of[at], len(open_) * groups.count
+        count[low : low + step] = np.count_nonzero(np.bincount(cell, minlength=size).reshape(len(open_), -1), axis=1)
+        total = np.bincount(cell, weights=index.length[rows[at]], minlength=size)
+        length[low : low + step] = total.astype(np.int64).reshape(len(open_), -1)
+    return count, length
