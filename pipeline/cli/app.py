@@ -20,7 +20,8 @@ __all__ = ["COMMANDS", "application", "main"]
 
 COMMANDS = {
     "corpus_commands": ("index", "corpus"),
-    "retrieval_commands": ("run", "ask", "eval"),
+    "retrieval_commands": ("run", "ask"),
+    "evaluation_commands": ("eval",),
     "runs_commands": ("runs",),
     "run_commands": ("snapshots", "replay", "replay-turn", "verify", "xray", "lineage", "compact"),
     "action_commands": ("context-actions",),

@@ -1,4 +1,4 @@
-"""`ask`, `run`, `eval`: one request, a table of requests, a labelled collection."""
+"""`ask`, `run`: one request, a table of requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(run)
     app.command()(ask)
-    app.command("eval")(evaluate)
 
 
 def run(
@@ -290,52 +289,6 @@ def _variables(given: list[str]) -> dict[str, str]:
     if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
         raise InputError.expected("NAME=VALUE", wrong[0], "--var")
     return {name: value for name, _, value in pairs}
-
-
-def evaluate(
-    collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
-    work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Where corpora, runs and TREC files go.")] = Path(
-        ".scoped-retrieval/eval"
-    ),
-    metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
-    purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
-    block: Annotated[
-        list[int] | None, typer.Option(min=1, metavar="TOKENS", help="Measure the block of this budget, too.")
-    ] = None,
-    baselines: Annotated[bool, typer.Option("--baselines", help="File-level BM25 beside the line, for code.")] = False,
-    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
-    as_json: JsonFlag = False,
-) -> int:
-    """Measure the lanes, their fusion and the full line on labelled collections, all asked in one run."""
-    from ..encoders.encoder import encoder_available
-    from ..evaluation.collections import open_collection
-    from ..evaluation.evaluate import evaluate as measure
-    from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
-
-    settings = settings_of()
-    root = settings["eval_data"]
-    metrics = tuple(metric or DEFAULT_METRICS)
-    done = measure(
-        [open_collection(given if given.is_dir() or not root else root / given) for given in collections],
-        work=work,
-        semantic=not no_semantic and encoder_available()[0],
-        encoder=settings["encoder"],
-        metrics=metrics,
-        baselines=baselines,
-        limit=limit,
-        purpose=purpose,
-        blocks=block or (),
-        progress=note,
-    )
-    note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
-    text = ""
-    for name in (*metrics, GOLD_PER_1000):
-        frame = done.comparison(name).dropna()
-        rows = [(system, *(f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
-        text += write_table(name, ("system", *frame.columns), rows)
-    emit(done.records(), as_json=as_json, text=text)
-    return 0
 
 
 def result_of(found: Any) -> dict[str, Any]:

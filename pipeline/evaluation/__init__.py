@@ -1,5 +1,7 @@
 """Evaluation: how well the line finds what people judged relevant, beside what it is compared with.
 
 - `collections`: what was judged; `evaluate`: every judged query asked in one run; `roles`: role overlays on their golden sets
-- `rankings`: of each lane, their fusion and the line; `baselines`: of others; `metrics`: by their `ir_measures` names
+- `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line and its block; `ablation`: the line
+  without a score term; `baselines`: rankings of others; `attribution`: which lane found what
+- `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together
 """

@@ -1,8 +1,8 @@
 """`eval`: index labelled collections, ask every judged query in one run, and report metrics per system.
 
-Systems: every single lane, their reciprocal rank fusion, the full line, the block that a model is given, and for code
-the file-level BM25 baselines. All rankings are read from the run's own tables, so the figures describe what a user of the
-run would have seen. Every collection is a project (a conversation's user each) of one corpus, so each is asked beside
+Systems: every single lane, their reciprocal rank fusion, the full line and the line without a score term, the block that
+a model is given, and for code the file-level BM25 baselines. All rankings are read from the run's own tables, so the
+figures describe what a user of the run would have seen. Every collection is a project (a conversation's user each) of one corpus, so each is asked beside
 all the others' rows.
 
 What one would otherwise get wrong: a ranking says nothing of the block. Lanes and rankings are measured under a budget
@@ -15,71 +15,39 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import yaml
 
-from ...nodes.errors import InputError
-from ...nodes.tables import BLOCKS, CITATIONS, HITS, RANKED
+from ...nodes.errors import InputError, StoreError
 from ..corpus import Corpus
 from ..encoders.encoder import NAME, load_encoder
+from ..policies.tables import Policies
 from ..retriever import Retriever
-from ..runs import RunStore
+from ..runs import Run, RunStore
 from ..sources.importing import normalise
+from .ablation import expect_term
+from .attribution import gold_table, lane_shares
 from .baselines import file_baseline, require_bm25s
 from .collections import Collection
-from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, write_trec_run
-from .rankings import BLOCK, FULL, FUSED, block_ranking, full_ranking, fused_ranking, lane_rankings
+from .measuring import Measured, under
+from .metrics import DEFAULT_METRICS, measure, per_query, write_trec_run
+from .rankings import BLOCK, FULL
+from .report import Evaluation, Scores
 
 EVALUATION_PRINCIPAL = "evaluation"
 RECALL_LANES = ("lexical", "semantic", "symbol")
+OTHER_LANES = ("recent", "exact", "expansion")
+"""Lanes that are on and of which no ranking is measured."""
 INDEXED = "indexed.json"
 """What stands in which corpus, in the work folder."""
 NO_ENCODER = "none"
 DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
 """Budgets of an evaluation run: deep enough for R@20 over documents of several rows."""
-
-
-@dataclass
-class Scores:
-    """The figures of one collection."""
-
-    collection: str
-    queries: int
-    rows: int
-    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
-    """system -> measure -> mean."""
-
-
-@dataclass
-class Evaluation:
-    """One run over one or more collections, and the figures of each."""
-
-    run_id: str
-    seconds_index: float
-    seconds_run: float
-    statuses: dict[str, int]
-    scores: list[Scores] = field(default_factory=list)
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record per collection, system and measure, for `data/results`."""
-        return [
-            {"collection": one.collection, "system": system, "metric": metric, "value": round(value, 4),
-             "queries": one.queries, "rows": one.rows, "run_id": self.run_id}
-            for one in self.scores
-            for system, values in one.metrics.items()
-            for metric, value in values.items()
-        ]  # fmt: skip
-
-    def comparison(self, metric: str) -> pd.DataFrame:
-        """Systems by collection for one measure, for printing."""
-        return pd.DataFrame({one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores})
 
 
 def index_collections(
@@ -144,6 +112,104 @@ def _fresh_folder(work: Path) -> Path:
     return next(work / name for name in names if not (work / name).exists())
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A run of judged queries, over a corpus of their collections."""
+
+    corpus: Corpus
+    run: Run
+    queries: Mapping[str, list[str]]
+    """Collection -> its requests, one per query."""
+    lanes: tuple[str, ...]
+    """The lanes of which rankings are measured."""
+    budgets: tuple[str, ...]
+    """The systems under whose budgets every query was asked, `full` first."""
+    seconds_index: float
+    seconds_run: float
+
+
+def ask(
+    collections: Sequence[Collection],
+    *,
+    work: Path,
+    semantic: bool,
+    encoder: str = NAME,
+    limit: int | None = None,
+    purpose: str | None = None,
+    blocks: Sequence[int] | None = (),
+    run_id: str | None = None,
+    policies: Policies | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Asked:
+    """Index collections and ask their queries in one run, deep enough for rankings and once per budget of blocks.
+
+    Args:
+        blocks: budgets in tokens of which the block is measured, beside that of the purpose; None = no block at all.
+        run_id: a run of `work` whose tables are taken, in place of asking anew.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    progress(f"indexing {', '.join(one.name for one in collections)}")
+    corpus = index_collections(collections, work, semantic=semantic, encoder_name=encoder)
+    indexed = time.perf_counter()
+    lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
+    requests = {c.name: c.requests(purpose=purpose, limit=limit) for c in collections}
+    queries = {name: [request["request_id"] for request in asked] for name, asked in requests.items()}
+    if run_id is not None:
+        run = RunStore(work / "runs", create=False).open(run_id)
+        budgets = _budgets_of(run, queries)
+        return Asked(corpus, run, queries, lanes, budgets, round(indexed - started, 2), 0.0)
+    grants = work / "grants.yaml"
+    projects = sorted(project for collection in collections for project in collection.projects())
+    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": projects}}}
+    grants.write_text(yaml.safe_dump(granted), encoding="utf-8")
+    retriever = Retriever.open(
+        corpus,
+        principal=EVALUATION_PRINCIPAL,
+        runs=work / "runs",
+        grants=grants,
+        policies=policies,
+        lanes=(*lanes, *OTHER_LANES),
+    )
+    asked_under = {FULL: DEEP}
+    if blocks is not None:
+        asked_under |= {BLOCK: {}} | {f"{BLOCK}@{tokens}": {"max_tokens": tokens} for tokens in blocks}
+    progress(f"asking {sum(map(len, requests.values()))} queries under {len(asked_under)} budgets")
+    summary = retriever.run(
+        [
+            request | {"request_id": under(request["request_id"], system), "budget": budget}
+            for system, budget in asked_under.items()
+            for asked in requests.values()
+            for request in asked
+        ]
+    )
+    finished = time.perf_counter()
+    run = RunStore(work / "runs").open(summary.run_id)
+    seconds = round(indexed - started, 2), round(finished - indexed, 2)
+    return Asked(corpus, run, queries, lanes, tuple(asked_under), *seconds)
+
+
+def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """The systems under whose budgets a run asked these queries.
+
+    Raises:
+        StoreError: it did not ask all of them.
+    """
+    known = run.snapshots["request_id"].to_pylist()
+    missing = {id_ for asked in queries.values() for id_ in asked} - set(known)
+    if missing:
+        raise StoreError(
+            f"Expected every query of the collections, got none of {min(missing)} - at {run.run_id}",
+            hint="--run takes a run that `eval` or `tune` made of these collections with the same --limit",
+        )
+    first = next(id_ for asked in queries.values() for id_ in asked)
+    return tuple(FULL if id_ == first else id_.removeprefix(f"{first}@") for id_ in known if _is_of(id_, first))
+
+
+def _is_of(request_id: str, query: str) -> bool:
+    return request_id == query or request_id.startswith(f"{query}@{BLOCK}")
+
+
 def evaluate(
     collections: Sequence[Collection],
     *,
@@ -155,6 +221,9 @@ def evaluate(
     limit: int | None = None,
     purpose: str | None = None,
     blocks: Sequence[int] = (),
+    without: Sequence[str] = (),
+    against: str = FULL,
+    run_id: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
@@ -163,95 +232,60 @@ def evaluate(
         encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
         limit: at most this many queries of each collection.
         blocks: budgets in tokens of which the block is measured, beside that of the purpose.
+        without: score terms; the line without each of them is a system of its own. `each` is every term with a weight.
+        against: the system that the others are compared with.
+        run_id: a run of `work` that is measured again, in place of asking anew.
         progress: told what is being done.
 
     Raises:
-        InputError: two collections have one name, a measure is unknown, or a package is missing.
+        InputError: two collections have one name, a measure, a score term or a system is unknown, or a package is missing.
+        StoreError: `run_id` is no run of these collections.
     """
     if baselines:
         require_bm25s()
+    for name in without:
+        expect_term(name)
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
-    work.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    progress(f"indexing {', '.join(names)}")
-    corpus = index_collections(collections, work, semantic=semantic, encoder_name=encoder)
-    indexed = time.perf_counter()
-    grants = work / "grants.yaml"
-    projects = sorted(project for collection in collections for project in collection.projects())
-    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": projects}}}
-    grants.write_text(yaml.safe_dump(granted), encoding="utf-8")
-    lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
-    retriever = Retriever.open(
-        corpus,
-        principal=EVALUATION_PRINCIPAL,
-        runs=work / "runs",
-        grants=grants,
-        lanes=(*lanes, "recent", "exact", "expansion"),
-    )
-    requests = {c.name: c.requests(purpose=purpose, limit=limit) for c in collections}
-    budgets = {FULL: DEEP, BLOCK: {}} | {f"{BLOCK}@{tokens}": {"max_tokens": tokens} for tokens in blocks}
-    progress(f"asking {sum(map(len, requests.values()))} queries under {len(budgets)} budgets")
-    summary = retriever.run(
-        [
-            request | {"request_id": _under(request["request_id"], system), "budget": budget}
-            for system, budget in budgets.items()
-            for asked in requests.values()
-            for request in asked
-        ]
-    )
-    finished = time.perf_counter()
+    asked = ask(
+        collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, blocks=blocks,
+        run_id=run_id, progress=progress,
+    )  # fmt: skip
     result = Evaluation(
-        summary.run_id, round(indexed - started, 2), round(finished - indexed, 2), dict(summary.statuses)
-    )
-    run = RunStore(work / "runs").open(summary.run_id)
-    hits, ranked, citations, sizes = (run.table(table.name) for table in (HITS, RANKED, CITATIONS, BLOCKS))
+        asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),
+        measures=tuple(metrics), against=against,
+    )  # fmt: skip
+    tables = Measured.of(asked.run, without)
     for collection in collections:
         progress(f"measuring {collection.name}")
-        asked = [request["request_id"] for request in requests[collection.name]]
-        evidence = corpus.frame(collection.projects()).evidence
+        queries = asked.queries[collection.name]
+        evidence = asked.corpus.frame(collection.projects()).evidence
         documents = evidence.select(["evidence_id", collection.key]).to_pandas()
         documents = documents.set_index("evidence_id")[collection.key]
-        rankings = _rankings(hits, ranked, documents, lanes, asked)
-        shown = {
-            system: block_ranking(citations, documents, {_under(id_, system): id_ for id_ in asked})
-            for system in budgets
-            if system != FULL
-        }
-        rankings |= shown
+        rankings = tables.rankings(documents, asked.lanes, queries)
+        blocks_shown = {name: tables.block(documents, queries, name) for name in asked.budgets if name != FULL}
+        rankings |= blocks_shown
         if baselines and collection.shape == "code":
             rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
             rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
-        scores = Scores(collection.name, len(asked), evidence.num_rows)
+        scores = Scores(collection.name, collection.shape, len(queries), evidence.num_rows)
         trec = work / "trec" / collection.name
         trec.mkdir(parents=True, exist_ok=True)
-        qrels = collection.qrels[collection.qrels["query_id"].isin(asked)]
+        qrels = collection.qrels[collection.qrels["query_id"].isin(queries)]
         for system, ranking in rankings.items():
-            ranking = ranking[ranking["query_id"].isin(asked)]
+            ranking = ranking[ranking["query_id"].isin(queries)]
             write_trec_run(trec / f"{system}.run", ranking, system)
-            scores.metrics[system] = measure(qrels, ranking, metrics)
-            if system in shown:
-                used = sizes.filter(pc.is_in(sizes["request_id"], pa.array([_under(id_, system) for id_ in asked])))
-                gold = gold_per_1000(qrels, ranking, pc.sum(used["tokens"]).as_py() or 0)
-                scores.metrics[system][GOLD_PER_1000] = gold
+            scores.add(system, per_query(qrels, ranking, metrics))
+        for system, shown in blocks_shown.items():
+            scores.metrics[system] |= tables.block_figures(qrels, shown, queries, system)
+        block = blocks_shown.get(BLOCK, rankings[FULL].head(0))
+        scores.gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
+        for lane, shares in lane_shares(scores.gold, [*asked.lanes, *OTHER_LANES]).items():
+            scores.metrics[lane] = scores.metrics.get(lane, {}) | shares
         result.scores.append(scores)
+    if against not in (known := {system for one in result.scores for system in one.metrics}):
+        raise InputError.one_of(sorted(known), against, "--against")
+    result.write(work, csv=False)
     return result
-
-
-def _under(request_id: str, system: str) -> str:
-    """The request that asks a query under the budget of a system."""
-    return request_id if system == FULL else f"{request_id}@{system}"
-
-
-def _rankings(
-    hits: pa.Table, ranked: pa.Table, documents: pd.Series, lanes: tuple[str, ...], asked: Sequence[str]
-) -> dict[str, pd.DataFrame]:
-    """Ranking per system of one collection's requests."""
-    of_asked = pa.array(asked, pa.string())
-    hits, ranked = (t.filter(pc.is_in(t["request_id"], of_asked)) for t in (hits, ranked))
-    rankings = {lane: r for lane, r in lane_rankings(hits, documents).items() if lane in lanes}
-    rankings[FUSED] = fused_ranking(hits, documents, lanes)
-    rankings[FULL] = full_ranking(ranked, documents)
-    return rankings

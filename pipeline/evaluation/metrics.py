@@ -16,7 +16,12 @@ GOLD_PER_1000 = "gold/1k tokens"
 
 
 def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> dict[str, float]:
-    """The mean of each metric over the queries of `qrels`; a query without results counts as 0.
+    """The mean of each metric over the queries of `qrels`; see `per_query`."""
+    return {str(name): float(value) for name, value in per_query(qrels, run, metrics).mean().items()}
+
+
+def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> pd.DataFrame:
+    """A row per query of `qrels`, by query_id, and a column per metric; a query without results counts as 0.
 
     Args:
         qrels: query_id, doc_id, relevance.
@@ -34,8 +39,13 @@ def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEF
             raise InputError.expected(
                 "a measure by its ir_measures name, e.g. nDCG@10 or R@100", name, "--metric"
             ) from error
-    values = ir_measures.calc_aggregate(list(parsed.values()), qrels, run)
-    return {name: float(values[measure_]) for name, measure_ in parsed.items()}
+    rows = [
+        (value.query_id, value.measure, value.value) for value in ir_measures.iter_calc(parsed.values(), qrels, run)
+    ]
+    values = {(query, measured): value for query, measured, value in rows}
+    queries = pd.Index(sorted(qrels["query_id"].unique()), name="query_id")
+    columns = {name: [float(values.get((query, one), 0.0)) for query in queries] for name, one in parsed.items()}
+    return pd.DataFrame(columns, index=queries)
 
 
 def gold_per_1000(qrels: pd.DataFrame, shown: pd.DataFrame, tokens: int) -> float:

@@ -47,12 +47,20 @@ def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
     return _documents(frame.assign(score=1.0 / frame["rank"].astype(np.float64)), documents)
 
 
-def block_ranking(citations: pa.Table, documents: pd.Series, asked: Mapping[str, str]) -> pd.DataFrame:
-    """The documents that blocks show, in the order of their items; `asked` names the query of each request."""
-    frame = citations.select(["request_id", "evidence_id", "position"]).to_pandas()
-    frame = frame[frame["request_id"].isin(set(asked))]
-    scores = 1.0 / frame["position"].astype(np.float64)
-    return _documents(frame.assign(request_id=frame["request_id"].map(asked), score=scores), documents)
+def block_ranking(trimmed: pa.Table, documents: pd.Series, asked: Mapping[str, str]) -> pd.DataFrame:
+    """The documents of which blocks show something, in the order of their items and inside one in document order.
+
+    Args:
+        trimmed: TRIMMED; an item may show rows of several documents, as of turns that stand side by side.
+        documents: document per evidence_id.
+        asked: the query of each request.
+    """
+    frame = trimmed.select(["request_id", "merged_rows", "position"]).to_pandas()
+    frame = frame[frame["request_id"].isin(set(asked))].explode("merged_rows", ignore_index=True)
+    frame = frame.sort_values(["request_id", "position"], kind="stable")
+    place = frame.groupby("request_id").cumcount().to_numpy(dtype=np.float64) + 1.0
+    rows = frame.assign(request_id=frame["request_id"].map(asked), evidence_id=frame["merged_rows"], score=1.0 / place)
+    return _documents(rows, documents)
 
 
 def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:

@@ -1,0 +1,120 @@
+"""`eval`: labelled collections, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import JsonFlag, settings_of
+from .output import EXIT, emit, note, write_table
+
+__all__ = ["register"]
+
+Texts = list[str] | None
+WORK = Path(".scoped-retrieval/eval")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("eval")(evaluate)
+
+
+def evaluate(
+    collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
+    work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Where corpora, runs and figures go.")] = WORK,
+    metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    block: Annotated[
+        list[int] | None, typer.Option(min=1, metavar="TOKENS", help="Measure the block of this budget, too.")
+    ] = None,
+    without: Annotated[
+        Texts, typer.Option("--without", metavar="TERM", help="Also the line without a score term; `each`: every one.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option("--against", metavar="SYSTEM", help="The system that the others are compared with.")
+    ] = "full",
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work; nothing is asked.")
+    ] = None,
+    baselines: Annotated[bool, typer.Option("--baselines", help="File-level BM25 beside the line, for code.")] = False,
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Write per-query.csv and gold.csv beside the Parquet files.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Measure the lanes, their fusion, the full line and its block on labelled collections, all asked in one run."""
+    from ..encoders.encoder import encoder_available
+    from ..evaluation.attribution import ALONE, RECALLED
+    from ..evaluation.evaluate import evaluate as measure
+    from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
+    from ..evaluation.report import DOCUMENTS, TOKENS
+
+    settings = settings_of()
+    metrics = tuple(metric or DEFAULT_METRICS)
+    done = measure(
+        opened(settings, collections),
+        work=work,
+        semantic=not no_semantic and encoder_available()[0],
+        encoder=settings["encoder"],
+        metrics=metrics,
+        baselines=baselines,
+        limit=limit,
+        purpose=purpose,
+        blocks=block or (),
+        without=without or (),
+        against=against,
+        run_id=run,
+        progress=note,
+    )
+    if csv:
+        done.write(work, csv=True)
+    note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
+    text = ""
+    for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, RECALLED, ALONE):
+        text += _means(name, done.comparison(name))
+    for kind, table in done.pooled(metrics[0]).items():
+        names = [one.collection for one in done.scores if one.kind == kind]
+        text += compared_table(f"{metrics[0]}, {kind} ({', '.join(names)})", table, against)
+    emit(done.records(), as_json=as_json, text=text)
+    return EXIT["ok"]
+
+
+def opened(settings: Any, collections: list[Path]) -> list[Any]:
+    """The collections of these folders, or of these names in `eval_data`."""
+    from ..evaluation.collections import open_collection
+
+    root = settings["eval_data"]
+    return [open_collection(given if given.exists() or not root else root / given) for given in collections]
+
+
+def compared_table(title: str, table: Any, against: str) -> str:
+    """Means, and differences from one system, with their intervals and tests."""
+    columns = ("system", "mean", "95 % interval", f"less {against}", "95 % interval", "p", "p (Holm)")
+    rows = [
+        (
+            system, f"{row['mean']:.4f}", f"{row['low']:.4f} to {row['high']:.4f}",
+            *(("-",) * 4 if system == against else (
+                f"{row['difference']:+.4f}", f"{row['difference_low']:+.4f} to {row['difference_high']:+.4f}",
+                _p(row["p"]), _p(row["p_holm"]),
+            )),
+        )
+        for system, row in table.to_dict("index").items()
+    ]  # fmt: skip
+    return write_table(title, columns, rows)
+
+
+def _means(title: str, frame: Any) -> str:
+    """Systems by collection; those that have no value anywhere are left out."""
+    frame = frame.dropna(how="all")
+    rows = [(system, *("-" if v != v else f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
+    return write_table(title, ("system", *frame.columns), rows) if rows else ""
+
+
+def _p(value: float) -> str:
+    if value != value:
+        return "-"
+    return "< .0001" if value < 0.0001 else f"{value:.4f}"

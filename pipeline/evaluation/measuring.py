@@ -1,0 +1,86 @@
+"""The tables of an evaluation run, as rankings of one collection after the other.
+
+Reads a finished run. Gives the ranking of every system for the queries of a collection, and what its blocks cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.tables import BLOCKS, HITS, RANKED, RERANK_WEIGHTS, SCORE_TERMS, TRIMMED
+from ..runs import Run
+from .ablation import ranked_without, terms_named
+from .metrics import GOLD_PER_1000, gold_per_1000
+from .rankings import BLOCK, FULL, FUSED, block_ranking, full_ranking, fused_ranking, lane_rankings
+from .report import DOCUMENTS, TOKENS
+
+WITHOUT = "without {term}"
+"""The system that the line would be without a score term."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is read of a run, once for all its collections."""
+
+    hits: pa.Table
+    orders: dict[str, pa.Table]
+    """RANKED per system: the line as it ran, and without each of some terms."""
+    trimmed: pa.Table
+    blocks: pa.Table
+
+    @classmethod
+    def of(cls, run: Run, without: Sequence[str] = ()) -> Measured:
+        """The tables of a run, and the order without each of the score terms named."""
+        hits, ranked, trimmed, blocks = (run.table(table.name) for table in (HITS, RANKED, TRIMMED, BLOCKS))
+        orders = {FULL: ranked}
+        if without:
+            terms, weights = (frozen(run, table.name) for table in (SCORE_TERMS, RERANK_WEIGHTS))
+            orders |= {WITHOUT.format(term=t): ranked_without(t, terms, weights) for t in terms_named(without, weights)}
+        return cls(hits, orders, trimmed, blocks)
+
+    def rankings(self, documents: pd.Series, lanes: Sequence[str], queries: Sequence[str]) -> dict[str, pd.DataFrame]:
+        """Ranking per system: the lanes, their fusion, and the line; `documents` by evidence id."""
+        hits = self.hits_of(queries)
+        rankings = {lane: ranking for lane, ranking in lane_rankings(hits, documents).items() if lane in lanes}
+        rankings[FUSED] = fused_ranking(hits, documents, tuple(lanes))
+        return rankings | {name: full_ranking(_of(table, queries), documents) for name, table in self.orders.items()}
+
+    def hits_of(self, queries: Sequence[str]) -> pa.Table:
+        """What the lanes recalled for these queries, under the budget of rankings."""
+        return _of(self.hits, queries)
+
+    def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
+        """The documents that the blocks of a budget show."""
+        return block_ranking(self.trimmed, documents, {under(query, system): query for query in queries})
+
+    def block_figures(
+        self, qrels: pd.DataFrame, shown: pd.DataFrame, queries: Sequence[str], system: str
+    ) -> dict[str, float]:
+        """Of the blocks of a budget: relevant documents per 1,000 tokens, documents and tokens in the mean."""
+        tokens = pc.sum(_of(self.blocks, [under(query, system) for query in queries])["tokens"]).as_py() or 0
+        count = max(len(queries), 1)
+        return {
+            GOLD_PER_1000: gold_per_1000(qrels, shown, tokens),
+            DOCUMENTS: shown["query_id"].isin(set(queries)).sum() / count,
+            TOKENS: tokens / count,
+        }
+
+
+def under(request_id: str, system: str) -> str:
+    """The request that asks a query under the budget of a system."""
+    return request_id if system == FULL else f"{request_id}@{system}"
+
+
+def frozen(run: Run, name: str) -> pa.Table:
+    """A table of a run for the requests of rankings: what was asked under a budget of blocks is left out."""
+    table = run.table(name)
+    return table.filter(pc.invert(pc.match_substring_regex(table["request_id"], f"@{BLOCK}(@[0-9]+)?$")))
+
+
+def _of(table: pa.Table, requests: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table["request_id"], pa.array(requests, pa.string())))

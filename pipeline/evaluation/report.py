@@ -1,0 +1,149 @@
+"""The figures of an evaluation: means per collection, what differs by more than chance, and the values that it rests on.
+
+Collections of one kind (documents, conversations, code) are pooled query by query, so a large one counts for more; the
+means of each collection stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .metrics import DEFAULT_METRICS
+from .rankings import FULL
+from .significance import compared
+
+DOCUMENTS, TOKENS = "documents shown", "tokens"
+"""Of blocks: documents that one shows, and tokens that one takes, in the mean."""
+POOLED = "all {kind}"
+
+
+@dataclass
+class Scores:
+    """The figures of one collection."""
+
+    collection: str
+    kind: str
+    """documents, conversations or code."""
+    queries: int
+    rows: int
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    """system -> measure -> mean."""
+    values: list[pd.DataFrame] = field(default_factory=list)
+    """Per system: query_id, system, metric, value."""
+    gold: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """What became of every judged document; see `attribution.gold_table`."""
+
+    def add(self, system: str, values: pd.DataFrame) -> None:
+        """Take the values of a system: a row per query, a column per measure."""
+        self.metrics[system] = {str(name): float(value) for name, value in values.mean().items()}
+        long = values.reset_index().melt(id_vars="query_id", var_name="metric", value_name="value")
+        self.values.append(long.assign(system=system)[["query_id", "system", "metric", "value"]])
+
+
+@dataclass
+class Evaluation:
+    """One run over one or more collections, and the figures of each."""
+
+    run_id: str
+    seconds_index: float
+    seconds_run: float
+    statuses: dict[str, int]
+    scores: list[Scores] = field(default_factory=list)
+    measures: tuple[str, ...] = DEFAULT_METRICS
+    """The measures of rankings, as they were asked for."""
+    against: str = FULL
+    """The system that the others are compared with."""
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record per collection, system and measure, and per pool of a kind, for `data/results`.
+
+        Measures of rankings have `low` and `high`, the ends of the mean's 95 % interval, and what differs from `against`:
+        `difference` with its interval, `p` and `p_holm`; see `significance.compared`. A pool is the collection `all code`.
+        """
+        found = []
+        for one in self.scores:
+            tested = {name: _tested(one.values, name, self.against) for name in self.measures}
+            head = {"collection": one.collection, "kind": one.kind}
+            tail = {"queries": one.queries, "rows": one.rows, "run_id": self.run_id}
+            for system, values in one.metrics.items():
+                for metric, value in values.items():
+                    row = dict(tested[metric].get(system, {})) if metric in tested else {}
+                    row.pop("mean", None)
+                    found.append({**head, "system": system, "metric": metric, "value": round(value, 4), **tail, **row})
+        for kind, values in self._kinds():
+            rows = sum(one.rows for one in self.scores if one.kind == kind)
+            for metric in self.measures:
+                queries = values.loc[values["metric"] == metric, "query_id"].nunique()
+                for system, row in _tested([values], metric, self.against).items():
+                    found.append(
+                        {"collection": POOLED.format(kind=kind), "kind": kind, "system": system, "metric": metric,
+                         "value": row.pop("mean"), "queries": queries, "rows": rows, "run_id": self.run_id, **row}
+                    )  # fmt: skip
+        return found
+
+    def comparison(self, metric: str) -> pd.DataFrame:
+        """Systems by collection for one measure, for printing."""
+        return pd.DataFrame({one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores})
+
+    def pooled(self, metric: str) -> dict[str, pd.DataFrame]:
+        """Per kind, `significance.compared` over the queries of all its collections, for those systems that all have."""
+        return {kind: compared(_wide(values, metric), self.against) for kind, values in self._kinds()}
+
+    def per_query(self) -> pd.DataFrame:
+        """Every value that the means are of: collection, kind, query_id, system, metric, value."""
+        return _together(self.scores, [pd.concat(one.values) for one in self.scores])
+
+    def gold(self) -> pd.DataFrame:
+        """What became of every judged document: collection, kind and the columns of `attribution.gold_table`."""
+        return _together(self.scores, [one.gold for one in self.scores])
+
+    def write(self, folder: Path, *, csv: bool) -> list[Path]:
+        """`per-query` and `gold` as Parquet, or as CSV; the files written."""
+        written = []
+        for name, frame in (("per-query", self.per_query()), ("gold", self.gold())):
+            path = folder / f"{name}.{'csv' if csv else 'parquet'}"
+            frame.to_csv(path, index=False) if csv else frame.to_parquet(path, index=False)
+            written.append(path)
+        return written
+
+    def _kinds(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        for kind in dict.fromkeys(one.kind for one in self.scores):
+            of_kind = [pd.concat(one.values) for one in self.scores if one.kind == kind]
+            yield kind, pd.concat(of_kind)
+
+
+def _together(scores: list[Scores], frames: list[pd.DataFrame]) -> pd.DataFrame:
+    named = []
+    for one, frame in zip(scores, frames, strict=True):
+        frame = frame.copy()
+        frame.insert(0, "collection", one.collection)
+        frame.insert(1, "kind", one.kind)
+        named.append(frame)
+    return pd.concat(named, ignore_index=True)
+
+
+def _wide(values: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """A row per query and a column per system that has a value for every query, in the order of the systems."""
+    of_metric = values[values["metric"] == metric]
+    wide = of_metric.pivot(index="query_id", columns="system", values="value")
+    return wide[list(dict.fromkeys(of_metric["system"]))].dropna(axis="columns")
+
+
+def _tested(values: list[pd.DataFrame], metric: str, against: str) -> dict[str, dict[str, Any]]:
+    """Per system, what `compared` says, rounded; None where there is nothing to say."""
+    table = compared(_wide(pd.concat(values), metric), against)
+    return {
+        str(system): {
+            str(name): _plain(float(value), 6 if str(name) in ("p", "p_holm") else 4) for name, value in row.items()
+        }
+        for system, row in table.to_dict("index").items()
+    }
+
+
+def _plain(value: float, digits: int) -> float | None:
+    return None if value != value else round(value, digits)

@@ -1,0 +1,123 @@
+"""The line without a score term, and which lane found what, from the tables of a run alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from golden_file import expect_golden
+from judged_folders import documents_folder
+from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.tables import HITS
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS, WEIGHED_TERMS
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.evaluation.ablation import EACH, ranked_without, terms_named
+from scoped_retrieval.pipeline.evaluation.attribution import ALONE, ANY, RECALLED, gold_table, lane_shares
+from scoped_retrieval.pipeline.evaluation.collections import open_collection
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.evaluation.measuring import Measured, frozen
+from scoped_retrieval.pipeline.runs import RunStore
+from small_corpus import Story, row
+
+GOLDEN = Path(__file__).parent / "golden" / "eval.txt"
+ROWS = (
+    row("workspace", "a.md", "the limit of a retry is three", evidence_kind="doc", authority=1),
+    row("workspace", "b.md", "retry retry retry limit", evidence_kind="doc", days=400),
+    row("workspace", "c.py", "limit = 3  # of a retry", evidence_kind="code", authority=3, days=30),
+)
+
+
+@pytest.mark.parametrize("term", WEIGHED_TERMS)
+def test_the_order_without_a_term_is_that_of_a_request_that_weighs_it_nothing(tmp_path, term):
+    asked = {"question": "what is the retry limit?", "project": "shop", "purpose": "answer-question"}
+    with Story(tmp_path, *ROWS).open(runs=tmp_path / "runs") as retriever:
+        summary = retriever.run(
+            [{**asked, "request_id": "all"}, {**asked, "request_id": "less", "weights": {term: 0.0}}]
+        )
+    run = RunStore(tmp_path / "runs").open(summary.run_id)
+    without = ranked_without(term, run.table("score_terms"), run.table("rerank_weights"))
+    all_, less = (
+        table.filter(pc.equal(table["request_id"], id_)).drop_columns("request_id")
+        for table, id_ in ((without, "all"), (run.table("ranked"), "less"))
+    )
+    assert all_.num_rows == 3
+    assert all_.equals(less)
+
+
+def test_each_is_every_term_that_weighs_something_and_any_other_word_is_refused():
+    weights = pa.table({term: [0.5 if term in ("semantic", "scope") else 0.0] for term in SCORE_TERMS})
+    assert terms_named([EACH], weights) == ("semantic", "scope")
+    assert terms_named(["scope", "recency"], weights) == ("recency", "scope")
+    with pytest.raises(InputError, match=r"Expected one of semantic, lexical, .*, got 'bm25' - at --without"):
+        terms_named(["bm25"], weights)
+
+
+def hit(lane: str, evidence: str, rank: int, *, withheld: bool = False) -> dict:
+    given = {"request_id": "q", "sub_query_id": "s", "lane": lane, "evidence_id": evidence, "rank": rank}
+    return given | {"row": 0, "placement": 0, "score": 1.0, "withheld": withheld}
+
+
+def test_gold_that_one_lane_found_alone_is_told_apart():
+    hits = HITS.from_rows(
+        [hit("lexical", "e1", 4), hit("lexical", "e2", 1), hit("symbol", "e2", 9), hit("exact", "e3", 1, withheld=True)]
+    )
+    documents = pd.Series({"e1": "d1", "e2": "d2", "e3": "d3"})
+    qrels = pd.DataFrame({"query_id": "q", "doc_id": ["d1", "d2", "d3"], "relevance": [1, 2, 1]})
+    ranking = pd.DataFrame({"query_id": "q", "doc_id": ["d2", "d0", "d1"], "score": [3.0, 2.0, 1.0]})
+    gold = gold_table(qrels, hits, documents, ranking, ranking.head(1)).set_index("doc_id")
+    assert gold["lanes"].to_dict() == {"d1": "lexical", "d2": "lexical symbol", "d3": ""}  # d3 is out of scope
+    assert gold["alone"].dropna().to_dict() == {"d1": "lexical"}
+    assert gold["rank"].dropna().to_dict() == {"d1": 3, "d2": 1}
+    assert gold["lexical"].dropna().to_dict() == {"d1": 4, "d2": 1}
+    assert gold["shown"].to_dict() == {"d1": False, "d2": True, "d3": False}
+    shares = lane_shares(gold, ["lexical", "symbol", "recent"])
+    third = pytest.approx(1 / 3)
+    assert shares["lexical"] == {RECALLED: pytest.approx(2 / 3), ALONE: third}
+    assert shares["symbol"] == {RECALLED: third, ALONE: 0.0}
+    assert shares["recent"] == {RECALLED: 0.0, ALONE: 0.0}
+    assert shares[ANY] == {RECALLED: pytest.approx(2 / 3), ALONE: third}
+
+
+def test_a_run_is_measured_again_without_asking(tmp_path: Path):
+    collection, how = open_collection(documents_folder(tmp_path)), {"work": tmp_path / "work", "semantic": False}
+    first = evaluate([collection], blocks=[500], **how)
+    again = evaluate([collection], run_id=first.run_id, without=["lexical"], **how)
+    assert len(RunStore(tmp_path / "work/runs").run_ids()) == 1
+    before, after = (one.scores[0].metrics for one in (first, again))
+    assert {system: values for system, values in after.items() if system != "without lexical"} == before
+    assert set(after) - set(before) == {"without lexical"}
+    with pytest.raises(StoreError, match="Expected every query of the collections, got none of papers/q3"):
+        evaluate([collection], run_id=evaluate([collection], limit=2, **how).run_id, **how)
+
+
+def test_rankings_are_taken_from_requests_under_their_own_budget_alone(tmp_path: Path):
+    done = evaluate([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, blocks=[500])
+    run = RunStore(tmp_path / "w/runs").open(done.run_id)
+    assert set(frozen(run, "score_terms")["request_id"].to_pylist()) == {"papers/q1", "papers/q2", "papers/q3"}
+    assert list(Measured.of(run).orders) == ["full"]
+
+
+def test_every_value_behind_a_mean_is_written(tmp_path: Path):
+    done = evaluate([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, metrics=["R@5"])
+    values = pd.read_parquet(tmp_path / "w/per-query.parquet")
+    assert list(values.columns) == ["collection", "kind", "query_id", "system", "metric", "value"]
+    means = values.groupby("system")["value"].mean()
+    assert means.to_dict() == pytest.approx({s: v["R@5"] for s, v in done.scores[0].metrics.items() if "R@5" in v})
+    assert pd.read_parquet(tmp_path / "w/gold.parquet")["doc_id"].tolist() == ["d2", "d1", "d3"]
+    pooled = next(r for r in done.records() if (r["collection"], r["system"]) == ("all documents", "lexical"))
+    assert {"low", "high", "difference", "difference_low", "difference_high", "p", "p_holm"} <= set(pooled)
+    assert pooled["queries"] == 3
+
+
+@pytest.mark.golden
+def test_the_tables_of_eval_are_the_golden_ones(tmp_path: Path, capsys):
+    folder = str(documents_folder(tmp_path))
+    args = ["--work", str(tmp_path / "w"), "--no-semantic", "--metric", "nDCG@10", "--metric", "R@1", "--block", "60"]
+    assert main(["eval", folder, *args, "--without", "lexical", "--csv"]) == 0
+    expect_golden(GOLDEN, capsys.readouterr().out)
+    assert (tmp_path / "w/gold.csv").read_text().startswith("collection,kind,query_id,doc_id,relevance,")
+    assert main(["eval", folder, *args, "--against", "bm25"]) == 2
+    assert "Expected one of any lane, block, " in capsys.readouterr().err
