@@ -35,6 +35,7 @@ __all__ = [
     "corpus_facts",
     "expect_reader",
     "grants_in_force",
+    "grants_now",
     "hears_of_damage",
     "known_runs",
     "open_run",
@@ -189,6 +190,12 @@ def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
     The grants file in force decides; where it is gone, the grants stored with the run.
     """
     return _Viewer(settings.principal, _grants_for(run, _in_force(settings))).audited
+
+
+def grants_now(settings: Settings) -> pa.Table:
+    """The grants of everybody as they are now; none where there is no grants file."""
+    found = _in_force(settings)
+    return GRANTS.empty() if found is None else found
 
 
 def _in_force(settings: Settings) -> pa.Table | None:

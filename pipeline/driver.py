@@ -15,7 +15,7 @@ os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
 
 import importlib
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import ModuleType
@@ -232,6 +232,35 @@ def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: 
     return _failed(requests, failures, captures, line)
 
 
+Freeze = Callable[[Callable[..., dict[str, pa.Table]], Any], Mapping[str, pa.Table] | None]
+"""Says which tables are given, None where they cannot be: receives a function that executes nodes, and the frame."""
+
+
+def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freeze) -> dict[str, pa.Table] | None:
+    """The tables of the line where some of them are given: `freeze` overrides nodes, and nothing above them runs.
+
+    No text is encoded and no lane runs unless a node that is not given needs its hits. None where `freeze` gives None.
+    """
+    inputs, planned = _scoped(requests.combine_chunks(), captures, line)
+    driver, frame = build_driver(), _frame_of(planned, line)
+    _plan(inputs, planned, frame)
+    inputs |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
+    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, {}, None, None)
+    inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
+
+    def execute(names: Sequence[str], **tables: pa.Table) -> dict[str, pa.Table]:
+        return driver.execute(list(names), inputs=inputs, overrides={**planned, **tables})
+
+    given = freeze(execute, frame)
+    return None if given is None else _outputs(inputs, planned, planned | dict(given))
+
+
+def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> Any:
+    bounds = planned["contract_bounds"]
+    users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
+    return line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+
+
 def _run(
     requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str] | None = None
 ) -> list[dict[str, pa.Table]]:
@@ -241,10 +270,8 @@ def _run(
         inputs, planned = _scoped(requests.combine_chunks(), captures, line)
     except Exception as error:
         return _around(error, requests, captures, line, broken)
-    bounds = planned["contract_bounds"]
-    users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
     # A corpus that does not answer is about no request: it ends the shard, which can be run again.
-    frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+    frame = _frame_of(planned, line)
     try:
         return [_execute(inputs, planned, frame, line, broken)]
     except Exception as error:
@@ -284,10 +311,7 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
 def _execute(
     inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any, line: Line, broken: Mapping[str, str]
 ) -> dict[str, pa.Table]:
-    driver, requests = build_driver(), inputs["requests"]
-    inputs |= frame.inputs()
-    planned |= driver.execute(list(WALL), inputs=inputs, overrides=planned)
-    planned |= driver.execute(list(PLANNED), inputs=inputs, overrides=planned)
+    _plan(inputs, planned, frame)
     inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
         planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
     )
@@ -297,12 +321,27 @@ def _execute(
     overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
     inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
     if line.pairs.model is not None and CROSS_ENCODER not in broken:
-        overrides |= driver.execute(list(_before_pool()), inputs=inputs, overrides=overrides)
-        inputs["cross_encoder_scores"] = score_table(overrides[POOL], requests, frame.evidence, line.pairs)
+        overrides |= build_driver().execute(list(_before_pool()), inputs=inputs, overrides=overrides)
+        pairs = score_table(overrides[POOL], inputs["requests"], frame.evidence, line.pairs)
+        inputs["cross_encoder_scores"] = pairs
+    return _outputs(inputs, planned, overrides)
+
+
+def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any) -> None:
+    """Add the frame to the inputs, and to what is known the first wall and the plan."""
+    inputs |= frame.inputs()
+    for stage in (WALL, PLANNED):
+        planned |= build_driver().execute(list(stage), inputs=inputs, overrides=planned)
+
+
+def _outputs(
+    inputs: Mapping[str, Any], planned: Mapping[str, pa.Table], overrides: Mapping[str, Any]
+) -> dict[str, pa.Table]:
+    """Every table that a run stores."""
     wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
-    found = driver.execute(wanted, inputs=inputs, overrides=overrides)
+    found = build_driver().execute(wanted, inputs=inputs, overrides=overrides)
     return {
-        "requests": requests,
+        "requests": inputs["requests"],
         "failures": FAILURES.empty(),
         "query_vectors": inputs["query_vectors"],
         **{name: planned[name] for name in outputs() if name in planned},

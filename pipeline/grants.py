@@ -133,6 +133,11 @@ class WatchedGrants:
         self._status = self._look()
         self.file = grants if isinstance(grants, GrantsFile) else load_grants(grants)
 
+    @property
+    def path(self) -> Place | None:
+        """Where the file stands; None for grants that were given as such."""
+        return self._path
+
     def now(self) -> GrantsFile:
         """The grants as they are.
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -51,6 +51,9 @@ from .runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
 from .runs.listing import listed
 from .session import Asked, Session
 from .tokenizers import registered
+
+if TYPE_CHECKING:
+    from .auditing.what_if import WhatIf
 
 SHARD_REQUESTS = 512
 """Requests per shard: the unit of memory, progress and retry."""
@@ -269,6 +272,31 @@ class Retriever:
             run = staged.finish()
         seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
+
+    def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
+        """What a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
+
+        Nothing is written. Frozen tables answer where the change does not reach recall; `WhatIf.recalled` says where it
+        does. See `auditing.what_if`.
+
+        Raises:
+            AccessError: the principal may not read it.
+            InputError: there is no folder of runs, or a column cannot be changed.
+            StoreError: the generation that the run pinned is gone.
+        """
+        from .auditing.what_if import what_if
+        from .settings import load_settings
+
+        places = {
+            "runs": self.runs and self.runs.path,
+            "corpus": self.corpus.path,
+            "grants": self._watched.path,
+        }
+        for kind, place in places.items():
+            if place is None:
+                raise InputError.described(f"a {kind} folder or file", "none", kind)
+        settings = load_settings({**places, "principal": self.principal})
+        return what_if(settings, name, {**(changes or {}), **fields})
 
     def close(self, *, compacted: bool = True) -> None:
         """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""

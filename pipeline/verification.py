@@ -85,27 +85,13 @@ def _lines(store: Any) -> list[Any] | None:
         return None
 
 
-def _bm25_of(run: Any) -> Any:
-    """The BM25 settings that a run was made with.
-
-    Raises:
-        StoreError: the run does not say.
-    """
-    from ..nodes.recall.bm25 import Bm25
-
-    stored = run.settings.get("bm25")
-    said = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
-    if said is None:
-        raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r} - at {run.run_id}")
-    return Bm25(said["variant"], float(said["k1"]), float(said["b"]))
-
-
 def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
     """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm.
 
     Of a run whose generation was erased or cleaned away since, `gone` says so instead.
     """
     from .access import pinned_corpus
+    from .auditing.rerun import bm25_of
     from .witness import witness_scores
 
     found = []
@@ -119,7 +105,7 @@ def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[d
             found.append({"run_id": run.run_id, "ok": True, "scores": 0, "differing": 0, "gone": error.message})
             continue
         projects = pc.unique(tables["contract_bounds"]["project"]).to_pylist()
-        scores = witness_scores(corpus.frame(projects), tables, _bm25_of(run))
+        scores = witness_scores(corpus.frame(projects), tables, bm25_of(run))
         differing = pc.sum(pc.invert(scores["agrees"])).as_py() or 0
         found.append({"run_id": run.run_id, "ok": not differing, "scores": scores.num_rows, "differing": differing})
     return found

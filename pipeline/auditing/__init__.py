@@ -1,0 +1,8 @@
+"""Questions about what was written that need more than reading: the line is run again, or parts of it.
+
+- `rerun`: the line of a run, at the generation that it pinned
+- `reproduce`: a run or snapshot executed again, and the first value that differs
+- `what_if`: frozen candidates under other weights, budgets or roles
+- `difference`: two snapshots or runs side by side
+- `sql`: a run's tables under DuckDB
+"""

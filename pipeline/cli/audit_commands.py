@@ -1,0 +1,145 @@
+"""`reproduce`, `diff`, `what-if`: what was written, compared with what the line gives now, or with something else that was written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit, emit_block, write_table
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    for command in (reproduce, diff, what_if):
+        app.command(command.__name__.replace("_", "-"))(command)
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or one snapshot of it.")],
+    runs: RunsFlag = None,
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Execute a run again at the generation that it pinned; names the first table, row and column that differs, and why."""
+    from ..auditing.reproduce import reproduced
+    from ..service import snapshot_named
+
+    settings = settings_of(runs=runs, corpus=corpus, grants=grants)
+    found = reproduced(settings, snapshot_named(settings, name))
+    lines = [f"{'the same' if found.same else 'differs'}: {found.run_id}, {found.snapshots} snapshots executed"]
+    if found.first is not None:
+        lines.append(f"first difference: {found.first}")
+    if found.cause is not None:
+        lines.append(f"cause: {found.cause}: {found.message}")
+    lines += [f"changed since: {part}: {was or '-'} -> {now or '-'}" for part, (was, now) in found.changed.items()]
+    emit(found.as_dict(), as_json=as_json, text="\n".join(lines) + "\n")
+    return EXIT["ok"] if found.same else EXIT["differs"]
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="A snapshot or a run.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    everything: Annotated[bool, typer.Option("--all", help="List items that stayed where they were, too.")] = False,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """What two snapshots, or two runs, show differently: which items entered, left or moved, and why."""
+    from ..auditing.difference import compared
+    from ..service import snapshot_named
+
+    settings = settings_of(runs=runs, grants=grants)
+    found = compared(settings, *(snapshot_named(settings, name) for name in (before, after)))
+    emit(found.as_dict(), as_json=as_json, text=_diff_text(found, everything=everything))
+    return EXIT["ok"]
+
+
+def what_if(
+    name: Annotated[
+        str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A snapshot, or a run for all of its requests.")
+    ],
+    changes: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="weights.TERM, a field of the budget, merge_policy, output_shape or role.",
+        ),
+    ],
+    block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List items that stay where they are, too.")] = False,
+    runs: RunsFlag = None,
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """What a snapshot or run would show under other weights, budgets, merge policy or role; nothing is written."""
+    from ..auditing import what_if as questions
+    from ..service import snapshot_named
+
+    settings = settings_of(runs=runs, corpus=corpus, grants=grants)
+    found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes))
+    if block and len(found.blocks) == 1:
+        emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks}, as_json=as_json)
+        return EXIT["ok"]
+    changed = ", ".join(f"{column}={value}" for column, value in found.changes.items())
+    head = [f"what if: {found.name}", f"changes: {changed}"]
+    head.append("recall: frozen, no lane ran" if found.frozen else f"recall: ran again: {'; '.join(found.recalled)}")
+    value = found.as_dict() | ({"blocks": found.blocks} if block else {})
+    emit(
+        value,
+        as_json=as_json,
+        text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
+    )
+    return EXIT["ok"]
+
+
+def _diff_text(found: Any, *, everything: bool) -> str:
+    """Both sides, and what differs."""
+    lines = [f"before: {found.before}", f"after: {found.after}"]
+    if found.only_before or found.only_after:
+        lines.append(f"without a partner: {found.only_before} requests before, {found.only_after} after")
+    return "\n".join(lines) + "\n" + _changes_text(found.pairs, found.items, everything=everything)
+
+
+def _changes_text(pairs: Any, items: Any, *, everything: bool) -> str:
+    """How many requests and items differ, and the items that changed."""
+    names = ("entered", "left", "moved", "same")
+    differ = (pairs[list(names[:3])].sum(axis=1) > 0) | (pairs["status_before"] != pairs["status_after"])
+    lines = [
+        f"requests: {len(pairs)} compared, {int(differ.sum())} differ",
+        "items: " + ", ".join(f"{int(pairs[name].sum())} {name}" for name in names),
+    ]
+    shown = items if everything else items[items["change"] != "same"]
+    asked = dict(zip(pairs["pair"], pairs["request_id_after"], strict=True))
+    several = len(pairs) > 1
+    rows = [
+        [*([asked[row.pair]] if several else []), row.change, _place(row.position_before), _place(row.position_after),
+         _score(row.final_before), _score(row.final_after), row.locator, row.evidence_id, row.why]
+        for row in shown.itertuples()
+    ]  # fmt: skip
+    titles = [
+        *(["request"] if several else []),
+        "change",
+        "was",
+        "now",
+        "score was",
+        "score now",
+        "where",
+        "evidence",
+        "why",
+    ]
+    return "\n".join(lines) + "\n\n" + (write_table("", titles, rows) if rows else "every item is where it was\n")
+
+
+def _place(value: float) -> str:
+    return "-" if value != value else str(int(value))
+
+
+def _score(value: float) -> str:
+    return "-" if value != value else f"{value:.4f}"

@@ -1,0 +1,184 @@
+"""Reproduce names the first value that differs, and what changed since: each cause is made once and named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from audited_runs import ASKED, audited, settings_of
+from repinned import repin
+from scoped_retrieval.nodes.errors import AccessError, ModelError
+from scoped_retrieval.nodes.tables import DECISIONS, SNAPSHOTS
+from scoped_retrieval.pipeline.auditing import reproduce, rerun
+from scoped_retrieval.pipeline.auditing.reproduce import first_difference, reproduced
+from scoped_retrieval.pipeline.runs import Run
+from stand_in_encoder import WordsByTheirStart
+
+
+@pytest.fixture(name="world")
+def world_fixture(tmp_path):
+    return audited(tmp_path)
+
+
+def test_what_did_not_change_is_reproduced(world):
+    for name, snapshots in ((world.ana, 1), (world.bob, 1), (world.run, 3)):
+        found = reproduced(settings_of(world.folder), name)
+        assert (found.same, found.snapshots, found.first, found.changed, found.cause) == (
+            True,
+            snapshots,
+            None,
+            {},
+            None,
+        )
+
+
+def test_a_run_with_a_refused_row_is_reproduced(world):
+    with world.story.open(runs=world.folder / "runs") as retriever:
+        run = retriever.run([ASKED, {"question": "?", "purpose": "no-such"}]).run_id
+    assert reproduced(settings_of(world.folder), run).same
+
+
+def test_changed_policies_are_the_cause(world):
+    own = world.folder / "policies" / "purposes"
+    own.mkdir(parents=True)
+    bundled = Path(rerun.__file__).parents[2] / "data/policies/purposes/answer-question.yaml"
+    text = bundled.read_text(encoding="utf-8")
+    (own / "answer-question.yaml").write_text(text.replace("max_items: 12", "max_items: 1"), encoding="utf-8")
+    found = reproduced(settings_of(world.folder, policies=world.folder / "policies"), world.ana)
+    assert (found.same, found.cause) == (False, "policies")
+    assert found.first and (found.first.table, found.first.column) == ("contracts", "max_items")
+    assert (found.first.stored, found.first.computed) == (12, 1)
+    assert list(found.changed) == ["policies"]
+
+
+def test_policies_that_change_no_value_are_told_and_reproduced(world):
+    own = world.folder / "policies" / "purposes"
+    own.mkdir(parents=True)
+    bundled = Path(rerun.__file__).parents[2] / "data/policies/purposes/review-risk.yaml"
+    (own / "review-risk.yaml").write_text(bundled.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
+    found = reproduced(settings_of(world.folder, policies=world.folder / "policies"), world.ana)
+    assert (found.same, list(found.changed)) == (True, ["policies"])
+
+
+def test_changed_code_is_the_cause(world, monkeypatch):
+    monkeypatch.setattr("scoped_retrieval.pipeline.provenance.code_digest", lambda: "0" * 64)
+    assert reproduced(settings_of(world.folder), world.ana).same  # another version that gives the same values
+    line_of = reproduce.line_of
+
+    def other(*given: Any, **how: Any) -> Any:
+        line = line_of(*given, **how)
+        return replace(line, bm25=replace(line.bm25, k1=2.0))
+
+    monkeypatch.setattr(reproduce, "line_of", other)
+    found = reproduced(settings_of(world.folder), world.ana)
+    assert (found.same, found.cause, list(found.changed)) == (False, "code", ["code"])
+    assert found.first and (found.first.table, found.first.column) == ("hits", "score")
+
+
+def test_a_changed_corpus_is_the_cause(world):
+    """A pinned generation whose rows were rewritten, with every checksum of it mended."""
+    (pack,) = [path for path in (world.folder / "corpus/packs").iterdir() if (path / "evidence.arrow").exists()]
+    evidence = pack / "evidence.arrow"
+    data = evidence.read_bytes()
+    assert data.count(b"is three, and") == 1
+    evidence.write_bytes(data.replace(b"is three, and", b"is seven, an "))
+    _mend(world.folder / "corpus", pack)
+    found = reproduced(settings_of(world.folder), world.ana)
+    assert (found.same, found.cause) == (False, "corpus")
+
+
+def _mend(corpus: Path, pack: Path) -> None:
+    """Write the checksums of a pack anew, and the chain of heads over them."""
+    for file in (corpus / "generations").glob("*.json"):
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        for name, entry in manifest["packs"].get(pack.name, {}).items():
+            data = (pack / name).read_bytes()
+            entry["sha256"] = hashlib.sha256(data).hexdigest()
+            entry.pop("block_xxh3", None)
+            entry.pop("block_bytes", None)
+        file.write_text(json.dumps(manifest), encoding="utf-8")
+    repin(corpus)
+
+
+def test_another_model_is_the_cause(tmp_path, monkeypatch):
+    encoder = WordsByTheirStart()
+    world = audited(tmp_path, encoder=encoder)
+    monkeypatch.setattr(rerun, "encoder_of", lambda *_: encoder)
+    assert reproduced(settings_of(tmp_path), world.ana).same
+
+    class Other(WordsByTheirStart):
+        profile = "other/2"
+
+    monkeypatch.setattr(rerun, "encoder_of", lambda *_: Other())
+    found = reproduced(settings_of(tmp_path), world.ana)
+    assert (found.same, found.cause, list(found.changed)) == (False, "model", ["encoder"])
+
+
+def test_a_tokenizer_that_is_not_there_is_the_cause(world, monkeypatch):
+    def missing(*_: Any) -> Any:
+        raise ModelError("Expected a tokenizer file, got no file - at tokenizer.json")
+
+    monkeypatch.setattr(rerun, "with_counters", missing)
+    found = reproduced(settings_of(world.folder), world.ana)
+    assert (found.same, found.cause, found.first) == (False, "tokenizer", None)
+
+
+def test_one_changed_cell_is_named_by_table_row_and_column(world):
+    (part,) = (world.folder / "runs" / world.run / "tables/ranked").glob("*.parquet")
+    ranked = pq.read_table(part)
+    at = ranked.column_names.index("final")
+    final = ranked["final"].to_pylist()
+    final[3] += 0.25
+    pq.write_table(ranked.set_column(at, ranked.schema.field(at), pa.array(final)), part)
+    found = reproduced(settings_of(world.folder), world.run)
+    assert (found.same, found.cause) == (False, "record")
+    assert found.first and (found.first.table, found.first.column) == ("ranked", "final")
+    assert found.first.row == {name: ranked[name][3].as_py() for name in ("request_id", "evidence_id")}
+    assert (found.first.stored, found.first.computed) == (final[3], final[3] - 0.25)
+    assert str(found.first).startswith("ranked.final [request_id=")
+
+
+def test_a_row_that_is_missing_is_named(world):
+    run = Run(world.folder / "runs" / world.run)
+    stored = {"decisions": run.table("decisions")}
+    less = {"decisions": stored["decisions"].slice(1)}
+    for was, now, side in ((stored, less, "stored"), (less, stored, "computed")):
+        found = first_difference(was, now, (DECISIONS,))
+        assert found and found.column is None
+        assert found.row["evidence_id"] == stored["decisions"]["evidence_id"][0].as_py()
+        assert str(found).endswith(f"row only {side}")
+
+
+def test_the_order_and_chunks_of_rows_are_no_difference(world):
+    stored = Run(world.folder / "runs" / world.run).table("decisions")
+    turned = pa.concat_tables([stored.slice(4), stored.slice(0, 4)])
+    assert first_difference({"decisions": stored}, {"decisions": turned}, (DECISIONS,)) is None
+
+
+def test_the_envelope_is_not_compared(world):
+    stored = Run(world.folder / "runs" / world.run).table("snapshots")
+    at = stored.column_names.index("snapshot_id")
+    named = stored.set_column(at, stored.schema.field(at), pc.binary_join_element_wise("x", stored["snapshot_id"], ""))
+    assert first_difference({"snapshots": stored}, {"snapshots": named}, (SNAPSHOTS,)) is None
+
+
+def test_only_auditors_reproduce(world):
+    with pytest.raises(AccessError, match="audits this snapshot"):
+        reproduced(settings_of(world.folder, "bob"), world.bob)
+    with pytest.raises(AccessError, match="that you may read"):
+        reproduced(settings_of(world.folder, "eve"), world.run)
+
+
+def test_a_run_of_an_older_format_leads_to_upgrade(world, monkeypatch):
+    from scoped_retrieval.nodes.errors import StoreError
+
+    monkeypatch.setattr(Run, "older", property(lambda _: True))
+    with pytest.raises(StoreError, match="present format"):
+        reproduced(settings_of(world.folder), world.run)

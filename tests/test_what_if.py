@@ -1,0 +1,182 @@
+"""What-if: frozen tables give what a fresh run gives, no lane runs, and nobody sees more than their rights of now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from audited_runs import ASKED, PEOPLE, audited, settings_of
+from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
+from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline.auditing.what_if import CHANGEABLE, changes_of, what_if
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.runs import RunStore
+from stand_in_encoder import WordsByTheirStart
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("what-if"))
+
+
+FROZEN = [
+    {"weights": {"lexical": 0.9}},
+    {"weights": {"semantic": 0.0, "recency": 0.8, "actionability": 0.0}},
+    {"weights": "document-000"},
+    {"max_items": 2},
+    {"max_tokens": 300},
+    {"max_chars": 700, "max_chunk_tokens": 20},
+    {"max_items_per_source": 1},
+    {"merge_policy": "authority-first"},
+    {"output_shape": "citation-pack"},
+    {"pool_k": 3},
+]
+
+
+@pytest.mark.parametrize("changes", FROZEN, ids=str)
+def test_frozen_tables_give_what_a_fresh_run_gives(world, changes: dict[str, Any]):
+    found = what_if(settings_of(world.folder), world.ana, changes)
+    assert found.frozen, found.recalled
+    with world.story.open() as retriever:
+        fresh = retriever.retrieve(ASKED | changes)
+    assert list(found.blocks.values()) == [fresh.block]
+    for name in ("ranked", "packs", "trimmed", "trims", "decisions"):
+        ours, theirs = (table.drop_columns(["request_id"]) for table in (found.tables[name], fresh.tables[name]))
+        assert ours.to_pylist() == theirs.to_pylist(), name
+
+
+def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
+    monkeypatch.setattr(driver, "_query_vectors", lambda *_: pytest.fail("a text was encoded"))
+    for recall in ("recall_terms", "recall_symbols", "recall_newest", "recall_vectors", "recall_expansion"):
+        monkeypatch.setattr(
+            f"scoped_retrieval.nodes.candidate_recall.{recall}", lambda *_, **__: pytest.fail("a lane ran")
+        )
+    found = what_if(settings_of(world.folder), world.run, {"weights": {"lexical": 0.9}, "max_items": 2})
+    assert found.frozen
+    assert len(found.blocks) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"lane_k": 1}, "sub_queries.lane_k differs"),
+        ({"role": "architect"}, "a role has words of its own to search with"),
+    ],
+)
+def test_what_reaches_recall_runs_the_lanes_and_says_so(world, changes, reason):
+    found = what_if(settings_of(world.folder), world.ana, changes)
+    assert found.recalled == (reason,)
+    with world.story.open() as retriever:
+        assert list(found.blocks.values()) == [retriever.retrieve(ASKED | changes).block]
+
+
+def test_a_larger_pool_than_was_scored_runs_the_lanes(tmp_path):
+    world = audited(tmp_path)
+    with world.story.open(runs=tmp_path / "runs") as retriever:
+        small = retriever.retrieve(ASKED | {"budget": {"pool_k": 2}}).snapshot_id
+    found = what_if(settings_of(tmp_path), small, {"pool_k": 200})
+    (reason,) = found.recalled
+    assert reason.endswith("rows of the larger pool have no stored scores")
+    with world.story.open() as retriever:
+        assert list(found.blocks.values()) == [retriever.retrieve(ASKED).block]
+
+
+def test_the_semantic_term_is_frozen_too(tmp_path):
+    world = audited(tmp_path, encoder=WordsByTheirStart())
+    found = what_if(settings_of(tmp_path), world.ana, {"weights": {"semantic": 5.0}})
+    assert found.frozen
+    with world.story.open() as retriever:
+        assert list(found.blocks.values()) == [retriever.retrieve(ASKED | {"weights": {"semantic": 5.0}}).block]
+
+
+def test_the_items_say_what_entered_left_and_moved_and_why(world):
+    found = what_if(settings_of(world.folder), world.ana, {"max_items": 2})
+    left = found.items[found.items["change"] == "left"]
+    assert set(left["why"]) == {"trim: budget_items"}
+    assert list(found.requests[["entered", "moved", "same"]].iloc[0]) == [0, 0, 2]
+    more = what_if(settings_of(world.folder), world.ana, {"weights": {"recency": 3.0}})
+    moved = more.items[more.items["change"] == "moved"]
+    assert len(moved)
+    assert moved["why"].str.startswith("recency +").all()
+
+
+def test_the_record_stays_as_it_was(world):
+    def files():
+        return {path: path.read_bytes() for path in (world.folder / "runs").rglob("*") if path.is_file()}
+
+    before = files()
+    what_if(settings_of(world.folder), world.run, {"max_items": 1})
+    assert files() == before
+
+
+def test_a_caller_sees_it_under_the_rights_of_now(tmp_path):
+    world = audited(tmp_path)
+    bob = settings_of(tmp_path, "bob")
+    assert "docs/retry.md" in next(iter(what_if(bob, world.bob, {"max_items": 12}).blocks.values()))
+    narrowed = {"ana": PEOPLE["ana"], "bob": {"projects": ["shop"], "denied_paths": ["docs/"]}}
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": narrowed}))
+    found = what_if(bob, world.bob, {"max_items": 12})
+    assert found.recalled
+    assert "docs/" not in next(iter(found.blocks.values()))
+
+
+def test_who_may_not_read_a_snapshot_asks_nothing_of_it(world):
+    for who, name in (("bob", world.ana), ("eve", world.bob), ("bob", world.run)):
+        with pytest.raises(AccessError, match="that you may read"):
+            what_if(settings_of(world.folder, who), name, {"max_items": 1})
+
+
+def test_a_retriever_asks_in_python(world):
+    with world.story.open(runs=world.folder / "runs") as retriever:
+        found = retriever.what_if(world.ana, max_items=2, weights={"lexical": 0.9})
+    assert found.requests["left"].sum() > 0
+    with world.story.open() as without, pytest.raises(InputError, match="Expected a runs folder or file, got none"):
+        without.what_if(world.ana, max_items=2)
+
+
+def test_scope_is_no_what_if():
+    for name in ("project", "principal", "as_of", "question", "allowed_sources", "purpose"):
+        with pytest.raises(InputError, match=r"Expected one of .*max_tokens.*weights\.lexical"):
+            changes_of([f"{name}=x"])
+    assert "project" not in CHANGEABLE
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("weights.lexical=0.4", {"weight_lexical": 0.4}),
+        ("max_tokens=2000", {"max_tokens": 2000}),
+        ("budget.max_items=3", {"max_items": 3}),
+        ("mergePolicy=authority-first", {"merge_policy": "authority-first"}),
+        ("role=architect", {"role": "architect"}),
+    ],
+)
+def test_changes_are_read_as_requests_are(text, expected):
+    assert changes_of([text]) == expected
+
+
+def test_a_change_without_a_value_or_with_a_wrong_one_is_refused():
+    with pytest.raises(InputError, match="Expected NAME=VALUE, got 'max_tokens' - at --set"):
+        changes_of(["max_tokens"])
+    with pytest.raises(InputError, match="max_tokens"):
+        changes_of(["max_tokens=many"])
+    with pytest.raises(InputError, match="at least one change"):
+        changes_of([])
+
+
+def test_a_generation_that_is_gone_is_named(tmp_path):
+    world = audited(tmp_path)
+    world.story.tell({**{"source_id": "workspace:story", "text": "later"}})
+    Corpus.open(tmp_path / "corpus").gc(keep=1)
+    with pytest.raises(StoreError, match="Expected generation"):
+        what_if(settings_of(tmp_path), world.ana, {"max_items": 1})
+
+
+def test_a_request_whose_question_was_erased_cannot_be_asked_again(tmp_path, monkeypatch):
+    world = audited(tmp_path)
+    run = RunStore(tmp_path / "runs").open(world.run)
+    texts = run.texts.slice(0, 0)
+    monkeypatch.setattr("scoped_retrieval.pipeline.runs.Run.texts", property(lambda _: texts))
+    with pytest.raises(ErasedError, match="Expected the texts of the request, got erased ones"):
+        what_if(settings_of(tmp_path), world.run, {"max_items": 1})
