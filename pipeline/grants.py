@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ from ..nodes.tables import GRANTS
 from ..nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from .durable import TICK_NS, make_folders, read_whole, stands, write_atomic
 from .locks import held
-from .patterns import MAX_PATTERNS, common_patterns
+from .patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from .places import Place, fixed_place, place_of
 from .yaml_files import Item, parse
 
@@ -67,12 +68,6 @@ _PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied
 _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
 _ACT_AS = ("principal", "project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
-_ESCAPED = re.compile(r"\[[*?\[]\]")
-_FOREIGN = re.compile(r"^[/!~^\s]|\s$|//|(^|/)\.\.?(/|$)|[\[\\|]|\{[^}]*,")
-_GLOBS = (
-    "globs begin at the root of a tree, without / or ./, and know ? * ** and a / at the end for all that is below; of "
-    "alternatives each is a glob, and [[] is a bracket"
-)
 _TOKEN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -336,7 +331,8 @@ def _lower(zone: str, cap: str | None) -> str:
 def _selectors(item: Item) -> list[str]:
     """Source selectors, aliases of origin classes resolved."""
     _expect_few(item)
-    return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in item.texts()})
+    texts = (unicodedata.normalize("NFC", text) for text in item.texts())
+    return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in texts})
 
 
 def _expect_few(item: Item) -> None:
@@ -347,10 +343,12 @@ def _expect_few(item: Item) -> None:
 def _globs(item: Item) -> list[str]:
     """Globs on paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
     _expect_few(item)
-    for glob in item.items():
-        if _FOREIGN.search(_ESCAPED.sub("", glob.text())):
-            raise glob.wrong("a glob such as src/keys/ or **/*.pem", hint=_GLOBS)
-    return item.texts()
+    globs = []
+    for each in item.items():
+        if (glob := path_glob(each.text())) is None:
+            raise each.wrong("a glob such as src/keys/ or **/*.pem", hint=GLOBS)
+        globs.append(glob)
+    return globs
 
 
 def _known(item: Item, people: Mapping[str, object]) -> str:

@@ -7,14 +7,33 @@ is the same in any order and grouping of the lists, and neither list alone allow
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
-from ..nodes.scope.selectors import AND
+from ..nodes.scope.selectors import AND, PATH_ONLY
 
-__all__ = ["MAX_PATTERNS", "common_patterns", "pattern_parts"]
+__all__ = ["GLOBS", "MAX_PATTERNS", "common_patterns", "path_glob", "pattern_parts"]
 
 MAX_PATTERNS = 1_000
 """Most patterns or names in one list of a request or grant: each pattern is tried on every distinct path."""
+
+GLOBS = (
+    "globs begin at the root of a tree, without / or ./, and know ? * ** and a / at the end for all that is below; of "
+    "alternatives each is a glob, and [[] is a bracket"
+)
+"""What a message says where `path_glob` gives none."""
+_ESCAPED = re.compile(r"\[[*?\[]\]")
+_FOREIGN = re.compile(r"^[/!~^\s]|\s$|//|(^|/)\.\.?(/|$)|[\[\\|]|\{[^}]*,")
+
+
+def path_glob(glob: str) -> str | None:
+    """A glob in the form of stored paths (NFC); None where it means something in other tools and nothing here.
+
+    Stored paths have no `./`, `//`, `..`, leading `/` or backslash, so a denial that has one would deny nothing.
+    """
+    glob = unicodedata.normalize("NFC", glob)
+    return None if _FOREIGN.search(_ESCAPED.sub("", glob.removeprefix(PATH_ONLY))) else glob
 
 
 def common_patterns(one: Sequence[str] | None, other: Sequence[str] | None) -> list[str] | None:

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.scope.selectors import glob_mask
+from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.row_paths import in_normal_form, normalized, normalized_path
 from worlds import NOW
@@ -63,3 +65,38 @@ def test_no_spelling_dodges_a_denial():
     )
     stored, _ = normalise(rows, project="shop", principal="ana", now=NOW)
     assert glob_mask(stored["path"], ["src/keys/"]).all()
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "./src/keys/",
+        "/src/keys/",
+        "src//keys/",
+        "src/x/../keys/",
+        "src\\keys\\",
+        "path:./src/keys/",
+        " src/keys/",
+        "src/{a,b}/",
+    ],
+)
+@pytest.mark.parametrize("field", ["denied_paths", "allowed_paths"])
+def test_a_glob_of_a_request_that_no_stored_path_can_match_is_refused(field, glob):
+    with pytest.raises(InputError, match=rf"Expected a glob such as src/keys/ .* at r\.{field}\[0\]"):
+        columns_of({field: [glob]}, "r")
+
+
+def test_a_denial_holds_in_every_unicode_form(tmp_path):
+    written = unicodedata.normalize("NFD", "src/kéys/")
+    assert columns_of({"denied_paths": [written]}, "r") == {"denied_paths": ["src/kéys/"]}
+    assert columns_of({"denied_sources": [written]}, "r") == {"denied_sources": ["src/kéys/"]}
+    (tmp_path / "grants.yaml").write_text(f"principals: {{ana: {{projects: [shop], denied_paths: ['{written}']}}}}")
+    assert load_grants(tmp_path / "grants.yaml").table["denied_paths"].to_pylist() == [["src/kéys/"]]
+
+
+def test_a_source_id_has_one_unicode_form():
+    rows = pa.table({"source_id": ["notes", unicodedata.normalize("NFD", "externál")], "text": ["a", "b"]})
+    with pytest.raises(
+        InputError, match=r"Expected a source id in Unicode NFC, got another form - at rows\[1\].source_id"
+    ):
+        normalise(rows, project="shop", principal="ana", now=NOW)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.pipeline.redaction.masking import hidden_at_cuts, redact_text
-from scoped_retrieval.pipeline.sources import chunking
+from scoped_retrieval.pipeline.sources import chunking, record_rows
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
 from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.record_rows import rows_of_text, tables
@@ -99,6 +99,45 @@ def test_a_key_in_the_windows_of_a_log_is_masked_by_every_reader(reader: str) ->
     assert len(texts) > 2
     assert [line for line in key if any(line in text for text in texts)] == []
     assert sum("served" in line for text in texts for line in text.splitlines()) == 100
+
+
+ROWS: dict[str, Callable[[int, str], str]] = {
+    "lines": lambda _, line: line,
+    "log": lambda n, line: f"2025-03-01T10:00:{n % 60:02d}Z app[12] DEBUG {line}",
+    "fields": lambda n, line: f"timestamp: 2025-03-01T10:00:{n % 60:02d}Z\nmsg: {line}\nlevel: debug",
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("fences", ["both", "first", "last", "none"])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_whose_lines_are_rows_is_masked_in_each(key: str, fences: str, row: str) -> None:
+    """Readers of events, of logs line by line and of generic rows kept all lines but the first."""
+    first, last = FENCES[:1] if fences in ("both", "first") else (), FENCES[1:] if fences in ("both", "last") else ()
+    lines = ["request served", *first, *KEYS[key], *last, "request served", "also served", "A1" * 20]
+    texts = [ROWS[row](n, line) for n, line in enumerate(lines)]
+    other = [{"source_id": "notes", "text": "between the rows, of another source"}]
+    rows = [each for text in texts for each in ({"source_id": "log", "path": "a.log", "text": text}, *other)]
+    (table,) = tables(rows)
+    stored, _ = normalise(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
+    left = [line for line in KEYS[key] if any(line in text for text in stored["text"].to_pylist())]
+    assert [line for line in left if len(line) == 64 or fences == "both"] == []
+    assert sum("served" in text for text in stored["text"].to_pylist()) == 3
+    assert any("A1" * 20 in text for text in stored["text"].to_pylist())
+
+
+def test_prose_about_keys_in_rows_stays() -> None:
+    texts = [f"A file that begins with {FENCES[0]} holds a key.", "It is secret.", "a" * 40, f"{FENCES[1]} ends it."]
+    (table,) = tables({"source_id": "log", "text": text} for text in texts)
+    stored, _ = normalise(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
+    assert stored["text"].to_pylist()[:2] == texts[:2]
+
+
+def test_no_table_of_rows_ends_inside_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_rows, "_BATCH", 10)
+    lines = [*(f"line {n}" for n in range(6)), *KEYS["PKCS #8"], *(f"line {n}" for n in range(20))]
+    counts = [table.num_rows for table in tables({"source_id": "log", "text": line} for line in lines)]
+    assert (counts[0], sum(counts)) == (6 + len(KEYS["PKCS #8"]), len(lines))
 
 
 def test_a_certificate_and_an_encrypted_key_stay() -> None:

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from ...nodes.vocabulary import LEVELS, ZONES
+from ..patterns import GLOBS, path_glob
 from ..yaml_files import Item
 
 __all__ = ["mode_choices"]
@@ -121,10 +122,13 @@ def _variable(item: Item) -> str:
 
 def _templates(item: Item, *, needed: bool = False) -> list[str]:
     """Path templates: from the root (`/`) or from anywhere (`**/`)."""
+    found = []
     for each in item.items():
         if not _TEMPLATE.fullmatch(each.text()):
             raise each.wrong("a path that begins with / or **/, with variables such as {venture}")
-    found = item.texts()
+        if (glob := path_glob(each.text().removeprefix("/") or "**")) is None:
+            raise each.wrong("a path such as /ventures/{venture}/notes/", hint=GLOBS)
+        found.append(f"/{glob}" if each.text().startswith("/") else glob)
     if needed and not found:
         raise item.wrong("at least one path")
     return found

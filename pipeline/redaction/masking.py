@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.schema import SPAN
+from .keys_over_rows import MAY_BEGIN_KEY, keys_over_rows
 from .private_keys import bare_keys, fenced_keys, wrapped_keys
 from .rules import (
     ASSIGNMENTS,
@@ -43,7 +44,16 @@ from .rules import (
     token_rules,
 )
 
-__all__ = ["REDACTOR", "hidden_at_cuts", "mask_spans", "redact_column", "redact_columns", "redact_text", "redact_texts"]
+__all__ = [
+    "REDACTOR",
+    "hidden_at_cuts",
+    "mask_spans",
+    "redact_column",
+    "redact_columns",
+    "redact_text",
+    "redact_texts",
+    "without_keys_over_rows",
+]
 
 REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
 """Detector and version, recorded with a corpus: another value means that it has to be indexed again."""
@@ -170,6 +180,33 @@ def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[Finding]:
             disjoint.append((max(start, position), end, kind))
             position = end
     return disjoint
+
+
+def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -> pa.Array:
+    """The texts of rows with the material of keys masked whose lines are rows of their own.
+
+    Args:
+        texts: string[rows].
+        documents: gives which document each row is of, int[rows]; asked only where a row may begin a key.
+    """
+    begins = np.flatnonzero(_matches(texts, MAY_BEGIN_KEY))
+    if not len(begins) or len(texts) < 2:
+        return texts
+    document = documents().to_numpy()
+    order = np.argsort(document, kind="stable")
+    bounds = np.flatnonzero(np.diff(document[order], prepend=-1, append=-2))
+    masked: dict[int, str] = {}
+    for number in np.unique(np.searchsorted(document[order[bounds[:-1]]], document[begins])):
+        rows = order[bounds[number] : bounds[number + 1]]
+        own = texts.take(pa.array(rows)).to_pylist()
+        found = keys_over_rows(own, np.flatnonzero(np.isin(rows, begins)).tolist())
+        for row, text, spans in zip(rows.tolist(), own, found, strict=True):
+            if spans and len(own) > 1:
+                masked[row] = _mask(text, ((*span, "private-key") for span in spans))
+    if not masked:
+        return texts
+    chosen = np.isin(np.arange(len(texts)), list(masked))
+    return pc.replace_with_mask(texts, pa.array(chosen), pa.array([masked[row] for row in sorted(masked)], texts.type))
 
 
 def _redact(texts: pa.Array) -> list[str]:

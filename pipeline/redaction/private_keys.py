@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from .rules import BARE_KEY, KEY_FENCE, WRAPPED
 
-__all__ = ["bare_keys", "fenced_keys", "wrapped_keys"]
+__all__ = ["bare_keys", "begins_key", "fenced_keys", "wrapped_keys"]
 
 _MATERIAL = re.compile(r"[A-Za-z0-9+/]{32,}")
 _LAST_LINE = re.compile(r"(?:^|[\s\"'|>+])[A-Za-z0-9+/]{1,76}(?:=[A-Za-z0-9+/]{4}|={0,2})(?:\\n)?[\"',]{0,2}\s*$")
@@ -108,7 +108,7 @@ def bare_keys(text: str) -> Iterator[tuple[int, int]]:
     """Spans of key material that begins with the header of a private key, fence or no fence, in characters."""
     done = 0
     for match in BARE_KEY.finditer(text):
-        if match.start() >= done and _begins_key(match[0]) and not _is_encrypted(text, match.start()):
+        if match.start() >= done and begins_key(match[0]) and not _is_encrypted(text, match.start()):
             done = _material_end(text, match.start())
             while done > match.start() and text[done - 1] in "\r\n":
                 done -= 1
@@ -123,7 +123,8 @@ def _is_encrypted(text: str, position: int) -> bool:
     return opened >= 0 and "ENCRYPTED" in text[opened:position] and "-----END " not in text[opened:position]
 
 
-def _begins_key(encoded: str) -> bool:
+def begins_key(encoded: str) -> bool:
+    """Whether base64 begins with the header of a private key that nothing encrypts."""
     data = base64.b64decode(encoded[: len(encoded) // 4 * 4])
     return data.startswith(_OPENSSH) or bool(_PRIVATE_DER.match(data))
 

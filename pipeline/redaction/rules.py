@@ -38,7 +38,7 @@ __all__ = [
     "token_rules",
 ]
 
-RULES_VERSION = 5
+RULES_VERSION = 6
 
 PLUGINS = (
     ("aws", "AWSKeyDetector"),

@@ -29,6 +29,7 @@ from ...nodes.tables import FAILURES, REQUESTS
 from ..redaction.masking import redact_texts
 from ..tokenizers import resolved_name
 from .fields import (
+    BOUNDS,
     FIELDS,
     TEXTS,
     columns_of,
@@ -36,7 +37,6 @@ from .fields import (
     instant,
     name,
     names,
-    patterns,
     place_of,
     readable_columns,
 )
@@ -67,7 +67,8 @@ _REDACTED_LISTS = ("current_files", "anchor_symbols")
 _COMPARED = tuple(
     column
     for column, converter in FIELDS.items()
-    if converter in (name, identifier, names, patterns) and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
+    if (column in BOUNDS or converter in (name, identifier, names))
+    and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
 )
 """Ids, names and patterns: masks are alike, so masked ones would be the same to every comparison."""
 _DEPTH = 8

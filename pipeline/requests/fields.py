@@ -10,6 +10,7 @@ import difflib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,7 +22,7 @@ from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
 from ...nodes.tables import REQUESTS
-from ..patterns import MAX_PATTERNS
+from ..patterns import GLOBS, MAX_PATTERNS, path_glob
 
 Converter = Callable[[Any, str], Any]
 
@@ -87,6 +88,30 @@ def patterns(value: Any, at: str) -> list[str]:
     _expect_list(value, at)
     products = [item if isinstance(item, (list, tuple)) and item else [item] for item in value]
     return [AND.join(sorted(set(names(product, f"{at}[{n}]")))) for n, product in enumerate(products)]
+
+
+def selectors(value: Any, at: str) -> list[str]:
+    """Patterns of sources, in NFC as the names of stored sources are."""
+    return [unicodedata.normalize("NFC", pattern) for pattern in patterns(value, at)]
+
+
+def globs(value: Any, at: str) -> list[str]:
+    """Patterns of paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
+    products = [pattern.split(AND) for pattern in patterns(value, at)]
+    return [AND.join(_glob(part, f"{at}[{n}]") for part in product) for n, product in enumerate(products)]
+
+
+def _glob(pattern: str, at: str) -> str:
+    if "[REDACTED:" in pattern:
+        return pattern  # the door refuses a secret in words of its own
+    if (glob := path_glob(pattern)) is None:
+        raise InputError.described("a glob such as src/keys/ or **/*.pem", "another form", at, hint=GLOBS)
+    return glob
+
+
+def single(convert: Callable[[Any, str], list[str]]) -> Converter:
+    """Of a list in which each entry is one pattern."""
+    return lambda value, at: convert(names(value, at), at)
 
 
 def _expect_list(value: Any, at: str) -> None:
@@ -217,10 +242,10 @@ FIELDS: dict[str, Converter] = {
     "anchor_symbols": names,
     "stack_trace": text,
     "required_evidence": some_of(v.REQUIRED_EVIDENCE),
-    "allowed_sources": patterns,
-    "denied_sources": names,
-    "allowed_paths": patterns,
-    "denied_paths": names,
+    "allowed_sources": selectors,
+    "denied_sources": single(selectors),
+    "allowed_paths": globs,
+    "denied_paths": single(globs),
     "as_of": as_of,
     "include_after": instant,
     "exclude_after": instant,
@@ -245,8 +270,10 @@ FIELDS: dict[str, Converter] = {
 }
 """Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: the door stamps them."""
 
-PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter is patterns)
+PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter in (selectors, globs))
 """Columns of allowances, whose patterns may be products."""
+BOUNDS = frozenset({*PATTERNS, "denied_sources", "denied_paths"})
+"""Columns of patterns."""
 LISTS = frozenset(column for column in FIELDS if str(REQUESTS.columns[column].type).startswith("list"))
 TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text and column not in LISTS)
 NUMBERS = frozenset(

@@ -11,6 +11,7 @@ the whole project's.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,7 +37,7 @@ from ...nodes.vocabulary import (
     Vocabulary,
 )
 from ..quoting import canonical, shown_keys
-from ..redaction.masking import mask_spans, redact_columns
+from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
 from .row_limits import check_limits
@@ -191,7 +192,19 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
     if columns["source_id"].null_count:
         row = int(np.flatnonzero(columns["source_id"].is_null())[0])
         raise InputError.expected("a source id", None, f"{where(row)}.source_id")
+    if (odd := _first_not_nfc(columns["source_id"])) is not None:
+        hint = (
+            "two spellings of one name would be two sources, of which a denial names one; `--source` names a folder's."
+        )
+        raise InputError.described("a source id in Unicode NFC", "another form", f"{where(odd)}.source_id", hint=hint)
     return columns
+
+
+def _first_not_nfc(names: pa.Array) -> int | None:
+    """The first row whose name is not in Unicode NFC."""
+    encoded = names.dictionary_encode()
+    odd = [n for n, name in enumerate(encoded.dictionary.to_pylist()) if not unicodedata.is_normalized("NFC", name)]
+    return pc.index(encoded.indices, odd[0]).as_py() if odd else None
 
 
 def _without_empty(
@@ -305,6 +318,7 @@ def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) ->
     """Masks secrets in place, and refuses them in keys; gives the byte ranges of the masks in `text`."""
     names = ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
     before = dict(columns)
+    columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
     columns |= zip(names, redact_columns([columns[name] for name in names]), strict=True)
     for name in (*_KEYS, *_COMPARED):
         changed = _changed(before[name], columns[name])
@@ -336,16 +350,29 @@ def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
     return f"{path}:{line}" if path and line and said.startswith("rows[") else said
 
 
+_DOCUMENT = ("owner_project", "owner_user", "source_id", "path", "session_id")
+"""Rows that agree in these are lines of one document."""
+
+
+def _codes(columns: dict[str, pa.Array], names: tuple[str, ...]) -> pa.Array:
+    """A number per row, the same for rows that agree in these columns."""
+    rows = len(columns["text"])
+    code = np.zeros(rows, dtype=np.int64)
+    for name in names:
+        values = columns[name].dictionary_encode().indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        _, code = np.unique(code * (rows + 2) + values, return_inverse=True)
+    return pa.array(code)
+
+
 def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
     """Where null: how many earlier rows say the same text at the same place in the same version."""
     given = columns["occurrence"]
     rows = len(given)
     if not given.null_count or not rows:
         return given
-    code = np.zeros(rows, dtype=np.int64)
-    for name in ("owner_project", "owner_user", "source_id", "path", "section", "version", "text"):
-        values = columns[name].dictionary_encode().indices.cast(pa.int64()).fill_null(-1).to_numpy()
-        _, code = np.unique(code * (rows + 2) + values, return_inverse=True)
+    code = _codes(
+        columns, ("owner_project", "owner_user", "source_id", "path", "section", "version", "text")
+    ).to_numpy()
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
     nth = np.empty(rows, dtype=np.int32)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, SAFETIES, VISIBILITIES, ZONES
+from ..redaction.keys_over_rows import MATERIAL
 from .chunking import read_document
 from .column_types import PLACE
 from .jsonl import Record
@@ -98,9 +99,12 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
 
 def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
     """The rows as tables of the columns that any of them has, in declared order and type, and of their places."""
-    listed = list(rows)
-    for start in range(0, len(listed), _BATCH):
-        batch = listed[start : start + _BATCH]
+    listed, end = list(rows), 0
+    while (start := end) < len(listed):
+        end = start + _BATCH
+        while end < len(listed) and MATERIAL.search(listed[end - 1]["text"]):
+            end += 1  # no table ends inside a key whose lines are rows
+        batch = listed[start:end]
         present = {name for row in batch for name, value in row.items() if value is not None} | {"source_id", "text"}
         if unknown := present - IMPORT_ROWS.columns.keys() - {PLACE}:
             raise InputError.one_of(IMPORT_ROWS.columns, sorted(unknown)[0], "a reader's row")
