@@ -1,7 +1,8 @@
-"""`reproduce`, `diff`, `what-if`: what was written, compared with what the line gives now, or with something else that was written."""
+"""`reproduce`, `diff`, `what-if`, `sql`: what was written, compared with what the line gives now, or with something else that was written."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (reproduce, diff, what_if):
+    for command in (reproduce, diff, what_if, sql):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -96,6 +97,44 @@ def what_if(
         as_json=as_json,
         text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
     )
+    return EXIT["ok"]
+
+
+def sql(
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="A SELECT; `-` reads it from standard input.")
+    ] = None,
+    run: Annotated[
+        list[str] | None, typer.Option("--run", metavar="RUN", help="A run; default: every run that you audit.")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Query the tables of runs with DuckDB; without a query, list the tables and ready views. For auditors."""
+    from ...nodes.errors import InputError
+    from ..auditing.sql import VIEWS, queried
+    from ..runs.parts import PERSISTED
+
+    if query is None:
+        named = [{"name": name, "kind": "view", "doc": view.doc} for name, view in VIEWS.items()]
+        named += [{"name": table.name, "kind": "table", "doc": table.doc} for table in PERSISTED]
+        emit(
+            named,
+            as_json=as_json,
+            text=write_table("", ("name", "kind", "what"), [list(row.values()) for row in named]),
+        )
+        return EXIT["ok"]
+    text = sys.stdin.read() if query == "-" else query
+    if not text.strip():
+        raise InputError.described("a query", "nothing", "QUERY")
+    found = queried(settings_of(runs=runs, grants=grants), text, run or ())
+    if as_csv:
+        emit(None, as_json=False, text=found.to_pandas().to_csv(index=False))
+        return EXIT["ok"]
+    rows = found.to_pylist()
+    emit(rows, as_json=as_json, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
     return EXIT["ok"]
 
 

@@ -37,8 +37,9 @@ def audited(folder: Path, *, encoder: Any = None) -> SimpleNamespace:
         with story.open(principal=who, runs=folder / "runs") as retriever:
             found[who] = retriever.retrieve(ASKED).snapshot_id
     with story.open(runs=folder / "runs") as retriever:
-        purposes = ("answer-question", "explain-code", "fix-test")
-        found["run"] = retriever.run([ASKED | {"request_id": p, "purpose": p} for p in purposes]).run_id
+        budgets = {"answer-question": {}, "explain-code": {}, "fix-test": {"max_items": 3}}
+        rows = [ASKED | {"request_id": purpose, "purpose": purpose, "budget": b} for purpose, b in budgets.items()]
+        found["run"] = retriever.run(rows).run_id
     return SimpleNamespace(folder=folder, story=story, **found)
 
 

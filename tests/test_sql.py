@@ -1,0 +1,85 @@
+"""SQL over runs: the ready views, what a query may not do, and who may ask."""
+
+from __future__ import annotations
+
+import pytest
+from audited_runs import audited, settings_of
+from scoped_retrieval.nodes.errors import AccessError, InputError
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
+from scoped_retrieval.pipeline.auditing.sql import VIEWS, named_in, queried, tables_of
+from scoped_retrieval.pipeline.runs import Run
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("sql"))
+
+
+def test_every_view_answers(world):
+    for name in VIEWS:
+        found = queried(settings_of(world.folder), f"select * from {name}", [world.run])
+        assert found.num_rows, name
+        assert found.column_names[:2] == ["run_id", "request_id"]
+
+
+def test_the_views_say_what_the_tables_say(world):
+    settings, run = settings_of(world.folder), Run(world.folder / "runs" / world.run)
+    (shown,) = queried(settings, "select count(*) n from items", [world.run])["n"].to_pylist()
+    assert shown == run.table("trimmed").num_rows
+    funnel = queried(settings, "select sum(recalled) r, sum(shown) s from funnel", [world.run]).to_pylist()[0]
+    assert (int(funnel["r"]), int(funnel["s"])) == (run.table("decisions").num_rows, shown)
+    lost = queried(settings, "select sum(rows) n from losses", [world.run])["n"][0].as_py()
+    rejected = run.table("decisions").to_pandas()["outcome"].ne("selected").sum()
+    assert int(lost) == rejected
+    sums = queried(
+        settings,
+        "select max(abs(total - final)) gap, count(distinct term) terms from "
+        "(select sum(contribution) over (partition by request_id, evidence_id) total, final, term from scores)",
+        [world.run],
+    ).to_pylist()[0]
+    assert sums == {"gap": 0.0, "terms": len(SCORE_TERMS)}
+
+
+def test_without_a_run_every_audited_run_is_read(world):
+    found = queried(settings_of(world.folder), "select distinct run_id from snapshots")
+    assert found.num_rows == 3
+
+
+def test_texts_stand_in_place(world):
+    found = queried(settings_of(world.folder), "select question from questions", [world.run])
+    assert set(found["question"].to_pylist()) == {"what is the retry limit of a session?"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_csv('/etc/hostname')",
+        "select * from '/etc/hostname'",
+        "copy snapshots to '/tmp/never.csv'",
+        "set enable_external_access = true",
+        "install httpfs",
+        "attach '/tmp/never.db'",
+        "select * from settings_of",
+        "selec",
+    ],
+)
+def test_a_query_reads_the_tables_it_names_and_nothing_else(world, query):
+    with pytest.raises(InputError, match="Expected a query over tables of runs"):
+        queried(settings_of(world.folder), query)
+
+
+def test_a_query_reads_no_table_that_it_does_not_name():
+    assert named_in("select * from items") == ["ranked", "trimmed", "citations"]
+    assert named_in("select 1") == []
+
+
+def test_only_auditors_ask(world):
+    assert queried(settings_of(world.folder, "bob"), "select 1 as one")["one"].to_pylist() == [1]
+    with pytest.raises(InputError, match="snapshots does not exist"):
+        queried(settings_of(world.folder, "bob"), "select * from snapshots")
+    for who, name in (("bob", world.run), ("eve", world.run)):
+        with pytest.raises(AccessError):
+            tables_of(settings_of(world.folder, who), ["snapshots"], [name])
+    own = world.bob.rpartition("-")[0].replace("retr-snap-", "run-")
+    with pytest.raises(AccessError, match="audits every snapshot of the run"):
+        tables_of(settings_of(world.folder, "bob"), ["snapshots"], [own])
