@@ -41,7 +41,7 @@ __all__ = [
     "open_run",
     "pinned_corpus",
     "readable_snapshots",
-    "summary_of",
+    "summaries_for",
     "unknown",
 ]
 
@@ -324,32 +324,42 @@ def as_damage(run_id: str) -> Iterator[None]:
 
 
 class RunSummary(NamedTuple):
-    """What a list says of a run: when it was made, and how many snapshots of each status the principal may read."""
+    """What a list says of a run: when it was made, how many snapshots of each status the principal may read, its format."""
 
     created_at: str | None
     statuses: dict[str, int]
+    format: str | None
 
 
-def summary_of(settings: Settings, run: Any) -> RunSummary:
-    """What a list says of a run.
+def summaries_for(settings: Settings) -> Callable[[Any], RunSummary]:
+    """What a list says of a run, for the principal; grants are looked at once, however many runs are asked about.
 
     Raises:
-        StoreError: the run is damaged.
+        StoreError: of the function, the run is damaged.
     """
+    grants = _in_force(settings)
+    viewer = None if grants is None else _Viewer(settings.principal, grants)
+    return lambda run: _summary(run, viewer or _Viewer(settings.principal, run.stored("grants")))
+
+
+def _summary(run: Any, viewer: _Viewer) -> RunSummary:
+    from .runs.listing import format_of
+
     with as_damage(run.run_id):
-        table, audiences, of = _judged(settings, run, _in_force(settings))
+        table, audiences, of = _judged(run, viewer)
         kept = np.array([audience is not None for audience in audiences], dtype=bool)[of]
         counted = table["status"].filter(pa.array(kept)).value_counts().to_pylist()
         statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
         if run.live:
-            return RunSummary(table["created_at"][0].as_py().isoformat() if table.num_rows else None, statuses)
-        return RunSummary(run.manifest.get("created_at"), statuses)
+            first = table["created_at"][0].as_py().isoformat() if table.num_rows else None
+            return RunSummary(first, statuses, format_of(run, table))
+        return RunSummary(run.manifest.get("created_at"), statuses, run.format)
 
 
 def _rows_for(
     settings: Settings, run: Any, grants: pa.Table | None, status: str | None, last: int | None
 ) -> list[dict[str, Any]]:
-    table, audiences, of = _judged(settings, run, grants)
+    table, audiences, of = _judged(run, _Viewer(settings.principal, _grants_for(run, grants)))
     mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
     if status is not None:
         mask &= np.asarray(pc.equal(table["status"], status))
@@ -362,14 +372,11 @@ def _rows_for(
     ]
 
 
-def _judged(
-    settings: Settings, run: Any, grants: pa.Table | None
-) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
+def _judged(run: Any, viewer: _Viewer) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
     """The snapshots of a run, what the principal may see of those asked alike that reached the same, and which are alike."""
     from .runs.listing import listed
 
     table = listed(run)
-    viewer = _Viewer(settings.principal, _grants_for(run, grants))
     whose = table.select(["project", "principal", "asked_by", "reached"])
     names = [whose[name] for name in ("project", "principal", "asked_by")]
     first, alike = distinct_rows(codes_of([*names, _spelled(whose["reached"])]))

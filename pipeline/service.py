@@ -28,7 +28,7 @@ from .access import (
     open_run,
     pinned_corpus,
     readable_snapshots,
-    summary_of,
+    summaries_for,
     unknown,
 )
 from .settings import Settings
@@ -64,7 +64,7 @@ __all__ = [
     "replayed_turn",
     "snapshot_named",
     "snapshot_rows",
-    "summary_of",
+    "summaries_for",
     "unknown",
     "verified",
 ]
@@ -242,14 +242,14 @@ def read_each(
     return found, damaged
 
 
-def other_runs(settings: Settings) -> list[Any]:
-    """The runs that the principal may know of and that cannot be read now, with their states."""
+def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[Any]:
+    """The runs that the principal may know of and that cannot be read now, with their states; `but` were read already."""
     from .runs import RunStore
     from .runs.states import OK, states
 
     store = RunStore(settings["runs"], create=False)
     known = known_runs(settings, store)
-    return [state for state in states(store) if state.state != OK and known(state.run_id)]
+    return [state for state in states(store, but=but) if state.state != OK and known(state.run_id)]
 
 
 def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:

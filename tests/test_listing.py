@@ -15,6 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from scoped_retrieval.pipeline.runs import listing
+from scoped_retrieval.pipeline.runs.formats import FORMAT
+from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.runs.run import Run
 from scoped_retrieval.pipeline.views import text_table as tables
 
@@ -48,6 +50,21 @@ def test_lists_are_the_same_from_what_was_kept_and_read_no_run(
     for file in (asked / ".index").iterdir():
         file.unlink()
     assert lists(capsys) == before
+
+
+def test_runs_are_listed_without_every_line_of_the_log(
+    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100,000 snapshots, checking the lines took most of the time of `runs`."""
+    before = lists(capsys)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "lines", lambda _: pytest.fail("every line was read"))
+        assert [run("runs", *form, capsys=capsys) for form in ((), ("--json",))] == before[2:]
+    formats = {one["format"] for one in json.loads(before[3][1])["runs"]}
+    assert formats == {FORMAT}
+    (asked / "LOG").unlink()  # of a batch, LOG alone says that it was finished
+    batch = next(folder.name for folder in asked.glob("run-*") if (folder / "manifest.json").exists())
+    assert json.loads(run("runs", "--json", capsys=capsys)[1])["unfinished"] == [batch]
 
 
 def test_each_principal_gets_their_own_list(

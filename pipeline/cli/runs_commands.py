@@ -27,12 +27,12 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
         return EXIT["ok"]
     from ..runs import RunStore, started_by
     from ..runs.run import INTERACTIVE
-    from ..service import other_runs, read_each, summary_of
+    from ..service import other_runs, read_each, summaries_for
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
     rows = []
-    found, damaged = read_each(settings, store.list(), lambda run: summary_of(settings, run))
+    found, damaged = read_each(settings, store.list(), summaries_for(settings))
     for run, summary in found:
         if summary.statuses:
             rows.append(
@@ -43,12 +43,12 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
                     "snapshots": sum(summary.statuses.values()),
                     "statuses": summary.statuses,
                     "state": "ok",
-                    "format": run.format,
+                    "format": summary.format,
                 }
             )
     others = [
         {"run_id": o.run_id, "state": o.state, "format": o.format, "detail": o.detail}
-        for o in other_runs(settings)
+        for o in other_runs(settings, but={run.run_id for run, _ in found})
         if o.run_id not in damaged
     ]
     others += [

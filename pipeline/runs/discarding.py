@@ -21,7 +21,7 @@ def discard(store: RunStore, run_id: str) -> None:
     folder = store.folder(run_id)
     with locked(store.lock_of(run_id), "a run", timeout=0.1):
         logged = any(line.run_id == run_id for line in store.log.lines())
-        state = state_of(store, run_id, logged=logged).state
+        state = state_of(store, run_id, logged=lambda _: logged).state
         if logged or state not in (UNFINISHED, CRASHED):
             got = "a logged one" if logged else f"one that is {state}"
             raise StoreError(f"Expected an unfinished run, got {got} - at {run_id}", hint="`runs` lists the states.")

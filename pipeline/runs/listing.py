@@ -27,12 +27,14 @@ from .live_files import live_files, read_live
 from .parts import with_texts
 from .run import JOINED, Run, joined
 
-__all__ = ["ASKED", "forget_listings", "listed"]
+__all__ = ["ASKED", "forget_listings", "format_of", "listed"]
 
 FOLDER = ".index"
 ASKED = ("principal", "asked_by", "project", "purpose", "as_of", "question")
 """What a list says of the request of each snapshot."""
 _STAMP = b"stamp"
+_OWN = b"format"
+"""In the metadata of the schema: the format that the run names."""
 _SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
 _REACHED = pa.field("reached", pa.list_(pa.string()))
 
@@ -58,6 +60,7 @@ def listed(run: Run) -> pa.Table:
         found = pa.concat_tables([known, *read] if known else read)
     else:
         found = _read(run)
+    found = found.replace_schema_metadata({_OWN: run.format or ""})
     with suppress(OSError, ScopedRetrievalError):  # a folder that cannot be written to is listed more slowly
         _keep(file, found, stamp)
         if _stamp(run.folder, files) != stamp:  # somebody erased from it meanwhile: what was read must not stay
@@ -78,14 +81,22 @@ def _file_of(folder: Path) -> Path:
 def _known(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
     """What was kept of a run, if the files that it was made of are as they were: of an interactive run the first ones."""
     with suppress(OSError, pa.ArrowException):
-        table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        table = pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all()
         if (table.schema.metadata or {}).get(_STAMP) == _stamp(folder, files[: table.num_rows]):
-            return table.replace_schema_metadata(None)
+            return table.replace_schema_metadata(
+                {name: said for name, said in table.schema.metadata.items() if name == _OWN}
+            )
     return None
 
 
+def format_of(run: Run, table: pa.Table) -> str | None:
+    """The format that a run names, by what was kept of it."""
+    kept = (table.schema.metadata or {}).get(_OWN)
+    return run.format if kept is None else kept.decode() or None
+
+
 def _keep(file: Path, table: pa.Table, stamp: bytes) -> None:
-    table = table.replace_schema_metadata({_STAMP: stamp})
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _STAMP: stamp})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())

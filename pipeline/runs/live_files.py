@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..durable import names_in, read_whole
+from ..durable import names_in, read_whole, stands
 from ..places import Place
 from .files import named, write_bytes
 from .formats import FORMAT, adapted, check_format, inline_texts
@@ -45,8 +45,15 @@ def number_of(file: str) -> int:
 
 def live_files(folder: Place) -> list[str]:
     """Names of a run's interactive files, in order: from the millionth on, a number is longer than those before."""
-    names = sorted(name for name in names_in(folder / "live") if name.endswith((SUFFIX, OLDER_SUFFIX)))
-    return sorted(names, key=len)
+    names = [name for name in names_in(folder / "live") if name.endswith((SUFFIX, OLDER_SUFFIX))]
+    names.sort()
+    names.sort(key=len)
+    return names
+
+
+def is_live(folder: Place) -> bool:
+    """Whether a folder has an interactive file."""
+    return any(name.endswith((SUFFIX, OLDER_SUFFIX)) for name in names_in(folder / "live"))
 
 
 def unlogged(files: Sequence[str], logged: Collection[str]) -> list[str]:
@@ -96,10 +103,12 @@ def live_format(folder: Place) -> str | None:
     Raises:
         StoreError: it is missing, damaged, or of a later version.
     """
-    files = live_files(folder)
-    if not files or files[0].endswith(OLDER_SUFFIX):
-        return None
-    path = folder / "live" / files[0]
+    path = folder / "live" / live_file(1)
+    if not stands(path):
+        files = live_files(folder)
+        if not files or files[0].endswith(OLDER_SUFFIX):
+            return None
+        path = folder / "live" / files[0]
     try:
         metadata = _opened(path).schema.metadata
         _check_version(metadata or {}, path)

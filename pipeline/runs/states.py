@@ -10,9 +10,10 @@ damaged          what it holds is not what was written; only `verify` and readin
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from ...nodes.errors import ScopedRetrievalError
 from ..durable import stands
@@ -38,16 +39,27 @@ class RunState:
     detail: str = ""
 
 
-def states(store: RunStore) -> list[RunState]:
-    """Every folder of a run with its state, oldest first; those that LOG names and that are gone are not among them."""
-    logged: Collection[str] = ()
-    with suppress(ScopedRetrievalError):
-        logged = {line.run_id for line in store.log.lines()}
-    return [state_of(store, run_id, logged=run_id in logged) for run_id in store.folders()]
+def states(store: RunStore, *, but: Collection[str] = ()) -> list[RunState]:
+    """Every folder of a run with its state, oldest first; those that LOG names and that are gone are not among them.
+
+    Args:
+        store: the folder of runs.
+        but: runs that were read already.
+    """
+
+    @cache
+    def logged() -> Collection[str]:
+        with suppress(ScopedRetrievalError):
+            return {line.run_id for line in store.log.lines()}
+        return ()
+
+    return [
+        state_of(store, run_id, logged=lambda id_: id_ in logged()) for run_id in store.folders() if run_id not in but
+    ]
 
 
-def state_of(store: RunStore, run_id: str, *, logged: bool) -> RunState:
-    """The state of one folder; `logged` says whether a line of LOG names the run."""
+def state_of(store: RunStore, run_id: str, *, logged: Callable[[str], bool]) -> RunState:
+    """The state of one folder; `logged` says whether a line of LOG names a run, which is asked where nothing else tells."""
     folder = store.path / run_id
     manifest = folder / "manifest.json"
     found: str | None = None
@@ -68,7 +80,7 @@ def state_of(store: RunStore, run_id: str, *, logged: bool) -> RunState:
         return RunState(run_id, UNREADABLE if stands(manifest) else DAMAGED, found, error.message)
     if stands(folder / STAGE / "run.json"):
         return RunState(run_id, UNFINISHED, FORMAT, "a batch that was not finished")
-    if logged or any(folder.glob("tables/*/*.parquet")):
+    if logged(run_id) or any(folder.glob("tables/*/*.parquet")):
         return RunState(run_id, UNREADABLE, None, "its manifest is gone")
     return RunState(run_id, CRASHED, None, "a crash left it before its first snapshot was whole")
 

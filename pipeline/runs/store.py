@@ -26,7 +26,7 @@ from ..places import ObjectPlace, Place, fixed_place
 from ..progress import counted
 from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
-from .live_files import live_files
+from .live_files import is_live
 from .log import log_at
 from .parts import PER_RUN, Vectors
 from .receipts import receipt_name, receipt_of
@@ -124,7 +124,8 @@ class RunStore:
 
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were staged and not finished, oldest first."""
-        return [run_id for run_id, kind in self._unlogged() if kind == BATCH]
+        logged = self.log.named("run")
+        return [run_id for run_id in self.folders() if run_id not in logged and _is_batch(self.path / run_id)]
 
     def plan_of(self, run_id: str) -> dict[str, Any] | None:
         """What a run was staged with, its generation among it; None where everything was answered.
@@ -137,14 +138,9 @@ class RunStore:
 
     def uncompacted(self) -> list[str]:
         """Ids of interactive runs that `compact` has not finished with, oldest first."""
-        return [run_id for run_id, kind in self._unlogged() if kind == INTERACTIVE]
-
-    def _unlogged(self) -> Iterator[tuple[str, str | None]]:
-        """Ids and kinds of runs that no line of LOG names as whole; no kind where there is nothing to read it from."""
         logged = self.logged()
-        for run_id in self.folders():
-            if run_id not in logged:
-                yield run_id, run_kind(self.path / run_id)
+        rest = (run_id for run_id in self.folders() if run_id not in logged)
+        return [run_id for run_id in rest if run_kind(self.path / run_id) == INTERACTIVE]
 
     def list(self) -> list[Run]:
         """Every run that can be read, oldest first: finished ones and interactive ones. `verify` names the others."""
@@ -186,7 +182,7 @@ class RunStore:
 
     @staticmethod
     def _readable(folder: Place) -> bool:
-        return stands(folder / "manifest.json") or bool(live_files(folder))
+        return stands(folder / "manifest.json") or is_live(folder)
 
     def lock_of(self, run_id: str) -> Place:
         """The lock file that a writer of this run holds."""
@@ -229,7 +225,13 @@ def run_kind(folder: Place) -> str | None:
         return None
     if stands(folder / STAGE / "run.json"):
         return BATCH
-    return INTERACTIVE if live_files(folder) else None
+    return INTERACTIVE if is_live(folder) else None
+
+
+def _is_batch(folder: Place) -> bool:
+    """Whether a folder holds a batch run, staged or with its manifest; no interactive file is looked for."""
+    kept = stands(folder / "manifest.json") or stands(folder / STAGE / "run.json")
+    return kept and run_kind(folder) == BATCH
 
 
 class StagedRun:

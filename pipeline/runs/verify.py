@@ -118,7 +118,7 @@ def _state(store: RunStore, run_id: str) -> VerifyReport | None:
         folder, logged = store.folder(run_id), {line.run_id for line in store.log.lines()}
     except ScopedRetrievalError:
         return None
-    found = state_of(store, run_id, logged=run_id in logged)
+    found = state_of(store, run_id, logged=logged.__contains__)
     if found.state in (UNFINISHED, CRASHED):
         return VerifyReport(run_id, (Problem("missing", run_id, found.detail),), 0, 0, state=found.state)
     if found.state == UNKNOWN_VERSION and run_id in logged:
@@ -172,7 +172,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] 
     if problems and all(problem.kind == "left" or _left_by_upgrade(folder, own, problem) for problem in problems):
         return VerifyReport(folder.name, problems, found.parts, snapshots, (), head, CRASHED)
     lost = run is None and [p.part for p in problems] == ["manifest.json"] and folder.is_dir()
-    state = UNREADABLE if lost and state_of(store, folder.name, logged=bool(own)).state == UNREADABLE else ""
+    state = UNREADABLE if lost and state_of(store, folder.name, logged=lambda _: bool(own)).state == UNREADABLE else ""
     return VerifyReport(folder.name, problems, found.parts, snapshots, tuple(sorted(receipts.texts)), head, state)
 
 
