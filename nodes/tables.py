@@ -437,8 +437,12 @@ PROVENANCE = table(
     order=("part",),
     persist=True,
     doc="What the snapshot digest covers beside the tables.",
-    part=string("generation, policies, grants, code, encoder, analyzers, tokenizer, digest or settings"),
-    value=string("digest, or name with version"),
+    part=string(
+        "generation, policies, grants, code, encoder, cross_encoder, analyzers, tokenizer, redactor, digest or settings"
+    ),
+    value=string(
+        "digest, or name with version; of encoder and cross_encoder the profile: model or server, digests, and how texts are read"
+    ),
 )
 
 QUERY_VECTORS = table(
@@ -460,7 +464,7 @@ CROSS_ENCODER_SCORES = table(
     doc="What a cross-encoder says of question and text, computed once in the driving process; no rows where it is off.",
     request_id=string("the request"),
     evidence_id=string("a row of `cross_encoder_pool`"),
-    score=float64("sigmoid of the logit, 0 to 1; a multiple of 2**-30"),
+    score=float64("sigmoid of the logit, or the share that a server gives, 0 to 1; a multiple of 2**-30"),
 )
 
 LANE_STATES = table(

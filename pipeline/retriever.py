@@ -30,7 +30,8 @@ from ..nodes.vocabulary import LANES as LANE_NAMES
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
 from .driver import LANES, Line, QueryVectors, build_driver, lanes_known
-from .encoders.cross_encoder import PairReader, PairScores, load_cross_encoder
+from .encoders.choice import DEFAULT_URL, EncoderChoice
+from .encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores, load_cross_encoder
 from .encoders.encoder import encoder_of
 from .engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
 from .grants import GrantsFile, WatchedGrants
@@ -103,7 +104,8 @@ class Retriever:
             "lanes": ",".join(lanes_known(lanes)),
             "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
         }
-        off = lanes_off(lanes, corpus.encoder_profile, encoder)
+        off = lanes_off(lanes, corpus.encoder_profile, encoder, cross_encoder)
+        cross_encoder = None if CROSS_ENCODER in off else cross_encoder
         self._line = Line(
             corpus=corpus,
             policies=policies.inputs(),
@@ -159,12 +161,13 @@ class Retriever:
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a grants file
         is read again when it changes, and a right that was withdrawn is gone with the next request.
         `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
-        Ollama server at `ollama_url` has it). Without `runs` no snapshot is written. A `preset` bounds every request.
+        Ollama server at `ollama_url` has it); an `EncoderChoice`, or the name of an encoder, says where its weights or its
+        server are, for a corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request.
         `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
         principal audits when a request is asked; answers and digests stay the same.
         Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`. Files that a request may
         count with, by path, are `tokenizers`.
-        `cross_encoder`, the folder of a model or one that is loaded, rereads each request's best candidates: as many as
+        `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or one that is loaded, rereads each request's best candidates: as many as
         its mode's `k_in`, without a mode three times its `max_items`.
 
         Raises:
@@ -188,8 +191,8 @@ class Retriever:
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs,
             lanes=wanted,
-            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, ollama_url)
-            if encoder == "auto"
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url))
+            if isinstance(encoder, (str, EncoderChoice))
             else encoder,
             bm25=bm25 or Bm25(),
             shard_requests=shard_requests,
@@ -402,6 +405,12 @@ class Retriever:
         from .views.lineage import lineage_of
 
         return lineage_of(build_driver())
+
+
+def _choice(encoder: str | EncoderChoice, ollama_url: str | None) -> EncoderChoice:
+    if isinstance(encoder, EncoderChoice):
+        return encoder
+    return EncoderChoice(EncoderChoice.name if encoder == "auto" else encoder, ollama_url or DEFAULT_URL)
 
 
 def _now() -> datetime:

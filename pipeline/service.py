@@ -97,14 +97,14 @@ def open_retriever(
         grants=settings.grants_path,
         policies=settings["policies"],
         lanes=settings["lanes"],
-        ollama_url=settings["ollama_url"],
+        encoder=settings.encoder_choice,
         bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
         preset=preset,
         capture_withheld=capture_withheld,
         work_trees=work_trees,
         tokenizers=settings["tokenizers"],
-        cross_encoder=settings["cross_encoder"],
+        cross_encoder=settings.loaded_cross_encoder(),
     )
     try:
         yield retriever

@@ -5,7 +5,7 @@ folder, environment variables `SCOPED_RETRIEVAL_<NAME>`, flags. Gives: one froze
 
 What one would otherwise get wrong: a relative path is relative to where it was written. In a project file that is the
 file's folder, in the user file its folder, elsewhere the working folder. `principal` is not read from a project file:
-identity belongs to the person, and a repository must not choose it.
+identity belongs to the person, and a repository must not choose it; nor may it choose a server elsewhere that is sent text.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..nodes.errors import InputError
+from . import model_settings as models
 from .places import ObjectPlace, Place, at_home, is_url, place_of
+
+if TYPE_CHECKING:
+    from .encoders.choice import EncoderChoice
 
 __all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
 
@@ -29,14 +33,18 @@ _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)
 # Said again here, as what has these lists loads Arrow, and settings are read for every command.
 LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
-ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL")
+ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One declared setting. `kind` is place (a path or URL), path, paths, text, choice, list, integer, number or flag."""
+    """One declared setting.
+
+    `kind` is place (a path or URL), path, paths, text, prompt (text as it stands), choice, list, integer, number, flag,
+    encoder, reranker (a path or a server), address, or variable (the name of one of the environment).
+    """
 
     name: str
     kind: str
@@ -82,14 +90,62 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("lanes", "list", LANES, "recall lanes in use", LANES),
         Setting(
             "encoder",
-            "choice",
+            "encoder",
             "minilm/1",
-            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), or ollama:MODEL; a question takes the one of its corpus",
+            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), ollama:MODEL, sentence-transformers:FOLDER (or the id of a cached model), or openai:URL#MODEL; a question takes the one of its corpus",
             ENCODERS,
         ),
-        Setting("ollama_url", "text", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
+        Setting("ollama_url", "address", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
         Setting(
-            "cross_encoder", "path", None, "folder of a cross-encoder that rereads the best candidates; unset = none"
+            "encoder_query_prompt",
+            "prompt",
+            None,
+            "text put before a question; unset = the model's own, of a server none",
+        ),
+        Setting(
+            "encoder_passage_prompt",
+            "prompt",
+            None,
+            "text put before a passage; unset = the model's own, of a server none",
+        ),
+        Setting(
+            "encoder_max_chars",
+            "integer",
+            None,
+            "characters of a text that an openai: server is sent; unset = all",
+        ),
+        Setting(
+            "encoder_key_variable",
+            "variable",
+            None,
+            "name of the environment variable with the key of an openai: server",
+            project_file=False,
+        ),
+        Setting(
+            "cross_encoder",
+            "reranker",
+            None,
+            "cross-encoder that rereads the best candidates: a folder, or rerank:URL#MODEL; unset = none",
+        ),
+        Setting(
+            "cross_encoder_key_variable",
+            "variable",
+            None,
+            "name of the environment variable with the key of a rerank: server",
+            project_file=False,
+        ),
+        Setting(
+            "endpoint_timeout_seconds",
+            "integer",
+            60,
+            "seconds that a server of a model has for one answer",
+        ),
+        Setting(
+            "allow_model_download",
+            "flag",
+            False,
+            "whether a model that is named by its id and is not cached may be fetched from the hub",
+            project_file=False,
         ),
         Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
         Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
@@ -131,6 +187,37 @@ class Settings:
     def grants_path(self) -> Place:
         """The grants file: the one set, else `grants.yaml` in the corpus folder."""
         return self["grants"] or self["corpus"] / "grants.yaml"
+
+    @property
+    def encoder_choice(self) -> EncoderChoice:
+        """The encoder that is set, and how models and servers are reached."""
+        from .encoders.choice import EncoderChoice, Prompts
+
+        return EncoderChoice(
+            self["encoder"],
+            self["ollama_url"],
+            Prompts(self["encoder_query_prompt"], self["encoder_passage_prompt"]),
+            self["encoder_max_chars"],
+            self["encoder_key_variable"],
+            self["endpoint_timeout_seconds"],
+            self["allow_model_download"],
+        )
+
+    def loaded_cross_encoder(self) -> Any:
+        """The cross-encoder that is set; None if none is. A server is asked nothing yet.
+
+        Raises:
+            ModelError: it is a folder without a model that loads.
+        """
+        if self["cross_encoder"] is None:
+            return None
+        from .encoders.cross_encoder import load_cross_encoder
+
+        return load_cross_encoder(
+            self["cross_encoder"],
+            key_variable=self["cross_encoder_key_variable"],
+            timeout_seconds=self["endpoint_timeout_seconds"],
+        )
 
     @property
     def principal(self) -> str:
@@ -233,6 +320,8 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
     for name, given in content.items():
         try:
             values[name] = _of_file(name, given, file, kind)
+        except models.UnquotedError:
+            raise
         except InputError as error:
             from .quoting import shown_row
 
@@ -252,7 +341,15 @@ def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
             f"Expected no {name} in a project file, got one - at {at}",
             hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose it.",
         )
-    return Value(_parsed(setting, given, file.parent, at), f"{kind} {file}")
+    value = _parsed(setting, given, file.parent, at)
+    if kind == "project file" and models.elsewhere(setting.kind, value):
+        raise InputError.described(
+            "a server of this machine in a project file",
+            "another one",
+            at,
+            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose who is sent text.",
+        )
+    return Value(value, f"{kind} {file}")
 
 
 def _known(name: str, at: str) -> Setting:
@@ -278,8 +375,12 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
             return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")
         case "text" if isinstance(given, str) and given.strip():
             return given.strip()
+        case "prompt" if isinstance(given, str):
+            return given
+        case "encoder" | "reranker" | "address" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
+            return models.parsed(setting.kind, given, base, at, setting.choices)
         case "choice" if isinstance(given, str):
-            if not any(_is_choice(given, choice) for choice in setting.choices):
+            if given not in setting.choices:
                 raise InputError.one_of(setting.choices, given, at)
             return given
         case "list" if isinstance(given, (str, list, tuple)):
@@ -295,12 +396,6 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "integer" | "number":
             return _number(setting, given, at)
     raise InputError.expected(f"a value of kind {setting.kind}", given, at)
-
-
-def _is_choice(given: str, choice: str) -> bool:
-    """Whether a value is one of the list; a word in capitals after a colon stands for any name."""
-    kind, colon, name = choice.partition(":")
-    return given.startswith(f"{kind}:") and given != f"{kind}:" if colon and name.isupper() else given == choice
 
 
 def _flag(given: Any, at: str) -> bool:

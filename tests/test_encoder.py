@@ -146,7 +146,7 @@ def test_a_tokenizer_that_does_not_load_is_an_error_of_the_model(tmp_path: Path)
 
 def test_an_unknown_encoder_is_named() -> None:
     with pytest.raises(
-        InputError, match=r"Expected one of minilm/1, minilm-cuda/1, ollama:MODEL, got 'large/1' - at encoder"
+        InputError, match=r"Expected one of minilm/1, minilm-cuda/1, ollama:MODEL, .*, got 'large/1' - at encoder"
     ):
         load_encoder("large/1")
 
@@ -160,7 +160,9 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch) -> None:
 
 
 def test_a_question_takes_the_encoder_of_its_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_module, "load_encoder", lambda name, url: f"encoder {name}")
+    monkeypatch.setattr(encoder_module, "load_encoder", lambda choice, known: f"encoder {choice.name} for {known}")
     assert encoder_of(None) is None
-    assert encoder_of("minilm/1+53aa51172d142c89+int8+256+cpu") == "encoder minilm/1"
-    assert encoder_of("other/2") == "encoder other/2"
+    assert encoder_of("minilm/1+53aa51172d142c89+int8+256+cpu") == (
+        "encoder minilm/1 for minilm/1+53aa51172d142c89+int8+256+cpu"
+    )
+    assert encoder_of("other/2") == "encoder other/2 for other/2"

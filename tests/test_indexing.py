@@ -232,7 +232,7 @@ def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
 
 
 def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(indexing, "load_encoder", lambda name, url: HashEncoder())
+    monkeypatch.setattr(indexing, "load_encoder", lambda choice, known: HashEncoder())
     monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
     (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"source_id": "a:b", "text": f"t{n}"}) for n in range(3)))
     flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}

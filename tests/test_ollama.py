@@ -10,8 +10,9 @@ import pytest
 from ollama_server import OllamaServer, ollama_server
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, is_loopback
 from scoped_retrieval.pipeline.encoders.encoder import load_encoder
-from scoped_retrieval.pipeline.encoders.ollama import OllamaEncoder, is_loopback
+from scoped_retrieval.pipeline.encoders.ollama import OllamaEncoder
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_model_that_is_pulled_while_it_encodes_gives_no_vector(server: OllamaS
     ("answer", "got"),
     [
         ((500, b"{}"), "HTTP status 500"),
-        ((200, b"not json"), "JSONDecodeError"),
+        ((200, b"not json"), "no JSON"),
         ((200, b"[]"), "JSON that is no object"),
         ((200, b'{"embeddings": []}'), "no vector"),
         ((200, b'{"embeddings": [["x"]]}'), "something that is no number"),
@@ -90,7 +91,7 @@ def test_the_server_is_the_local_one_unless_another_is_named():
 
 
 def test_an_encoder_is_loaded_by_name():
-    encoder = load_encoder("ollama:nomic-embed-text", "http://127.0.0.1:9")
+    encoder = load_encoder(EncoderChoice("ollama:nomic-embed-text", "http://127.0.0.1:9"))
     assert isinstance(encoder, OllamaEncoder)
     with pytest.raises(InputError, match="ollama:MODEL"):
         load_encoder("ollama:")

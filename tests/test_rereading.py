@@ -343,7 +343,7 @@ def test_an_import_that_relied_on_a_generation_that_is_gone_writes_nothing(world
 
 
 def test_an_embedding_that_is_wanted_now_reads_everything(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "load_encoder", lambda name, url: HashEncoder())
+    monkeypatch.setattr(indexing, "load_encoder", lambda choice, known: HashEncoder())
     monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
     world.index()
     settings: Any = load_settings(
@@ -356,7 +356,7 @@ def test_an_embedding_that_is_wanted_now_reads_everything(world: World, monkeypa
 def test_rows_that_were_too_many_to_be_embedded_are_when_they_no_longer_are(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "load_encoder", lambda name, url: HashEncoder())
+    monkeypatch.setattr(indexing, "load_encoder", lambda choice, known: HashEncoder())
     monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
     world.write(c="# C\n\nThree.\n")
     for limit, unread, encoded in ((2, 0, 0), (2, 3, 0), (3, 0, 3), (3, 0, 3), (3, 3, 3), (2, 3, 3), (3, 0, 3)):

@@ -21,7 +21,7 @@ from ...nodes.recall.bm25 import Bm25
 from ...nodes.tables import CAPTURES
 from ..access import pinned_corpus
 from ..driver import Line, QueryVectors, lanes_known
-from ..encoders.cross_encoder import PairScores, load_cross_encoder
+from ..encoders.cross_encoder import PairScores
 from ..encoders.encoder import encoder_of
 from ..engines.shards import with_counters
 from ..lanes import lanes_off
@@ -106,9 +106,8 @@ def line_of(
     parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
     # A run that was made without an encoder, or without a cross-encoder, is executed again without one.
     encoded = models and parts.get("encoder") != "none"
-    encoder = encoder_of(corpus.encoder_profile, settings["ollama_url"]) if encoded else None
-    model = settings["cross_encoder"] if models and "cross_encoder" in parts else None
-    reader = load_cross_encoder(model) if model else None
+    encoder = encoder_of(corpus.encoder_profile, settings.encoder_choice) if encoded else None
+    reader = settings.loaded_cross_encoder() if models and "cross_encoder" in parts else None
     off = lanes_off(lanes, corpus.encoder_profile, encoder) if models or parts.get("encoder") == "none" else {}
     used = "semantic" in lanes and "semantic" not in off
     known = {name: recorded[name] for name in ("lanes", "bm25")}

@@ -47,7 +47,7 @@ def evaluate(
     as_json: JsonFlag = False,
 ) -> int:
     """Measure the lanes, their fusion, the full line and its block on labelled collections, all asked in one run."""
-    from ..encoders.encoder import encoder_available
+    from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.attribution import ALONE, RECALLED
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
@@ -58,8 +58,8 @@ def evaluate(
     done = measure(
         opened(settings, collections),
         work=work,
-        semantic=not no_semantic and encoder_available()[0],
-        encoder=settings["encoder"],
+        semantic=not no_semantic and (encoder_available()[0] or not is_bundled(settings["encoder"])),
+        encoder=settings.encoder_choice,
         metrics=metrics,
         baselines=baselines,
         limit=limit,

@@ -26,7 +26,7 @@ from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
 from ..corpus.memory import MemoryCorpus
 from ..corpus.postings import index_text
 from ..corpus.vectors import ENCODED_COLUMNS
-from ..encoders.ollama import rounded
+from ..encoders.unit_vectors import rounded
 from ..model_errors import Document, checked
 from ..policies.overlays import Text, TrustTier
 from ..redaction.masking import redact_text

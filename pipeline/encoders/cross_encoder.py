@@ -2,7 +2,8 @@
 
 Gives: `load_cross_encoder`, `CrossEncoder.scores`, and `PairScores`, which the driving process keeps. The model is a local
 folder in the layout of sentence-transformers' CrossEncoder: a transformers sequence classifier with one label and its
-weights in `model.safetensors`. Nothing is ever fetched, and no code of the folder is run.
+weights in `model.safetensors`. Nothing is ever fetched, and no code of the folder is run. Or it is one of a server, see
+`rerank_endpoint`.
 
 What one would otherwise get wrong: a pair that is scored in a batch differs in its last bits from the same pair alone. So
 every pair is a batch of its own, padded to one of a few fixed lengths, and its logit is rounded to a multiple of 2**-10.
@@ -10,7 +11,6 @@ every pair is a batch of its own, padded to one of a few fixed lengths, and its 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +27,8 @@ from ...nodes.columns.keys import flat, gathered, positions
 from ...nodes.columns.numbers import quantise
 from ...nodes.errors import ModelError
 from ...nodes.tables import CROSS_ENCODER_SCORES
+from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK
+from .model_files import digest_of, files_about
 
 __all__ = [
     "BUCKETS",
@@ -35,6 +37,7 @@ __all__ = [
     "CrossEncoder",
     "PairReader",
     "PairScores",
+    "files_profile",
     "load_cross_encoder",
     "score_table",
 ]
@@ -48,8 +51,6 @@ BUCKETS = (64, 128, 256, 512)
 PAIRS_KEPT = 1 << 13
 """Scores held by a retriever, each with its two texts: a shard that is halved around a request scores none twice."""
 _STEPS = 2.0**10
-_ABOUT = (".json", ".txt", ".model")
-"""Files beside the weights that scores depend on: configuration, vocabulary, tokenizer."""
 _HINT = (
     "a folder in the layout of sentence-transformers' CrossEncoder, with one label and its weights in model.safetensors"
 )
@@ -66,14 +67,36 @@ class PairReader(Protocol):
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]: ...
 
 
-def load_cross_encoder(folder: str | Path) -> CrossEncoder:
-    """The model of a folder. One is loaded once per process for as long as its files stay as they are.
+def load_cross_encoder(
+    given: str | Path, *, key_variable: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+) -> PairReader:
+    """The model of a folder, loaded once per process for as long as its files stay as they are; or, of `rerank:URL#MODEL`,
+    the model of a server, which is asked nothing before a score or the profile is needed.
 
     Raises:
-        ModelError: there is no such model, or it does not load.
+        InputError: what follows `rerank:` is no address with a model.
+        ModelError: there is no such model in the folder, or it does not load.
     """
+    if isinstance(given, str) and given.startswith(RERANK):
+        from .rerank_endpoint import RerankEndpoint
+
+        return RerankEndpoint(given, key_variable, timeout_seconds)
+    return _of_folder(given)
+
+
+def files_profile(folder: Path) -> str:
+    """What the files of a folder say of a cross-encoder, without loading it.
+
+    Raises:
+        ModelError: there are no weights in it, or a file cannot be read.
+    """
+    weights = digest_of(folder, [_weights(folder)])
+    return f"{weights[:16]}+{digest_of(folder, files_about(folder, deep=False))[:16]}"
+
+
+def _of_folder(folder: str | Path) -> CrossEncoder:
     place = Path(folder).resolve()
-    return _loaded(place, _digest([_weights(place)]), _digest(_files_about(place)))
+    return _loaded(place, *(files_profile(place).split("+")))
 
 
 @lru_cache(maxsize=1)
@@ -83,7 +106,7 @@ def _loaded(folder: Path, weights: str, about: str) -> CrossEncoder:
 
 def _again(folder: Path, profile: str) -> CrossEncoder:
     """The same model in another process."""
-    model = load_cross_encoder(folder)
+    model = _of_folder(folder)
     if model.profile != profile:
         raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile} - at {folder}")
     return model
@@ -93,7 +116,7 @@ class CrossEncoder:
     """Pairs of question and text to scores of [0, 1]: the sigmoid of the model's only logit, in float32 on the CPU."""
 
     def __init__(self, folder: Path, weights: str, about: str) -> None:
-        """`weights` and `about` are digests of the files of the folder, in hexadecimal."""
+        """`weights` and `about` are the starts of digests of the files of the folder, in hexadecimal."""
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         try:
@@ -141,7 +164,7 @@ class CrossEncoder:
         )
         self._buckets = (*(length for length in BUCKETS if length < limit), int(limit))
         lengths = "-".join(map(str, self._buckets))
-        self.profile = f"{weights[:16]}+{about[:16]}+float32+{lengths}+cpu"
+        self.profile = f"{weights}+{about}+float32+{lengths}+cpu"
         """What a score depends on besides its pair: weights, the files beside them, the lengths of batches."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -210,23 +233,3 @@ def _weights(folder: Path) -> Path:
         got = "none" if folder.is_dir() else "no folder"
         raise ModelError(f"Expected a cross-encoder with {WEIGHTS}, got {got} - at {folder}", hint=_HINT)
     return file
-
-
-def _files_about(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.suffix in _ABOUT and file.is_file())
-
-
-def _digest(files: Sequence[Path]) -> str:
-    """SHA-256 of one file; of several, of their names and digests."""
-    try:
-        found = [(file.name, _sha256(file)) for file in files]
-    except OSError as error:
-        raise ModelError(f"Expected files that can be read, got {error.strerror} - at {files[0].parent}") from error
-    if len(found) == 1:
-        return found[0][1]
-    return hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in found).encode()).hexdigest()
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

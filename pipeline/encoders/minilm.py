@@ -14,19 +14,16 @@ for each other after every layer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from ...nodes.kernels.compiled import kept_by_content
+from .threads import single_threads
 
 with kept_by_content(Path(__file__).parent, ("minilm_kernels",)):
     from .minilm_kernels import GREATEST, embedded, gelu, heads, in_bytes, normed, pooled
@@ -36,7 +33,6 @@ __all__ = ["WIDTH", "Linear", "MiniLM", "batches", "products_are_exact"]
 WIDTH = 384
 LAYERS = 6
 HEADS = 12
-_SETTING = Lock()
 _BATCH_TOKENS = 512
 """A batch has at most so many tokens, and at least one text: what lies between two layers stays in a core's cache."""
 _ROWS = 32
@@ -105,7 +101,7 @@ class MiniLM:
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.int16]:
         """Unit vectors times 2**15, int16[texts, 384], of the ids of each text's tokens, of which there is at least one."""
-        with _threads() as pool:
+        with single_threads() as pool:
             return np.vstack(list(pool.map(self._batch, batches(texts))))
 
     def _batch(self, texts: Sequence[Sequence[int]]) -> NDArray[np.int16]:
@@ -132,18 +128,6 @@ class MiniLM:
             sums = layer.down.sums(wide, room)
             normed(sums, other, layer.down.unit, layer.down.bias, *layer.down_norm, rows, two, step, True)
         return np.stack([pooled(rows[part]) for part in parts])
-
-
-@contextmanager
-def _threads() -> Iterator[ThreadPoolExecutor]:
-    """As many threads as Arrow uses; in each, torch uses that one alone."""
-    with _SETTING:  # two callers at once would each take the other's 1 for what was set before
-        before = torch.get_num_threads()
-        try:
-            with ThreadPoolExecutor(pa.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                yield pool
-        finally:
-            torch.set_num_threads(before)  # what threads begin with that are started later
 
 
 def batches(texts: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:

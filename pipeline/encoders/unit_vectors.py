@@ -1,6 +1,6 @@
 """What is asked of an encoder, and the check of what it gives.
 
-Gives: `Encoder` and `encoded`, through which the texts of rows and of questions go.
+Gives: `Encoder`; `encoded`, through which the texts of rows and of questions go; `rounded`, vectors in the form asked for.
 
 The one thing to know: products of two vectors are added up modulo 2**32, by loops that are compiled, or as float64. Both
 are the same number as long as each product fits 32 bits with its sign; so no vector may be much longer than a unit vector.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 
-__all__ = ["TOO_LONG", "Encoder", "encoded"]
+__all__ = ["TOO_LONG", "Encoder", "encoded", "rounded"]
 
 TOO_LONG = 1 << 31
 """What the squares of a vector's components add up to less than: those of a unit vector times 2**15 to 2**30, about.
@@ -24,11 +24,16 @@ TOO_LONG = 1 << 31
 No product of two vectors is greater than that of their lengths (Cauchy-Schwarz). Both squares are below 2**31, so the
 product of the lengths is, and every product of two vectors fits an int32.
 """
+_SQUARED = 1e100
+"""Components above this are divided by the greatest of their vector: their squares would not fit a float64."""
 _HINT = "divide a vector by its length, multiply it by 2**15, round it, and give it as int16"
 
 
 class Encoder(Protocol):
-    """What a corpus and its questions need of an encoder; a text's vector must not depend on the texts beside it."""
+    """What a corpus and its questions need of an encoder; a text's vector must not depend on the texts beside it.
+
+    One that reads questions in another way than passages also has `encode_queries`, with what `encode` takes and gives.
+    """
 
     @property
     def profile(self) -> str:
@@ -40,7 +45,9 @@ class Encoder(Protocol):
         ...
 
 
-def encoded(encoder: Encoder, texts: Sequence[str], place: tuple[int, int] | None = None) -> NDArray[np.int16]:
+def encoded(
+    encoder: Encoder, texts: Sequence[str], place: tuple[int, int] | None = None, *, queries: bool = False
+) -> NDArray[np.int16]:
     """The vectors of some texts, int16[texts, dimensions].
 
     Args:
@@ -48,11 +55,13 @@ def encoded(encoder: Encoder, texts: Sequence[str], place: tuple[int, int] | Non
         texts: what it is asked.
         place: how many texts of how many came before, where an error may say which text it is about. Of a question none
             does: what is said of it must not depend on the questions beside it.
+        queries: the texts are questions, which an encoder may read in another way than passages.
 
     Raises:
         ModelError: a vector is too long for exact products, see `TOO_LONG`, or its components are of another type.
     """
-    vectors = encoder.encode(texts)
+    encode = getattr(encoder, "encode_queries", encoder.encode) if queries else encoder.encode
+    vectors = encode(texts)
     if vectors.dtype != np.int16:
         raise ModelError(f"Expected int16, got {vectors.dtype} - at encoder {encoder.profile}", hint=_HINT)
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.int64)
@@ -64,3 +73,14 @@ def encoded(encoder: Encoder, texts: Sequence[str], place: tuple[int, int] | Non
             hint=_HINT,
         )
     return vectors
+
+
+def rounded(vectors: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Vectors made unit, their components rounded to multiples of 2**-15 and multiplied by 2**15; zero stays zero."""
+    if not vectors.size:
+        return np.zeros((len(vectors), 0), dtype=np.int16)
+    greatest = np.abs(vectors).max(axis=1, keepdims=True)
+    vectors = vectors / np.where(greatest > _SQUARED, greatest, 1.0)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)

@@ -25,6 +25,7 @@ import yaml
 
 from ...nodes.errors import InputError, StoreError
 from ..corpus import Corpus
+from ..encoders.choice import EncoderChoice
 from ..encoders.encoder import NAME, load_encoder
 from ..policies.tables import Policies
 from ..retriever import Retriever
@@ -51,7 +52,7 @@ DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
 
 
 def index_collections(
-    collections: Sequence[Collection], work: Path, *, semantic: bool, encoder_name: str = NAME
+    collections: Sequence[Collection], work: Path, *, semantic: bool, encoder_name: EncoderChoice | str = NAME
 ) -> Corpus:
     """The collections as one corpus below `work`; those that stand there as they are now are not read again.
 
@@ -133,7 +134,7 @@ def ask(
     *,
     work: Path,
     semantic: bool,
-    encoder: str = NAME,
+    encoder: EncoderChoice | str = NAME,
     limit: int | None = None,
     purpose: str | None = None,
     blocks: Sequence[int] | None = (),
@@ -170,6 +171,7 @@ def ask(
         grants=grants,
         policies=policies,
         lanes=(*lanes, *OTHER_LANES),
+        encoder=encoder,
     )
     asked_under = {FULL: DEEP}
     if blocks is not None:
@@ -215,7 +217,7 @@ def evaluate(
     *,
     work: Path,
     semantic: bool,
-    encoder: str = NAME,
+    encoder: EncoderChoice | str = NAME,
     metrics: Sequence[str] = DEFAULT_METRICS,
     baselines: bool = False,
     limit: int | None = None,

@@ -82,7 +82,7 @@ class Bench:
             policies=self.policies,
             lanes=self.settings["lanes"],
             encoder=self.encoder,
-            cross_encoder=self.settings["cross_encoder"],
+            cross_encoder=self.settings.loaded_cross_encoder(),
             tokenizers=self.settings["tokenizers"],
             clock=lambda: self.as_of,
         )

@@ -198,7 +198,7 @@ def _encoder(corpus: Corpus, settings: Settings) -> Any:
     from ..encoders.encoder import encoder_of
 
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
-    return encoder_of(profile, settings["ollama_url"])
+    return encoder_of(profile, settings.encoder_choice)
 
 
 def _bar(shown: bool) -> Any:

@@ -1,0 +1,161 @@
+"""An embedding model of any server with `/v1/embeddings`: vLLM, TEI, llama.cpp, LM Studio, or a service that is paid for.
+
+Gives: `OpenAIEncoder`, which the corpus and the driver use like the bundled encoder. What is sent are the texts of rows, as
+they are stored, questions, and the texts of `probe`. Nothing is sent before a vector or the profile is needed.
+
+What one would otherwise get wrong: nobody says which weights a server has, and a server on an accelerator gives other last
+bits from day to day. The profile holds URL, model, dimension and a sketch of the answers to fixed texts; a server whose
+answers are those of the profile of a corpus, up to that rounding, takes that profile, and any other keeps its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .choice import OPENAI, EncoderChoice, Served
+from .endpoint import Endpoint, numbers
+from .probe import PROBES, reads_alone, same_sketch, sketch_of
+from .unit_vectors import rounded
+
+__all__ = ["BATCH", "OpenAIEncoder"]
+
+BATCH = 32
+"""Texts of one request, where neighbors change nothing."""
+_ALONE, _TOGETHER = "alone", "together"
+_SAME = 0.999
+"""The least cosine of a probe with itself, asked again: below, the server has another model than before."""
+_HINT = "start the server, and compare URL and model with what it says at /v1/models"
+
+
+class _Probed(NamedTuple):
+    profile: str
+    alone: bool
+    dimensions: int
+    first: NDArray[np.int16]
+    """The vector of the first probe."""
+
+
+class OpenAIEncoder:
+    """Texts to unit vectors times 2**15, int16[texts, dimensions]."""
+
+    def __init__(self, choice: EncoderChoice, known: str | None = None) -> None:
+        """`known` is the profile of the corpus, which the server may turn out to be the one of.
+
+        Raises:
+            InputError: the name of the choice has no address or no model.
+        """
+        self._choice, self._known = choice, known
+        self.served = Served.of(choice.name.removeprefix(OPENAI), "encoder")
+        url = self.served.url
+        self._path = "/embeddings" if url.endswith("/v1") else "/v1/embeddings"
+        self._endpoint = Endpoint(
+            url,
+            f"vectors of {self.served.model}",
+            _HINT,
+            key_variable=choice.key_variable,
+            timeout_seconds=choice.timeout_seconds,
+        )
+        self._state: _Probed | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process asks the server itself, with the key that it has; it is to find the same model."""
+        return OpenAIEncoder, (self._choice, self._state.profile if self._state else self._known)
+
+    @property
+    def profile(self) -> str:
+        """URL, model, dimension, how texts are sent, and the sketch of the answers to the probes.
+
+        Raises:
+            ModelError: the server does not answer with vectors.
+        """
+        return self._probed().profile
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per passage; equal texts are sent once.
+
+        Raises:
+            ModelError: the server does not answer with one vector of the known length for each text, or has another
+                model than it had when it was probed.
+        """
+        return self._encoded(self._choice.prompts.passage, texts)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per question, likewise."""
+        return self._encoded(self._choice.prompts.query, texts)
+
+    def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
+        probed = self._probed()
+        if not len(texts):
+            return np.zeros((0, probed.dimensions), dtype=np.int16)
+        places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        sent = [(prompt or "") + text[: self._choice.max_chars] for text in places]
+        step = 1 if probed.alone else BATCH
+        found = np.vstack([self._vectors(sent[at : at + step], probed.dimensions) for at in range(0, len(sent), step)])
+        # Asked afterwards: a model that was replaced half-way gives no vectors either.
+        if _cosine(self._vectors(PROBES[:1], probed.dimensions)[0], probed.first) < _SAME:
+            raise self._endpoint.error("another model than before")
+        return found[[places[text] for text in texts]]
+
+    def _probed(self) -> _Probed:
+        if self._state is None:
+            first = self._vectors(PROBES[:1], None)
+            dimensions = first.shape[1]
+            alone = np.vstack([first, *(self._vectors([text], dimensions) for text in PROBES[1:])])
+            if not alone.any(axis=1).all():
+                raise self._endpoint.error("a vector of zeros")
+            profile = self._profile(alone)
+            self._state = _Probed(profile, f"+{_ALONE}+" in profile.removeprefix(self.name), dimensions, alone[0])
+        return self._state
+
+    @property
+    def name(self) -> str:
+        """What the profile starts with."""
+        return f"{OPENAI}{self.served}"
+
+    def _profile(self, alone: NDArray[np.int16]) -> str:
+        """The profile that is known, if this server has that model and what was encoded can be encoded as it was."""
+        dimensions, sketch = alone.shape[1], sketch_of(alone)
+        cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
+        start = f"{self.name}+{dimensions}{cut}{self._choice.prompts.mark}"
+        known, _, other = (self._known or "").rpartition("+")
+        same = same_sketch(sketch, other)
+        if same and known == f"{start}+{_ALONE}":
+            return f"{known}+{other}"
+        dependent = reads_alone(lambda texts: self._vectors(texts, dimensions), alone)
+        if same and known == f"{start}+{_TOGETHER}" and not dependent:
+            return f"{known}+{other}"
+        return f"{start}+{_ALONE if dependent else _TOGETHER}+{sketch}"
+
+    def _vectors(self, texts: Sequence[str], dimensions: int | None) -> NDArray[np.int16]:
+        """Those of some texts in one request; of the length that is known, if one is."""
+        body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
+        data = self._endpoint.ask(self._path, body).get("data")
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            raise self._endpoint.error("no list of vectors")
+        if len(data) != len(texts):
+            raise self._endpoint.error(f"{len(data)} of {len(texts)} vectors")
+        order = [each.get("index", at) for at, each in enumerate(data)]
+        if any(type(at) is not int for at in order) or sorted(order) != list(range(len(texts))):
+            raise self._endpoint.error("vectors of other texts than were sent")
+        found = {at: each.get("embedding") for at, each in zip(order, data, strict=True)}
+        rows = [self._row(found[at], dimensions) for at in range(len(texts))]
+        if len({len(row) for row in rows}) > 1:
+            raise self._endpoint.error("vectors of several lengths")
+        return rounded(np.stack(rows))
+
+    def _row(self, found: object, dimensions: int | None) -> NDArray[np.float64]:
+        row = numbers(found)
+        if row is None:
+            raise self._endpoint.error("a vector with something that is no number" if found else "no vector")
+        if dimensions not in (None, len(row)):
+            raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}")
+        return row
+
+
+def _cosine(one: NDArray[np.int16], other: NDArray[np.int16]) -> float:
+    a, b = one.astype(np.float64), other.astype(np.float64)
+    return float(a @ b / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1.0))

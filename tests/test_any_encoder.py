@@ -1,0 +1,280 @@
+"""Any encoder from the command line: indexed and asked, off where it fails, and a corpus that is whole or as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import run
+from model_server import ModelServer, model_server
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus.pieces import has_pieces
+from scoped_retrieval.pipeline.encoders import endpoint
+from scoped_retrieval.pipeline.encoders.probe import PROBES
+from scoped_retrieval.pipeline.settings import PROJECT_FILE, load_settings
+from tiny_sentence_transformer import encoder_at
+
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+KEY = "sk-a1b2c3d4e5f6"
+ASK = ("ask", "retrying of payment", "--project", "shop", "--lanes", "semantic")
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as running:
+        yield running
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(endpoint, "PAUSE_SECONDS", 0.0)
+    (tmp_path / "doc.md").write_text(f"# Queues\n\nPayments are retried through a queue.\n\ntoken = '{SECRET}'\n")
+    return tmp_path
+
+
+@pytest.fixture
+def served(place: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER", server.encoder)
+    return server
+
+
+def index(capsys: pytest.CaptureFixture[str], *paths: str) -> tuple[int, str, str]:
+    return run("index", *(paths or ("doc.md",)), "--project", "shop", capsys=capsys)
+
+
+def lane(capsys: pytest.CaptureFixture[str], name: str = "semantic lane") -> dict[str, str]:
+    checks = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
+    return next(check for check in checks if check["name"] == name)
+
+
+def test_a_corpus_is_indexed_and_asked_through_a_server(
+    served: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(capsys)[0] == 0
+    code, out, err = run(*ASK, capsys=capsys)
+    assert (code, "Payments are retried" in out, "lane_" in err) == (0, True, False)
+    assert lane(capsys)["status"] == "ok"
+    assert served.encoder in lane(capsys)["found"]
+
+
+def test_what_is_sent_is_redacted(served: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert index(capsys)[0] == 0
+    assert run("ask", f"payment with {SECRET}", "--project", "shop", capsys=capsys)[0] == 0
+    assert any("payment with" in text for text in served.asked)
+    assert not any(SECRET in text for text in served.asked)
+    assert {*PROBES} < {*served.asked}
+
+
+def test_the_key_is_sent_and_stands_in_no_file_and_no_message(
+    served: ModelServer, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TINY_KEY", KEY)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER_KEY_VARIABLE", "TINY_KEY")
+    said = [*index(capsys)[1:], *run(*ASK, capsys=capsys)[1:], *run("doctor", "--json", capsys=capsys)[1:]]
+    served.broken = (401, KEY.encode())
+    said += [*run(*ASK, capsys=capsys)[1:], *run("doctor", capsys=capsys)[1:]]
+    (place / "doc.md").write_text("# Other\n\nOther text.\n")
+    said += index(capsys)[1:]
+    assert set(served.keys) == {f"Bearer {KEY}"}
+    assert not any(KEY in text for text in said)
+    assert any("TINY_KEY" in text for text in said)
+    files = [file.read_bytes() for file in place.rglob("*") if file.is_file()]
+    assert files
+    assert not any(KEY.encode() in content for content in files)
+
+
+BROKEN = {
+    "status": ((500, b"{}"), "got HTTP status 500"),
+    "key": ((401, b"{}"), "got HTTP status 401"),
+    "html": ((200, b"<html>"), "got an answer that is no JSON"),
+    "none": ((200, b'{"data": []}'), "got 0 of 1 vectors"),
+    "NaN": ((200, b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}'), "with something that is no number"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_server_that_answers_badly_is_an_error_of_index_and_makes_no_corpus(
+    served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    served.broken, expected = BROKEN[how]
+    code, _, err = index(capsys)
+    assert (code, expected in err, f"at {served.url}" in err, "Hint:" in err) == (7, True, True, True)
+    assert not (place / ".scoped-retrieval" / "corpus").exists()
+    assert lane(capsys)["status"] == "fail"
+    served.broken = None
+    assert index(capsys)[0] == 0
+
+
+@pytest.mark.parametrize("how", [*BROKEN, "dimension"])
+def test_and_the_lane_is_off_for_a_question(served: ModelServer, capsys: pytest.CaptureFixture[str], how: str) -> None:
+    assert index(capsys)[0] == 0
+    if how == "dimension":
+        served.dimensions = 3
+    else:
+        served.broken, _ = BROKEN[how]
+    code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
+    assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+
+
+def test_a_server_that_is_down_or_slow_is_the_same(
+    served: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(capsys)[0] == 0
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENDPOINT_TIMEOUT_SECONDS", "1")
+    served.slow.clear()
+    code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
+    assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+    assert "no answer within 1 s" in lane(capsys)["found"]
+    served.slow.set()
+    served.socket.close()
+    code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
+    assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+
+
+def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
+    served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(capsys)[0] == 0
+    corpus = Corpus.open(place / ".scoped-retrieval" / "corpus")
+    before = corpus.generation
+    rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(200)]
+    (place / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ("index", "--evidence", "rows.jsonl", "--project", "shop")
+    served.asked.clear()
+    served.last = 160
+    code, _, err = run(*command, capsys=capsys)
+    assert (code, "got HTTP status 500" in err) == (7, True)
+    assert Corpus.open(corpus.path).generation == before
+    assert has_pieces(corpus.path)
+    assert run(*ASK, capsys=capsys)[0] == 0
+    served.last = None
+    served.asked.clear()
+    assert run(*command, capsys=capsys)[0] == 0
+    assert len([text for text in served.asked if text.startswith("note")]) == 200 - 128
+    assert Corpus.open(corpus.path).info()["encoded_rows"] == 201
+    assert not has_pieces(corpus.path)
+
+
+def test_vectors_of_two_models_do_not_meet(
+    served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(capsys)[0] == 0
+    served.seed = 1
+    assert "set `encoder` to the one of the corpus, or index again" in run(*ASK, capsys=capsys)[2]
+    assert lane(capsys)["status"] == "warn"
+    (place / "doc.md").write_text("# Other\n\nOther text.\n")
+    code, _, err = index(capsys)
+    assert (code, "Expected encoder openai:" in err) == (7, True)
+
+
+def test_a_corpus_of_a_server_that_is_not_set_asks_nobody(
+    served: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(capsys)[0] == 0
+    served.asked.clear()
+    monkeypatch.delenv("SCOPED_RETRIEVAL_ENCODER")
+    code, _, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
+    assert (code, "lane_off" in err, "set `encoder` to the one that the corpus was indexed with" in err) == (
+        0,
+        True,
+        True,
+    )
+    assert served.asked == []
+
+
+def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra semantic")
+    model = encoder_at(place / "models" / "tiny")
+    (place / PROJECT_FILE).write_text('encoder = "sentence-transformers:models/tiny"\n')
+    (place / "empty").mkdir()
+    (place / "empty" / "modules.json").write_text("[]")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER", "sentence-transformers:./empty")
+    code, _, err = index(capsys)
+    assert (code, "Expected weights in .safetensors, got none - at" in err) == (7, True)
+    assert not (place / ".scoped-retrieval" / "corpus").exists()
+    monkeypatch.delenv("SCOPED_RETRIEVAL_ENCODER")
+    assert index(capsys)[0] == 0
+    code, out, err = run(*ASK, capsys=capsys)
+    assert (code, "Payments are retried" in out, "lane_" in err) == (0, True, False)
+    assert lane(capsys)["status"] == "ok"
+    (model / "model.safetensors").unlink()
+    code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
+    assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+    assert lane(capsys)["status"] == "fail"
+
+
+def test_doctor_asks_a_cross_encoder_too(
+    place: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCOPED_RETRIEVAL_CROSS_ENCODER", server.reranker)
+    assert lane(capsys, "cross-encoder")["status"] == "ok"
+    server.broken = (500, b"{}")
+    assert "got HTTP status 500" in lane(capsys, "cross-encoder")["found"]
+    monkeypatch.setenv("SCOPED_RETRIEVAL_CROSS_ENCODER", "models/none")
+    assert "got no folder" in lane(capsys, "cross-encoder")["found"]
+
+
+def loaded(place: Path, text: str) -> dict[str, object]:
+    (place / PROJECT_FILE).write_text(text)
+    settings = load_settings(cwd=place, environ={}, user=place / "none.toml")
+    return {name: settings[name] for name in ("encoder", "cross_encoder", "encoder_query_prompt")}
+
+
+def test_folders_are_relative_to_where_they_are_written(place: Path) -> None:
+    (place / "models").mkdir()
+    assert (
+        loaded(place, 'encoder = "sentence-transformers:models"')["encoder"] == f"sentence-transformers:{place}/models"
+    )
+    assert loaded(place, 'encoder = "sentence-transformers:./x"')["encoder"] == f"sentence-transformers:{place}/x"
+    assert loaded(place, 'encoder = "sentence-transformers:a/b"')["encoder"] == "sentence-transformers:a/b"
+    assert loaded(place, 'cross_encoder = "models"')["cross_encoder"] == place / "models"
+    assert (
+        loaded(place, 'cross_encoder = "rerank:http://localhost:1/#m"')["cross_encoder"]
+        == "rerank:http://localhost:1#m"
+    )
+    assert loaded(place, 'encoder_query_prompt = "query: "')["encoder_query_prompt"] == "query: "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'encoder = "openai:https://example.org#m"',
+        'cross_encoder = "rerank:https://example.org#m"',
+        'ollama_url = "http://example.org:11434"',
+    ],
+)
+def test_a_project_file_names_no_server_elsewhere(place: Path, text: str) -> None:
+    with pytest.raises(InputError, match="Expected a server of this machine in a project file, got another one - at"):
+        loaded(place, text)
+    user = place / "user.toml"
+    user.write_text(text)
+    (place / PROJECT_FILE).unlink()
+    load_settings(cwd=place, environ={}, user=user)
+
+
+@pytest.mark.parametrize(
+    "text", ['encoder_key_variable = "A"', "allow_model_download = true", 'cross_encoder_key_variable = "A"']
+)
+def test_a_project_file_chooses_no_key_and_no_download(place: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"Expected no \w+ in a project file, got one"):
+        loaded(place, text)
+
+
+@pytest.mark.parametrize(
+    "text", ['encoder = "openai:http://u:hunter2@localhost#m"', 'ollama_url = "http://u:hunter2@h"']
+)
+def test_a_password_in_an_address_is_refused_and_not_quoted(place: Path, text: str) -> None:
+    with pytest.raises(InputError, match="Expected an address without a user, a password or a query") as caught:
+        loaded(place, text)
+    assert "hunter2" not in str(caught.value)
+    user = place / "user.toml"
+    user.write_text('encoder_key_variable = "sk-hunter2"')
+    with pytest.raises(InputError, match="Expected the name of an environment variable in capitals") as caught:
+        load_settings(cwd=Path("/"), environ={}, user=user)
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,205 @@
+"""Vectors of a server with `/v1/embeddings`: known again by what it answers, and refused when it answers badly."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from model_server import ModelServer, model_server
+from scoped_retrieval.nodes.errors import InputError, ModelError
+from scoped_retrieval.pipeline.encoders import openai_encoder
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
+from scoped_retrieval.pipeline.encoders.encoder import encoder_of, load_encoder
+from scoped_retrieval.pipeline.encoders.openai_encoder import OpenAIEncoder
+from scoped_retrieval.pipeline.encoders.probe import PROBES
+
+TEXTS = ["payment queue", "login", "payment queue", "the default role"]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as running:
+        yield running
+
+
+def encoder_at(server: ModelServer, known: str | None = None, **how: Any) -> OpenAIEncoder:
+    return OpenAIEncoder(EncoderChoice(server.encoder, **how), known)
+
+
+def test_vectors_are_unit_and_equal_texts_are_sent_once(server: ModelServer):
+    encoder = encoder_at(server)
+    found = encoder.encode(TEXTS)
+    assert found.dtype == np.int16
+    assert np.linalg.norm(found / 2**15, axis=1) == pytest.approx(1, abs=1e-3)
+    assert (found[0] == found[2]).all()
+    assert server.asked[-4:] == ["payment queue", "login", "the default role", PROBES[0]]
+    assert encoder.encode([]).shape == (0, 512)
+    assert set(server.paths) == {"/v1/embeddings"}
+
+
+def test_vectors_are_placed_by_their_index(server: ModelServer):
+    straight = encoder_at(server).encode(TEXTS)
+    server.order = -1
+    assert np.array_equal(encoder_at(server).encode(TEXTS), straight)
+
+
+def test_a_url_may_end_with_the_version_and_with_a_slash(server: ModelServer):
+    plain = encoder_at(server).encode(TEXTS)
+    for ending in ("/", "/v1", "/v1/"):
+        other = load_encoder(f"openai:{server.url}{ending}#tiny")
+        assert other is not None
+        assert np.array_equal(other.encode(TEXTS), plain)
+
+
+def test_where_neighbors_change_nothing_texts_are_sent_together(server: ModelServer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(openai_encoder, "BATCH", 2)
+    encoder = encoder_at(server)
+    assert f"{server.encoder}+512+together+" in encoder.profile
+    server.sizes.clear()
+    encoder.encode(TEXTS)
+    assert server.sizes == [2, 1, 1]
+
+
+def test_where_they_do_each_text_is_sent_alone_and_the_profile_says_so(server: ModelServer):
+    server.looks_around = True
+    encoder = encoder_at(server)
+    assert f"{server.encoder}+512+alone+" in encoder.profile
+    server.sizes.clear()
+    together = encoder.encode(TEXTS)
+    assert set(server.sizes) == {1}
+    assert [encoder.encode([text])[0].tolist() for text in TEXTS] == together.tolist()
+
+
+def test_passages_and_questions_get_their_prompts(server: ModelServer):
+    encoder = encoder_at(server, prompts=Prompts("query: ", "passage: "))
+    assert encoder.profile != encoder_at(server).profile
+    server.asked.clear()
+    encoder.encode(["login"])
+    encoder.encode_queries(["login"])
+    assert server.asked == ["passage: login", PROBES[0], "query: login", PROBES[0]]
+
+
+def test_a_long_text_is_cut_where_that_is_set(server: ModelServer):
+    encoder = encoder_at(server, max_chars=5)
+    assert "+5chars+" in encoder.profile
+    encoder.encode(["payment queue"])
+    assert "payme" in server.asked
+
+
+def test_a_server_that_rounds_otherwise_is_the_one_that_it_was(server: ModelServer):
+    server.noise = 0.01
+    first = encoder_at(server).profile
+    again = encoder_at(server, first)
+    assert again.profile == first
+    assert pickle.loads(pickle.dumps(again)).profile == first
+
+
+def test_another_model_under_the_same_name_is_not(server: ModelServer):
+    first = encoder_at(server).profile
+    server.seed = 1
+    assert encoder_at(server, first).profile != first
+
+
+def test_a_corpus_of_texts_that_were_sent_together_is_not_asked_one_by_one(server: ModelServer):
+    """The other way round it may be: alone, a text has one vector, whoever asks beside it."""
+    together = encoder_at(server).profile
+    server.looks_around = True
+    alone = encoder_at(server, together).profile
+    assert "+alone+" in alone
+    server.looks_around = False
+    assert encoder_at(server, alone).profile != alone  # these vectors are other ones
+
+
+def test_a_model_that_is_replaced_while_it_encodes_gives_no_vector(server: ModelServer):
+    encoder = encoder_at(server)
+    assert encoder.profile
+    server.seed = 1
+    with pytest.raises(ModelError, match="Expected vectors of tiny, got another model than before - at http://127"):
+        encoder.encode(["login"])
+
+
+def answer(*rows: Any, status: int = 200) -> tuple[int, bytes]:
+    data = [{"index": at, "embedding": row} for at, row in enumerate(rows)]
+    return status, json.dumps({"data": data}).encode()
+
+
+BAD: list[tuple[tuple[int, bytes], str]] = [
+    ((500, b"{}"), "HTTP status 500"),
+    ((401, b'{"error": "a secret question"}'), "HTTP status 401"),
+    ((302, b"{}"), "HTTP status 302"),
+    ((200, b"not json"), "an answer that is no JSON"),
+    ((200, b"[" * 100_000), "an answer that is no JSON"),
+    ((200, b"[]"), "JSON that is no object"),
+    ((200, b"{}"), "no list of vectors"),
+    ((200, b'{"data": ["x"]}'), "no list of vectors"),
+    ((200, b'{"data": []}'), "0 of 1 vectors"),
+    (answer([1.0] * 512, [2.0] * 512), "2 of 1 vectors"),
+    (answer([1.0] * 3), "a vector of 3 numbers in place of 512"),
+    (answer([float("nan")] * 512), "something that is no number"),
+    (answer([10**400] * 512), "something that is no number"),
+    (answer(["1"] * 512), "something that is no number"),
+    (answer([True] * 512), "something that is no number"),
+    (answer(None), "no vector"),
+    (answer([]), "no vector"),
+    ((200, b'{"data": [{"index": [0], "embedding": [1]}]}'), "vectors of other texts"),
+    ((200, b'{"data": [{"index": 7, "embedding": [1]}]}'), "vectors of other texts"),
+]
+
+
+@pytest.mark.parametrize(("bad", "got"), BAD)
+def test_an_answer_that_is_no_vector_is_refused(server: ModelServer, bad: tuple[int, bytes], got: str):
+    encoder = encoder_at(server)
+    assert encoder.profile
+    server.broken = bad
+    with pytest.raises(ModelError, match=rf"^Expected vectors of tiny, got .*{got}.* - at {server.url}") as caught:
+        encoder.encode(["a secret question"])
+    assert "secret" not in str(caught.value)
+    assert caught.value.hint
+
+
+def test_fewer_vectors_than_texts_are_refused(server: ModelServer):
+    encoder = encoder_at(server)
+    assert encoder.profile
+    server.answers = [answer([1.0] * 512)]
+    with pytest.raises(ModelError, match="got 1 of 3 vectors"):
+        encoder.encode(TEXTS)
+
+
+def test_a_model_of_zeros_has_no_profile(server: ModelServer):
+    server.broken = answer([0.0] * 8)
+    with pytest.raises(ModelError, match="got a vector of zeros"):
+        _ = encoder_at(server).profile
+
+
+def test_huge_numbers_have_a_direction(server: ModelServer):
+    encoder = encoder_at(server)
+    good = server.vectors(["login"]) * 1e290
+    assert encoder.profile
+    server.answers = [answer(good[0].tolist())]
+    assert np.abs(encoder.encode(["login"]).astype(int) - encoder.encode(["login"])).max() <= 1
+
+
+def test_the_corpus_does_not_say_who_is_asked(server: ModelServer):
+    """Its profile names a server; only the one that is chosen is sent a question."""
+    profile = encoder_at(server).profile
+    server.asked.clear()
+    assert encoder_of(profile) is None
+    assert encoder_of(profile, EncoderChoice(f"openai:{server.url}#other")) is None
+    assert server.asked == []
+    own = encoder_of(profile, EncoderChoice(f"openai:{server.url}/#tiny"))
+    assert own is not None
+    assert own.profile == profile
+
+
+@pytest.mark.parametrize(
+    "given", ["tiny", "http://h", "http://h#", "file:///etc#m", "http://h:x#m", "http:///#m", "http://u:pass@h#m", "http://h?key=pass#m"]
+)  # fmt: skip
+def test_what_is_no_address_with_a_model_is_refused_and_not_quoted(given: str):
+    with pytest.raises(InputError, match=r"^Expected .* - at encoder") as caught:
+        OpenAIEncoder(EncoderChoice(f"openai:{given}"))
+    assert "pass@" not in str(caught.value)
+    assert "key=" not in str(caught.value)

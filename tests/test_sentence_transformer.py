@@ -1,0 +1,250 @@
+"""A folder of sentence-transformers: its prompts, pooling and length; one vector per text; and nothing that is fetched."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import ModelError
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
+from scoped_retrieval.pipeline.encoders.encoder import encoder_of
+from scoped_retrieval.pipeline.encoders.probe import reads_alone, same_sketch, sketch_of
+from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder, located
+from tiny_cross_encoder import WORDS
+from tiny_sentence_transformer import PROMPTS, encoder_at
+
+pytest.importorskip("sentence_transformers", reason="needs the extra semantic")
+
+TEXTS = ("", "the default role is guest", "token of the session", "the cache of the login " * 40, "会话")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encoder_at(tmp_path_factory.mktemp("models") / "tiny")
+
+
+def encoder_of_folder(folder: Path, **how: Any) -> SentenceTransformerEncoder:
+    return SentenceTransformerEncoder(EncoderChoice(f"sentence-transformers:{folder}", **how))
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> SentenceTransformerEncoder:
+    return encoder_of_folder(folder)
+
+
+def test_vectors_are_those_of_the_library_with_the_prompts_of_the_folder(
+    folder: Path, encoder: SentenceTransformerEncoder
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    plain = SentenceTransformer(str(folder), device="cpu")
+    for text in TEXTS:
+        for own, prompt in ((encoder.encode, PROMPTS["document"]), (encoder.encode_queries, PROMPTS["query"])):
+            expected = plain.encode(prompt + text, show_progress_bar=False)
+            assert own([text])[0] / 2**15 == pytest.approx(expected, abs=1e-3)
+
+
+def test_questions_and_passages_are_read_apart(encoder: SentenceTransformerEncoder) -> None:
+    assert not np.array_equal(encoder.encode(["role"]), encoder.encode_queries(["role"]))
+
+
+def test_prompts_that_are_set_take_the_place_of_those_of_the_folder(
+    folder: Path, encoder: SentenceTransformerEncoder
+) -> None:
+    own = encoder_of_folder(folder, prompts=Prompts("what is the ", ""))
+    assert np.array_equal(own.encode(["of the role"]), encoder.encode(["role"]))
+    assert np.array_equal(own.encode_queries(["role"]), encoder.encode_queries(["role"]))
+    assert own.profile != encoder.profile
+
+
+def test_pooling_and_length_are_those_of_the_folder(
+    folder: Path, encoder: SentenceTransformerEncoder, tmp_path: Path
+) -> None:
+    mean = encoder_of_folder(encoder_at(tmp_path / "mean", pooling="mean"))
+    assert not np.array_equal(mean.encode(["the role"]), encoder.encode(["the role"]))
+    long = " ".join(WORDS * 5)
+    assert np.array_equal(encoder.encode([long]), encoder.encode([f"{long} admin"]))  # 32 tokens, as the folder says
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chosen=st.lists(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=9), threads=st.integers(1, 3))
+def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
+    encoder: SentenceTransformerEncoder, chosen: list[int], threads: int
+) -> None:
+    alone = np.vstack([encoder.encode([text]) for text in TEXTS])
+    before = pa.cpu_count()
+    pa.set_cpu_count(threads)
+    try:
+        assert np.array_equal(encoder.encode([TEXTS[at] for at in chosen]), alone[chosen])
+    finally:
+        pa.set_cpu_count(before)
+
+
+def test_no_texts_have_no_vectors(encoder: SentenceTransformerEncoder) -> None:
+    assert encoder.encode([]).shape == (0, 32)
+
+
+def test_the_profile_names_files_and_not_their_folder(
+    folder: Path, encoder: SentenceTransformerEncoder, tmp_path: Path
+) -> None:
+    moved = Path(shutil.copytree(folder, tmp_path / "moved"))
+    (moved / "README.md").write_text("told to readers\n")
+    again = encoder_of_folder(moved)
+    assert again.profile == encoder.profile
+    assert again.profile.startswith(f"{again.files_profile}+float32+32+32+")
+    assert str(folder) not in encoder.profile
+    other = encoder_of_folder(encoder_at(tmp_path / "other", seed=1))
+    assert other.files_profile != encoder.files_profile
+    config = moved / "config_sentence_transformers.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"prompts": {"query": "q: "}}))
+    assert encoder_of_folder(moved).files_profile != encoder.files_profile
+
+
+def test_a_question_takes_the_folder_that_is_set_and_no_other(
+    folder: Path, encoder: SentenceTransformerEncoder
+) -> None:
+    assert encoder_of(encoder.profile) is None
+    found = encoder_of(encoder.profile, EncoderChoice(f"sentence-transformers:{folder}"))
+    assert found is not None
+    assert found.profile == encoder.profile
+
+
+def test_another_process_loads_the_folder_and_refuses_another_model(tmp_path: Path) -> None:
+    folder = encoder_at(tmp_path / "moving")
+    encoder = encoder_of_folder(folder)
+    assert encoder.profile
+    sent = pickle.dumps(encoder)
+    assert len(sent) < 1_000
+    assert np.array_equal(pickle.loads(sent).encode(TEXTS[1:3]), encoder.encode(TEXTS[1:3]))
+    (encoder_at(tmp_path / "second", seed=3) / "model.safetensors").replace(folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"^Expected the encoder sentence-transformers.*, got sentence-trans.* - at"):
+        pickle.loads(sent)
+
+
+def without_layers(folder: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if "layer.1." not in name}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def as_pickle(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def with_code(folder: Path) -> None:
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["type"] = "modeling_own.Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "modeling_own.py").write_text("raise SystemExit('code of a folder was run')\n")
+
+
+def not_finite(folder: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    weights = {name: value * np.float32("nan") for name, value in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no weights": (lambda at: (at / "model.safetensors").unlink(), r"weights in .safetensors, got none"),
+    "pickled": (as_pickle, r"weights in .safetensors, got pytorch_model.bin"),
+    "torn": (lambda at: (at / "model.safetensors").write_bytes(b"\0" * 99), r"a model that loads, got \w+"),
+    "fewer layers": (without_layers, r"weights of \d+ numbers, got \d+"),
+    "NaN": (not_finite, r"finite vectors, got others"),
+    "no modules": (lambda at: (at / "modules.json").unlink(), r"a model with modules.json, got none"),
+    "no list": (lambda at: (at / "modules.json").write_text("{"), r"modules.json with a list of modules, got JSON\w+"),
+    "own code": (with_code, r"modules of sentence-transformers, got 1 of another package"),
+    "config": (lambda at: (at / "config.json").write_text("{"), r"a model that loads, got \w+"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_folder_is_named(folder: Path, tmp_path: Path, damage: str) -> None:
+    damaged = Path(shutil.copytree(folder, tmp_path / "damaged"))
+    harm, expected = DAMAGE[damage]
+    harm(damaged)
+    with pytest.raises(ModelError, match=rf"^Expected {expected} - at .*damaged") as raised:
+        _ = encoder_of_folder(damaged).profile
+    assert raised.value.hint
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"^Expected the folder of a model, got none - at .*nowhere"):
+        _ = encoder_of_folder(tmp_path / "nowhere").profile
+
+
+def cached(folder: Path, home: Path) -> None:
+    """The folder as the cache of the hub has `someone/tiny`."""
+    place = home / "hub" / "models--someone--tiny"
+    commit = "a" * 40
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text(commit)
+    shutil.copytree(folder, place / "snapshots" / commit)
+
+
+def test_a_model_of_the_cache_is_found_by_its_id(
+    folder: Path, encoder: SentenceTransformerEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    cached(folder, tmp_path)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    for download in (False, True):  # what is there is not looked up
+        named = SentenceTransformerEncoder(EncoderChoice("sentence-transformers:someone/tiny", download=download))
+        assert named.profile == encoder.profile
+
+
+def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked: list[bool] = []
+
+    def fetch(name: str, *, local_files_only: bool = False, **_: Any) -> str:
+        asked.append(local_files_only)
+        if local_files_only:
+            raise FileNotFoundError(name)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    choice = EncoderChoice("sentence-transformers:someone/tiny")
+    with pytest.raises(
+        ModelError, match=r"^Expected a model, got none in the cache of the hub .* - at someone/tiny"
+    ) as e:
+        located(choice)
+    assert "allow_model_download = true" in e.value.hint
+    assert asked == [True]
+    assert located(EncoderChoice(choice.name, download=True)) == tmp_path
+    assert asked == [True, True, False]
+
+
+def test_a_model_that_is_independent_of_neighbors_is_told_from_one_that_is_not() -> None:
+    vectors = np.arange(40, dtype=np.int16).reshape(4, 10)
+    assert not reads_alone(lambda texts: vectors if len(texts) == 4 else vectors[:0:-2], vectors)
+    assert reads_alone(lambda texts: vectors[: len(texts)], vectors)
+    moved = vectors.copy()
+    moved[3, 9] += 1
+    assert reads_alone(lambda texts: moved if len(texts) == 4 else vectors[:0:-2], vectors)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), dimensions=st.sampled_from([1, 3, 384, 1024]))
+def test_a_sketch_survives_rounding_and_no_other_model(seed: int, dimensions: int) -> None:
+    rng = np.random.default_rng(seed)
+    one, other = (rng.normal(size=(4, dimensions)) * 2**15 / dimensions**0.5 / 4 for _ in range(2))
+    sketch = sketch_of(one.astype(np.int16))
+    assert len(sketch) == 64
+    if dimensions > 8:
+        assert same_sketch(sketch, sketch_of((one + rng.normal(size=one.shape)).astype(np.int16)))
+        assert not same_sketch(sketch, sketch_of(other.astype(np.int16)))
+    assert not same_sketch(sketch, "not hexadecimal")
