@@ -21,7 +21,7 @@ from ..nodes.columns.digests import named_digest
 
 INPUTS = (
     "corpus.frame", "corpus.postings", "corpus.vectors", "encoders.cross_encoder", "encoders.encoder", "grants",
-    "policies.tables", "requests.commits", "requests.door",
+    "policies.tables", "policies.weight_files", "requests.commits", "requests.door",
 )  # fmt: skip
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 

@@ -335,7 +335,7 @@ def _grants(subject: _Subject) -> Iterator[Check]:
 def _policies(subject: _Subject) -> Iterator[Check]:
     from .policies.tables import load_policies
 
-    policies = load_policies(subject.settings["policies"])
+    policies = load_policies(subject.settings["policies"], subject.settings["weights"])
     yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")
 
 

@@ -88,6 +88,7 @@ def open_retriever(
     """
     from ..nodes.recall.bm25 import Bm25
     from .opening import corpus_of
+    from .policies.tables import load_policies
     from .retriever import Retriever
 
     retriever = Retriever.open(
@@ -95,7 +96,7 @@ def open_retriever(
         principal=settings.principal,
         runs=settings["runs"],
         grants=settings.grants_path,
-        policies=settings["policies"],
+        policies=load_policies(settings["policies"], settings["weights"]),
         lanes=settings["lanes"],
         encoder=settings.encoder_choice,
         bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),

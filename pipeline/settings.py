@@ -84,6 +84,7 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
         Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
+        Setting("weights", "path", None, "weight file, as `tune` writes it; unset = the weights of the policies"),
         Setting("project", "text", None, "project that commands speak of"),
         Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
         Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),

@@ -147,7 +147,7 @@ def bm25_of(run: Any) -> Any:
 
 def policies_now(settings: Settings) -> Any:
     """The policies in force."""
-    return load_policies(settings["policies"])
+    return load_policies(settings["policies"], settings["weights"])
 
 
 def request_ids(recorded: Recorded) -> Sequence[str]:

@@ -21,7 +21,7 @@ __all__ = ["COMMANDS", "application", "main"]
 COMMANDS = {
     "corpus_commands": ("index", "corpus"),
     "retrieval_commands": ("run", "ask"),
-    "evaluation_commands": ("eval",),
+    "evaluation_commands": ("eval", "tune"),
     "runs_commands": ("runs",),
     "run_commands": ("snapshots", "replay", "replay-turn", "verify", "xray", "lineage", "compact"),
     "action_commands": ("context-actions",),

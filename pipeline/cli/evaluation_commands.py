@@ -1,4 +1,4 @@
-"""`eval`: labelled collections, measured."""
+"""`eval`, `tune`: labelled collections, measured, and weights fitted to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import JsonFlag, settings_of
+from .options import JsonFlag, WeightsFlag, settings_of
 from .output import EXIT, emit, note, write_table
 
 __all__ = ["register"]
@@ -19,6 +19,7 @@ WORK = Path(".scoped-retrieval/eval")
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("eval")(evaluate)
+    app.command()(tune)
 
 
 def evaluate(
@@ -41,6 +42,7 @@ def evaluate(
     ] = None,
     baselines: Annotated[bool, typer.Option("--baselines", help="File-level BM25 beside the line, for code.")] = False,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    weights: WeightsFlag = None,
     csv: Annotated[
         bool, typer.Option("--csv", help="Write per-query.csv and gold.csv beside the Parquet files.")
     ] = False,
@@ -52,8 +54,9 @@ def evaluate(
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
     from ..evaluation.report import DOCUMENTS, TOKENS
+    from ..policies.tables import load_policies
 
-    settings = settings_of()
+    settings = settings_of(weights=weights)
     metrics = tuple(metric or DEFAULT_METRICS)
     done = measure(
         opened(settings, collections),
@@ -68,6 +71,7 @@ def evaluate(
         without=without or (),
         against=against,
         run_id=run,
+        policies=load_policies(settings["policies"], settings["weights"]),
         progress=note,
     )
     if csv:
@@ -118,3 +122,124 @@ def _p(value: float) -> str:
     if value != value:
         return "-"
     return "< .0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def tune(
+    context: typer.Context,
+    collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
+    work: Annotated[
+        Path, typer.Option("--work", metavar="DIR", help="Where corpora and runs go, as for `eval`.")
+    ] = WORK,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The weight file; default: weights.yaml in --work.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Take the score terms of this run; nothing is asked.")
+    ] = None,
+    metric: Annotated[Texts, typer.Option("--metric", help="nDCG@k or R@k, to be reported.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the queries of a collection that is alone.")] = 5,
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the optimiser, at most.")] = 30,
+    pull: Annotated[float, typer.Option(min=0, help="How strongly weights are held where they were; 0 = not.")] = 1.0,
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    weights: WeightsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Fit the weights of score terms to labelled collections; figures are of queries that were left out of the fit."""
+    from ..encoders.encoder import encoder_available
+    from ..evaluation.tuning import MEASURES
+    from ..evaluation.tuning import tune as tuned
+    from ..policies.tables import load_policies
+
+    settings = settings_of(weights=weights)
+    done = tuned(
+        opened(settings, collections),
+        work=work,
+        semantic=not no_semantic and encoder_available()[0],
+        encoder=settings["encoder"],
+        measures=metric or MEASURES,
+        limit=limit,
+        purpose=purpose,
+        run_id=run,
+        folds=folds,
+        iterations=iterations,
+        pull=pull,
+        policies=load_policies(settings["policies"], settings["weights"]),
+        progress=note,
+    )
+    said = {
+        "command": _command(context),
+        "date": _now(),
+        "versions": _versions(),
+        "iterations": iterations,
+        "pull": pull,
+    }
+    content = said | done.fitted()
+    file = out or work / "weights.yaml"
+    _write_weights(file, done.weights, content)
+    emit({"file": str(file), "weights": done.weights, "fitted": content}, as_json=as_json, text=tuning_tables(done))
+    note(f"wrote {file}: --weights {file} for `ask` and `run`, or the setting `weights`")
+    return EXIT["ok"]
+
+
+def tuning_tables(done: Any) -> str:
+    """Figures of queries that were not fitted, and the weights."""
+    from ..evaluation.tuning import DEFAULT, FITTED
+
+    text, table = "", done.held_out()
+    columns = ("collection", "queries", DEFAULT, FITTED, "difference", "95 % interval", "p", "p (Holm)")
+    for (purpose, metric), rows in table.groupby(["purpose", "metric"], sort=False):
+        cells = [
+            (
+                row["collection"], str(row["queries"]), f"{row[DEFAULT]:.4f}", f"{row[FITTED]:.4f}",
+                f"{row['difference']:+.4f}", f"{row['low']:+.4f} to {row['high']:+.4f}", _p(row["p"]), _p(row["p_holm"]),
+            )
+            for row in rows.to_dict("records")
+        ]  # fmt: skip
+        text += write_table(f"{purpose}, {metric}, left out in turn: {done.left_out[purpose]}", columns, cells)
+    for purpose, fitted in done.weights.items():
+        before = done.before[purpose]
+        cells = [(term, f"{before[term]:.4f}", f"{weight:.4f}") for term, weight in fitted.items()]
+        text += write_table(f"{purpose}, weights fitted to every query", ("term", DEFAULT, FITTED), cells)
+    return text
+
+
+def _write_weights(file: Path, weights: Any, fitted: Any) -> None:
+    from ...nodes.errors import InputError
+    from ..policies.weight_files import weight_file_text
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(weight_file_text(weights, fitted), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {file}") from error
+
+
+def _command(context: typer.Context) -> str:
+    """The command with the flags that were given, as one would type it."""
+    import shlex
+
+    given = context.command.params
+    words = ["scoped-retrieval", "tune"]
+    for parameter in given:
+        source = context.get_parameter_source(parameter.name or "")
+        value = context.params.get(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        flag = parameter.opts[0] if parameter.opts[0].startswith("-") else None
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            words += [w for w in (flag, None if each is True else str(each)) if w is not None]
+    return shlex.join(words)
+
+
+def _now() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("scoped-retrieval", "numpy", "scipy", "pyarrow")}

@@ -16,6 +16,7 @@ __all__ = [
     "PresetFlag",
     "ProjectFlag",
     "RunsFlag",
+    "WeightsFlag",
     "settings_of",
 ]
 
@@ -33,6 +34,7 @@ CaptureFlag = Annotated[
         "--capture-withheld", help="For auditors: keep ids and gates of the best matches out of scope, apart."
     ),
 ]
+WeightsFlag = Annotated[str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted.")]
 _WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -20,6 +20,7 @@ from .options import (
     PresetFlag,
     ProjectFlag,
     RunsFlag,
+    WeightsFlag,
     settings_of,
 )
 from .output import InterruptedCommandError, emit, emit_block, exit_code_of, note, shows_progress, write_table
@@ -51,6 +52,7 @@ def run(
     grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     shard_requests: Annotated[int | None, typer.Option("--shard-requests", min=1, help="Requests per shard.")] = None,
+    weights: WeightsFlag = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
     engine: Annotated[str | None, typer.Option(help="local, or ray: tasks of a Ray cluster.")] = None,
@@ -70,7 +72,7 @@ def run(
     from ..service import engine_of, open_retriever
 
     settings = settings_of(
-        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, shard_requests=shard_requests,
+        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, weights=weights, shard_requests=shard_requests,
         engine=engine, workers=workers, ray_address=ray_address,
     )  # fmt: skip
     if ray_address is not None and settings["engine"] != "ray":
@@ -200,6 +202,7 @@ def ask(
     act_as: Annotated[
         str | None, typer.Option("--as", metavar="PRINCIPAL", help="Ask with their rights; takes an act_as grant.")
     ] = None,
+    weights: WeightsFlag = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
@@ -218,7 +221,9 @@ def ask(
     if format_ not in FORMATS:
         raise InputError.one_of(FORMATS, format_, "--format")
 
-    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose)
+    settings = settings_of(
+        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose, weights=weights
+    )
     if workspace is not None and not Path(workspace).is_dir():
         raise InputError.expected("the folder of a work tree", workspace, "--workspace")
     said = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}

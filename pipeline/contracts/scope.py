@@ -137,7 +137,7 @@ def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
     return Desk(
         corpus=corpus_of(settings),
         grants=grants,
-        policies=load_policies(settings["policies"]),
+        policies=load_policies(settings["policies"], settings["weights"]),
         principal=settings.principal,
         asked_at=datetime.now(UTC),
         defaults={"purpose": settings["purpose"]} | ({"project": projects[0]} if len(projects) == 1 else {}),

@@ -3,5 +3,6 @@
 - `collections`: what was judged; `evaluate`: every judged query asked in one run; `roles`: role overlays on their golden sets
 - `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line and its block; `ablation`: the line
   without a score term; `baselines`: rankings of others; `attribution`: which lane found what
+- `frozen_terms`: score terms as arrays; `fitting`: weights fitted to them; `tuning`: and measured on what was left out
 - `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together
 """

@@ -226,6 +226,7 @@ def evaluate(
     without: Sequence[str] = (),
     against: str = FULL,
     run_id: str | None = None,
+    policies: Policies | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
@@ -237,6 +238,7 @@ def evaluate(
         without: score terms; the line without each of them is a system of its own. `each` is every term with a weight.
         against: the system that the others are compared with.
         run_id: a run of `work` that is measured again, in place of asking anew.
+        policies: in force while asking; default: the bundled ones.
         progress: told what is being done.
 
     Raises:
@@ -253,7 +255,7 @@ def evaluate(
     measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
     asked = ask(
         collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, blocks=blocks,
-        run_id=run_id, progress=progress,
+        run_id=run_id, policies=policies, progress=progress,
     )  # fmt: skip
     result = Evaluation(
         asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),

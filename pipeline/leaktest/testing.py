@@ -88,7 +88,7 @@ def leak_test(
     """
     now = now or datetime.now(UTC)
     grants = load_grants(settings.grants_path)
-    policies = load_policies(settings["policies"])
+    policies = load_policies(settings["policies"], settings["weights"])
     report = LeakReport()
     with tempfile.TemporaryDirectory(prefix="leak-test-") as temporary, _bar(progress) as bar:
         folder = Path(temporary)

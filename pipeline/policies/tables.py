@@ -40,6 +40,7 @@ from .modes import REQUIRED as MODE_REQUIRED
 from .modes import TOP as MODE_FIELDS
 from .modes import mode_choices
 from .roles import Roles, load_roles
+from .weight_files import load_weights, reweighed
 
 __all__ = ["Policies", "load_policies"]
 
@@ -117,11 +118,13 @@ class Policies:
         }
 
 
-def load_policies(folder: str | Path | None = None) -> Policies:
+def load_policies(folder: str | Path | None = None, weights: str | Path | None = None) -> Policies:
     """The policies of every purpose, mode and role, those of the user's `folder` in place of bundled ones.
 
+    `weights` is a weight file (`weight_files`), whose weights stand in place of those of the purposes.
+
     Raises:
-        PolicyError: the folder is missing, or a file in it is not a policy of a known purpose or mode, or no overlay.
+        PolicyError: the folder or weight file is missing, or a file is not what its name says.
     """
     purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
     required = [name for name in _TOP if name != "mask"]
@@ -133,8 +136,13 @@ def load_policies(folder: str | Path | None = None) -> Policies:
         modes.append({"mode": mode, "version": version} | mode_choices(fields))
     roles = load_roles(Path(folder) if folder is not None else None)
     digest.update(f"roles:{roles.digest}\n".encode())
+    purpose_policies = PURPOSE_POLICIES.from_rows(purposes)
+    if weights is not None:
+        file = load_weights(weights)
+        digest.update(f"weights:{file.digest}\n".encode())
+        purpose_policies = PURPOSE_POLICIES.check(reweighed(purpose_policies, file))
     return Policies(
-        PURPOSE_POLICIES.from_rows(purposes),
+        purpose_policies,
         KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
         PLAN_RULES.from_rows(rules),
         MODE_POLICIES.from_rows(modes),

@@ -32,3 +32,24 @@ def documents_folder(folder: Path, name: str = "papers") -> Path:
         queries=pd.DataFrame(QUESTIONS, columns=["query_id", "text"]),
         qrels=pd.DataFrame(JUDGED, columns=["query_id", "doc_id", "relevance"]),
     )
+
+
+def talks_folder(folder: Path, name: str = "talk") -> Path:
+    """What two users said, and two judged questions of each."""
+    said = [
+        (f"{user}{n}", user, "s", f"2024-01-01T09:0{n}:00Z", text)
+        for user, dog in (("a", "Rex"), ("b", "Ada"))
+        for n, text in enumerate((f"my dog is called {dog}", "it is raining today", f"{dog} likes the rain"), start=1)
+    ]
+    asked = [
+        (f"{user}{n}", text, user, "2024-02-01T00:00:00Z")
+        for user in ("a", "b")
+        for n, text in enumerate(("what is my dog called", "who likes the rain"), start=1)
+    ]
+    gold = [(f"{user}{n}", f"{user}{doc}", 1) for user in ("a", "b") for n, doc in ((1, 1), (2, 3))]
+    return written(
+        folder / name,
+        corpus=pd.DataFrame(said, columns=["doc_id", "user", "session", "timestamp", "text"]),
+        queries=pd.DataFrame(asked, columns=["query_id", "text", "user", "asOf"]),
+        qrels=pd.DataFrame(gold, columns=["query_id", "doc_id", "relevance"]),
+    )

@@ -1,0 +1,212 @@
+"""Weights per purpose, fitted to labelled collections, and what they do on queries that they were not fitted to.
+
+Reads collections and a run of their queries. Gives `Tuning`: per purpose the weights fitted to all queries, and for every
+query its figures under weights that were fitted without it, beside those of the weights in force. Where a purpose has
+several collections, each is left out in turn; of one collection, folds of its queries are, and all queries of one
+conversation are in one fold.
+
+What one would otherwise get wrong: the weights that are written were fitted to every query, so no figure of theirs can be
+given. What is reported are the figures of the procedure: of weights fitted the same way without the queries measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...nodes.errors import InputError
+from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
+from ...nodes.vocabulary import WEIGHED_TERMS
+from ..encoders.encoder import NAME
+from .collections import Collection
+from .evaluate import Asked, ask
+from .fitting import ITERATIONS, PULL, fitted_weights
+from .frozen_terms import DIVERSITY, FrozenTerms, parsed
+from .measuring import frozen
+from .significance import SEED, compared, holm
+
+DEFAULT, FITTED = "in force", "fitted"
+FOLDS = 5
+MEASURES = ("nDCG@10", "R@10")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One collection, its candidates and what its queries have in common."""
+
+    collection: Collection
+    purpose: str
+    terms: FrozenTerms
+    groups: np.ndarray
+    """A number per query: queries of one number are left out together."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was fitted, and the figures of queries that were not."""
+
+    run_id: str
+    weights: dict[str, dict[str, float]]
+    """Purpose -> score term -> weight, fitted to every query."""
+    before: dict[str, dict[str, float]]
+    """Purpose -> the weights in force of the same terms."""
+    values: pd.DataFrame
+    """purpose, collection, kind, query_id, metric, `in force` and `fitted`: one row per query and measure."""
+    left_out: dict[str, str]
+    """Purpose -> what was left out in turn."""
+    data: list[dict[str, Any]]
+    """collection, sha256, purpose, queries: what was fitted to."""
+    measures: tuple[str, ...]
+
+    def held_out(self) -> pd.DataFrame:
+        """Means of queries that were not fitted: a row per collection, and per kind where it has several.
+
+        Columns: purpose, collection, metric, queries, `in force`, `fitted`, difference, low, high, p, p_holm. The
+        correction is for the collections, and for the pools, of one purpose and measure.
+        """
+        rows = []
+        for (purpose, metric), of_metric in self.values.groupby(["purpose", "metric"], sort=False):
+            each = [(name, own) for name, own in of_metric.groupby("collection", sort=False)]
+            pools = [(f"all {kind}", own) for kind, own in of_metric.groupby("kind", sort=False)
+                     if own["collection"].nunique() > 1]  # fmt: skip
+            for named in (each, pools):
+                found = [_compared(str(purpose), str(metric), str(name), own) for name, own in named]
+                adjusted = holm(np.array([row["p"] for row in found], dtype=np.float64))
+                rows += [row | {"p_holm": float(p)} for row, p in zip(found, adjusted, strict=True)]
+        return pd.DataFrame(rows)
+
+    def fitted(self) -> dict[str, Any]:
+        """What a weight file says of its weights beside command, date and versions: plain values."""
+        table = self.held_out()
+        table = table.assign(**{name: table[name].round(4) for name in (DEFAULT, FITTED, "difference", "low", "high")})
+        table = table.assign(**{name: table[name].round(6) for name in ("p", "p_holm")})
+        rows = table.astype(object).where(table.notna(), None).to_dict("records")
+        return {
+            "run": self.run_id, "data": self.data, "left_out": self.left_out, "weights_in_force": self.before,
+            "held_out": rows,
+        }  # fmt: skip
+
+
+def tune(
+    collections: Sequence[Collection],
+    *,
+    work: Path,
+    semantic: bool,
+    encoder: str = NAME,
+    measures: Sequence[str] = MEASURES,
+    limit: int | None = None,
+    purpose: str | None = None,
+    run_id: str | None = None,
+    folds: int = FOLDS,
+    iterations: int = ITERATIONS,
+    pull: float = PULL,
+    policies: Any = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Tuning:
+    """Fit weights to the judged queries of some collections, and measure them on queries that are left out.
+
+    Args:
+        encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
+        measures: nDCG@k or R@k, what is reported.
+        limit: at most this many queries of each collection.
+        purpose: of every request; else documents and conversations are asked with `answer-question`, code with `fix-test`.
+        run_id: a run of `work` that `eval` or `tune` made of these collections; its score terms are taken.
+        folds: parts into which the queries of a collection are divided that is alone with its purpose.
+        iterations: of the optimiser, at most.
+        pull: how strongly weights are held where they were; 0 = not at all.
+        policies: in force while asking; default: the bundled ones.
+
+    Raises:
+        InputError: a measure is another, scipy is missing, or there is too little to leave something out.
+        StoreError: `run_id` is no run of these collections.
+    """
+    for measure in measures:
+        parsed(measure)
+    asked = ask(
+        collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, blocks=None,
+        run_id=run_id, policies=policies, progress=progress,
+    )  # fmt: skip
+    parts = _parts(asked, collections, purpose)
+    weights, before, left_out, values = {}, {}, {}, []
+    for named in dict.fromkeys(part.purpose for part in parts):
+        of_purpose = [part for part in parts if part.purpose == named]
+        start = _weights_in_force(of_purpose)
+        left_out[named] = "one collection" if len(of_purpose) > 1 else f"one of {folds} folds of queries"
+        for kept, out in _splits(of_purpose, folds):
+            progress(f"fitting {named} without {', '.join(sorted({part.collection.name for part in out}))}")
+            fitted = fitted_weights([part.terms for part in kept], start, iterations=iterations, pull=pull)
+            values += [_values(part, measure, fitted) for part in out for measure in measures]
+        progress(f"fitting {named}")
+        weights[named] = fitted_weights([p.terms for p in of_purpose], start, iterations=iterations, pull=pull)
+        before[named] = {term: start[term] for term in weights[named]}
+    return Tuning(
+        asked.run.run_id, weights, before, pd.concat(values, ignore_index=True), left_out,
+        [{"collection": p.collection.name, "sha256": p.collection.digest(), "purpose": p.purpose,
+          "queries": len(p.terms.queries)} for p in parts],
+        tuple(measures),
+    )  # fmt: skip
+
+
+def _parts(asked: Asked, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
+    terms, weights = (frozen(asked.run, table.name) for table in (SCORE_TERMS, RERANK_WEIGHTS))
+    parts = []
+    for collection in collections:
+        queries = asked.queries[collection.name]
+        evidence = asked.corpus.frame(collection.projects()).evidence
+        documents = evidence.select(["evidence_id", collection.key]).to_pandas()
+        documents = documents.set_index("evidence_id")[collection.key]
+        candidates = FrozenTerms.of(terms, weights, documents, collection.qrels, queries)
+        requests = {request["request_id"]: request for request in collection.requests(purpose=purpose)}
+        projects = pd.Series([requests[query]["project"] for query in queries])
+        groups = pd.factorize(projects)[0] if projects.nunique() > 1 else np.arange(len(queries))
+        parts.append(Part(collection, requests[queries[0]]["purpose"], candidates, groups))
+    return parts
+
+
+def _weights_in_force(parts: Sequence[Part]) -> dict[str, float]:
+    """The weight of each term that is fitted, as the run had it; those of a role and of diversity are left as they are."""
+    first = parts[0].terms.weights
+    return {term: float(first[term][0]) for term in WEIGHED_TERMS if term != DIVERSITY}
+
+
+def _splits(parts: Sequence[Part], folds: int) -> list[tuple[list[Part], list[Part]]]:
+    """What is fitted and what is measured, in turn: every query is measured once."""
+    if len(parts) > 1:
+        return [([other for other in parts if other is not part], [part]) for part in parts]
+    part = parts[0]
+    groups = np.random.default_rng(SEED).permutation(int(part.groups.max()) + 1)
+    if len(groups) < 2:
+        raise InputError.described("two queries or more, so that one can be left out", "one", part.collection.name)
+    fold = (groups % min(folds, len(groups)))[part.groups]
+    return [([_some(part, fold != n)], [_some(part, fold == n)]) for n in np.unique(fold)]
+
+
+def _some(part: Part, chosen: np.ndarray) -> Part:
+    return Part(part.collection, part.purpose, part.terms.of_queries(chosen), part.groups[chosen])
+
+
+def _values(part: Part, measure: str, fitted: Mapping[str, float]) -> pd.DataFrame:
+    """The figures of every query of a part, under the weights in force and under others."""
+    return pd.DataFrame(
+        {
+            "purpose": part.purpose, "collection": part.collection.name, "kind": part.collection.shape,
+            "query_id": part.terms.queries, "metric": measure, DEFAULT: part.terms.values(measure),
+            FITTED: part.terms.values(measure, fitted),
+        }
+    )  # fmt: skip
+
+
+def _compared(purpose: str, metric: str, collection: str, values: pd.DataFrame) -> dict[str, Any]:
+    table = compared(values[[DEFAULT, FITTED]].reset_index(drop=True), DEFAULT)
+    row = table.to_dict("index")[FITTED]
+    return {
+        "purpose": purpose, "collection": collection, "metric": metric, "queries": len(values),
+        DEFAULT: float(values[DEFAULT].mean()), FITTED: float(values[FITTED].mean()),
+        "difference": float(row["difference"]), "low": float(row["difference_low"]),
+        "high": float(row["difference_high"]), "p": float(row["p"]),
+    }  # fmt: skip

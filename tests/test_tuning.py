@@ -1,0 +1,141 @@
+"""Weights are fitted to judged queries, and every figure is of queries that were left out of the fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from frozen_rows import score_terms, weights
+from golden_file import expect_golden
+from judged_folders import documents_folder, talks_folder
+from scipy import optimize
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.evaluation import tuning
+from scoped_retrieval.pipeline.evaluation.collections import open_collection
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.evaluation.fitting import _Lists, fitted_weights
+from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
+from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, tune
+from scoped_retrieval.pipeline.policies.weight_files import load_weights
+
+GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
+START = {"semantic": 0.3, "lexical": 0.3, "recency": 0.1, "scope": 0.05}
+
+
+def judged(seed: int, telling: str = "semantic") -> FrozenTerms:
+    """Three queries of twelve documents, one relevant each, of which one term tells and others are noise."""
+    random, rows, gold = np.random.default_rng(seed), [], []
+    for query in ("q1", "q2", "q3"):
+        for n in range(12):
+            noise = {term: float(random.random()) for term in ("semantic", "lexical", "recency")}
+            rows.append((query, f"{query}-{n:02}", "doc", noise | {telling: 0.5 + (n == 7) * 0.4}))
+        gold.append((query, f"{query}-07", 1))
+    qrels = pd.DataFrame(gold, columns=["query_id", "doc_id", "relevance"])
+    documents = {evidence: evidence for _, evidence, _, _ in rows}
+    return FrozenTerms.of(score_terms(rows), weights(START), documents, qrels, ("q1", "q2", "q3"))
+
+
+@pytest.mark.parametrize("telling", ["semantic", "recency"])
+def test_the_term_that_tells_gets_the_weight(telling):
+    part = judged(1, telling)
+    fitted = fitted_weights([part], START, pull=0)
+    assert set(fitted) == {"semantic", "lexical", "recency"}  # scope is the same everywhere and keeps its weight
+    assert max(fitted, key=lambda term: fitted[term]) == telling
+    assert sum(fitted.values()) == pytest.approx(0.7, abs=1e-3)
+    assert part.values("R@1", fitted).mean() == 1.0 > part.values("R@1").mean()
+
+
+def test_a_strong_pull_keeps_the_weights_where_they_were():
+    fitted = fitted_weights([judged(1)], START, pull=1e6)
+    assert fitted == pytest.approx({term: START[term] for term in fitted}, abs=5e-3)
+
+
+def test_every_collection_counts_the_same_however_many_queries_it_has():
+    one, other = judged(1, "semantic"), judged(2, "recency")
+    assert fitted_weights([one, other, other], START) != fitted_weights([one, other], START)
+    few = one.of_queries(np.array([True, False, False]))
+    alone = [_Lists(part, list(START)).loss(np.ones(4))[0] for part in (few, other)]
+    assert np.mean(alone) == pytest.approx(sum(alone) / 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gradient_is_that_of_the_loss(seed):
+    lists = _Lists(judged(seed), ["semantic", "lexical", "recency"])
+    at = np.array([3.0, 2.0, 1.0])
+    assert optimize.check_grad(lambda w: lists.loss(w)[0], lambda w: lists.loss(w)[1], at) < 1e-5
+
+
+def test_terms_that_never_differ_are_nothing_to_fit():
+    flat = judged(1).of_queries(np.array([False, False, False]))
+    with pytest.raises(InputError, match="Expected score terms that differ between candidates, got none - at tune"):
+        fitted_weights([flat], START)
+
+
+def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, monkeypatch):
+    fits = []
+
+    def watched(parts, start, **how):
+        fits.append({query for part in parts for query in part.queries})
+        return {term: weight + len(fits) for term, weight in start.items() if term in parts[0].varying()}
+
+    monkeypatch.setattr(tuning, "fitted_weights", watched)
+    collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
+    done = tune(collections, work=tmp_path / "w", semantic=False)
+    assert fits == [{f"two/q{n}" for n in (1, 2, 3)}, {f"one/q{n}" for n in (1, 2, 3)}, fits[0] | fits[1]]
+    assert done.left_out == {"answer-question": "one collection"}
+    fits.clear()
+    alone = tune(collections[:1], work=tmp_path / "w", semantic=False, folds=3)
+    everything = {f"one/q{n}" for n in (1, 2, 3)}
+    assert sorted(map(sorted, fits[:3])) == sorted(sorted(everything - {query}) for query in everything)
+    assert fits[3] == everything
+    assert sorted(alone.values.loc[alone.values["metric"] == "R@10", "query_id"]) == sorted(everything)
+
+
+def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeypatch):
+    fits = []
+    monkeypatch.setattr(
+        tuning, "fitted_weights", lambda parts, start, **_: fits.append(parts[0].queries) or dict(start)
+    )
+    tune([open_collection(talks_folder(tmp_path))], work=tmp_path / "w", semantic=False, folds=5)
+    assert sorted(fits[:-1]) == [("talk/a1", "talk/a2"), ("talk/b1", "talk/b2")]
+
+
+def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
+    collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
+    measured = evaluate(collections, work=tmp_path / "w", semantic=False, metrics=["nDCG@10"])
+    done = tune(collections, work=tmp_path / "w", semantic=False, run_id=measured.run_id, measures=["nDCG@10"])
+    assert done.run_id == measured.run_id
+    means = done.held_out().set_index("collection")[DEFAULT].to_dict()
+    assert means["one"] == pytest.approx(measured.scores[0].metrics["full"]["nDCG@10"])
+    assert means["all documents"] == pytest.approx(np.mean([means["one"], means["two"]]))
+
+
+def test_one_query_is_too_little(tmp_path):
+    with pytest.raises(
+        InputError, match="Expected two queries or more, so that one can be left out, got one - at papers"
+    ):
+        tune([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, limit=1)
+
+
+@pytest.mark.golden
+def test_the_tables_and_the_file_of_tune_are_the_golden_ones(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        documents_folder(tmp_path, name)
+    assert main(["tune", "one", "two", "--work", "w", "--no-semantic", "--pull", "0.1", "--out", "fitted.yaml"]) == 0
+    printed = capsys.readouterr().out
+    text = (tmp_path / "fitted.yaml").read_text()
+    said = yaml.safe_load(text)["fitted"]
+    assert said["command"] == "scoped-retrieval tune one two --work w --out fitted.yaml --pull 0.1 --no-semantic"
+    assert set(said["versions"]) == {"scoped-retrieval", "numpy", "scipy", "pyarrow"}
+    assert {row["collection"]: row["queries"] for row in said["held_out"]} == {"one": 3, "two": 3, "all documents": 6}
+    assert {row["metric"] for row in said["held_out"]} == {"nDCG@10", "R@10"}
+    assert set(said["held_out"][0]) >= {DEFAULT, FITTED, "p", "low", "high"}
+    assert load_weights(tmp_path / "fitted.yaml").weights.keys() == {"answer-question"}
+    expect_golden(GOLDEN, printed)
+    assert main(["tune", "one", "--work", "w", "--no-semantic", "--out", "w"]) == 2
+    assert "Expected a file to write to, got Is a directory - at --out w" in capsys.readouterr().err
