@@ -25,8 +25,9 @@ from .recall.candidate_merge import (
     policies_of,
 )
 from .recall.expansion_recall import recall_expansion
+from .recall.file_recall import FileRecall, recall_files
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
-from .recall.recall_entries import Weighed
+from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
 from .recall.vector_recall import recall_vectors
@@ -95,6 +96,26 @@ def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingInde
     return hit_table(recall_tables, "symbol", found)
 
 
+def file_recall(
+    lanes: tuple,
+    recall_tables: RecallTables,
+    lexical_recall: Weighed,
+    bm25: Bm25,
+    postings: PostingIndex,
+    query_terms: QueryTerms,
+) -> FileRecall:
+    """The best chunks of the files of code that answer best as a whole, and how well those files do."""
+    if "file" not in lanes:
+        return FileRecall.concat([])
+    weights = TermWeights.concat(lexical_recall.weights)
+    return recall_files(recall_tables, query_terms, postings, weights, bm25)
+
+
+def file_hits(recall_tables: RecallTables, file_recall: FileRecall) -> Hits:
+    """The best chunks of the best files, by sub-query and rank; those of one file have one score."""
+    return hit_table(recall_tables, "file", file_recall.found)
+
+
 def semantic_hits(
     lanes: tuple, recall_tables: RecallTables, query_vectors: QueryVectors, vectors: VectorIndex | None
 ) -> Hits:
@@ -117,6 +138,7 @@ def expansion_hits(
     lexical_hits: Hits,
     semantic_hits: Hits,
     symbol_hits: Hits,
+    file_hits: Hits,
     recent_hits: Hits,
     exact_hits: Hits,
 ) -> Hits:
@@ -126,7 +148,7 @@ def expansion_hits(
     if "expansion" not in lanes:
         return hit_table(recall_tables, "expansion", _nothing())
     known, rank = _all_found(
-        recall_tables.sub_queries, [lexical_hits, semantic_hits, symbol_hits, recent_hits, exact_hits]
+        recall_tables.sub_queries, [lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits]
     )
     seeds, seed_rank = _seeds(recall_tables, known, rank)
     return hit_table(
@@ -139,12 +161,13 @@ def hits(
     lexical_hits: Hits,
     semantic_hits: Hits,
     symbol_hits: Hits,
+    file_hits: Hits,
     recent_hits: Hits,
     exact_hits: Hits,
     expansion_hits: Hits,
 ) -> Hits:
     """The hits of all lanes, by request, sub-query, lane and rank."""
-    parts = [exact_hits, expansion_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
+    parts = [exact_hits, expansion_hits, file_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
     table = pa.concat_tables(parts).combine_chunks()

@@ -175,11 +175,13 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     A text term weighs its count in the query text, a quarter of that in what the role adds. An anchor's keys weigh what
     the anchor weighs, less for the vaguer ones; where two anchors share a key the greater weight counts.
     """
-    names = ("lexical", "symbol", "exact")
-    lanes = {name: use.nonzero()[0] for name, use in zip(names, held(sub_queries["lanes"], names), strict=True)}
+    names = ("lexical", "file", "symbol", "exact")
+    uses = dict(zip(names, held(sub_queries["lanes"], names), strict=True))
+    lanes = {name: use.nonzero()[0] for name, use in uses.items()}
+    worded = (uses["lexical"] | uses["file"]).nonzero()[0]
     parts = [
-        _text_terms(sub_queries["query_text"], lanes["lexical"], 1.0),
-        _text_terms(sub_queries["expansion"], lanes["lexical"], EXPANSION_WEIGHT),
+        _text_terms(sub_queries["query_text"], worded, 1.0),
+        _text_terms(sub_queries["expansion"], worded, EXPANSION_WEIGHT),
     ]
     asked = sub_queries["request_id"].unique()
     kind = positions(anchors["kind"], constants(KINDS))

@@ -289,6 +289,8 @@ PURPOSE_POLICIES = table(
     weight_cross_encoder=float64(
         "weight of the cross-encoder term, under a role as well; without a cross-encoder the term is 0"
     ),
+    weight_file=float64("weight of the file term, under a role as well; of rows that are no source code the term is 0"),
+    weight_passages=float64("weight of the passages term, under a role as well; 0 where the file term is"),
 )
 
 MODE_POLICIES = table(
@@ -799,7 +801,7 @@ HITS = table(
     doc="Rows the lanes recalled, best first within a lane.",
     request_id=string("the request", digest=False),
     sub_query_id=string("the sub-query that asked"),
-    lane=string("lexical, semantic, symbol, recent, exact or expansion; no node gives `graph` yet"),
+    lane=string("lexical, semantic, symbol, file, recent, exact or expansion; no node gives `graph` yet"),
     evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),
     rank=int32("1 is best, dense within request, sub-query and lane"),
@@ -874,6 +876,19 @@ LANE_SCORES = table(
     cosine=float64("best cosine over the texts of the request's sub-queries; 0 = one of both has no vector"),
 )
 
+FILE_SCORES = table(
+    "file_scores",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=False,
+    doc="How well the file of every bounded candidate answers; 0 for rows that are no source code.",
+    request_id=string("the request"),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates"),
+    file=float64("BM25 of the whole file as a share of the most that the request's terms could give"),
+    passages=float64("lexical term of the file's three best candidates, added up, over three"),
+)
+
 SCORE_TERMS = table(
     "score_terms",
     key=("request_id", "evidence_id"),
@@ -894,6 +909,8 @@ SCORE_TERMS = table(
     vocabulary=float64("how far it speaks the role's words, -1 to 1; 0 without a role"),
     metadata=float64("the role's boosts less its penalties, -1 to 1; 0 without a role"),
     cross_encoder=float64("what the cross-encoder says of question and text; 0 outside its pool, and where it is off"),
+    file=float64("how well its file answers as a whole; 0 for rows that are no source code"),
+    passages=float64("how well the three best candidates of its file answer; 0 for rows that are no source code"),
     freshness=string("fresh, aging, stale or undated, at as_of (C25)"),
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
@@ -918,6 +935,8 @@ RERANK_WEIGHTS = table(
     vocabulary=float64("weight, 0 or more"),
     metadata=float64("weight, 0 or more"),
     cross_encoder=float64("weight, 0 or more"),
+    file=float64("weight, 0 or more"),
+    passages=float64("weight, 0 or more"),
 )
 
 RANKED = table(
@@ -941,6 +960,8 @@ RANKED = table(
     vocabulary=float64("contribution; negative where the row speaks of what the role avoids"),
     metadata=float64("contribution; negative where penalties outweigh boosts"),
     cross_encoder=float64("contribution; 0 where no cross-encoder is set"),
+    file=float64("contribution; the same for every row of a file"),
+    passages=float64("contribution; the same for every row of a file"),
     selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
 )
 
@@ -1306,6 +1327,7 @@ FilterLadder = FILTER_LADDER.annotation
 Hits = HITS.annotation
 Candidates = CANDIDATES.annotation
 Verdicts = VERDICTS.annotation
+FileScores = FILE_SCORES.annotation
 LaneScores = LANE_SCORES.annotation
 ScoreTerms = SCORE_TERMS.annotation
 Ranked = RANKED.annotation

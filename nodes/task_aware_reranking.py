@@ -1,8 +1,8 @@
 """Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95),
-two of the role, and what a cross-encoder says, where one is set.
+two of the role, two of the file, and what a cross-encoder says, where one is set.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
-`lane_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
+`lane_scores`, `file_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
 has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
 What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
@@ -34,13 +34,16 @@ from .columns.numbers import quantise
 from .columns.orders import order_by
 from .frames import MICROS_PER_DAY, OPEN_START, PostingIndex, VectorIndex, micros
 from .recall.bm25 import Bm25
+from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, lexical_scores, reach_of, semantic_scores
 from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import RecallTables, sub_query_of
 from .reranking.anchor_hits import anchor_term
+from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .tables import (
+    FILE_SCORES,
     LANE_SCORES,
     RANKED,
     RERANK_WEIGHTS,
@@ -50,6 +53,7 @@ from .tables import (
     Contracts,
     CrossEncoderScores,
     Evidence,
+    FileScores,
     KindPolicies,
     LaneScores,
     Placements,
@@ -61,7 +65,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import AUTHORITY, ROLE_TERMS, WEIGHED_TERMS
+from .vocabulary import AUTHORITY, PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
 _LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
@@ -94,6 +98,7 @@ Int = NDArray[np.int64]
 def plain_terms(
     bounded_candidates: Candidates,
     lane_scores: LaneScores,
+    file_scores: FileScores,
     contracts: Contracts,
     anchors: Anchors,
     evidence: Evidence,
@@ -142,6 +147,8 @@ def plain_terms(
             "vocabulary": by_role.vocabulary,
             "metadata": by_role.metadata,
             "cross_encoder": np.zeros(bounded_candidates.num_rows),
+            "file": _floats(file_scores["file"]),
+            "passages": _floats(file_scores["passages"]),
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),
@@ -180,6 +187,25 @@ def lane_scores(
     return LANE_SCORES.build({**keys, "bm25": lexical, "bm25_reach": reach, "cosine": semantic})
 
 
+def file_scores(
+    bounded_candidates: Candidates,
+    lane_scores: LaneScores,
+    file_recall: FileRecall,
+    contracts: Contracts,
+    evidence: Evidence,
+) -> FileScores:
+    """How well the file of every bounded candidate answers, in recall order; 0 for rows that are no source code.
+
+    A request's best files have scores; of any other file, and of its rows, nothing is said.
+    """
+    keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    owner = positions(bounded_candidates["request_id"], contracts["request_id"])
+    lexical = _share(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"]))
+    best = file_recall.request, file_recall.row, file_recall.share
+    terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, best, evidence)
+    return FILE_SCORES.build({**keys, **terms._asdict()})
+
+
 def cross_encoder_pool(
     bounded_candidates: Candidates, plain_terms: ScoreTerms, rerank_weights: RerankWeights, contracts: Contracts
 ) -> Candidates:
@@ -211,7 +237,7 @@ def rerank_weights(
 ) -> RerankWeights:
     """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
 
-    A role has no weight for a cross-encoder: the purpose's holds under it.
+    A role has no weight for a cross-encoder, or for a file: the purpose's hold under it.
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
@@ -220,7 +246,7 @@ def rerank_weights(
         weights[name] = np.zeros(len(role))
         if name not in ROLE_TERMS:
             weights[name] = _at(purpose_policies[f"weight_{name}"], policy)
-        if known and name != "cross_encoder":
+        if known and name not in PURPOSE_TERMS:
             share, of = _SHARES.get(name, (0.0, "lexical"))
             weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
         if name in WEIGHED_TERMS and (said := flat(contracts[f"weight_{name}"])).null_count < len(said):

@@ -171,7 +171,7 @@ AUTHORITY = Vocabulary("authority", ("untrusted", "general", "preferred", "autho
 """Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` reads as 2, at least (C3)."""
 INTENT_SOURCES = Vocabulary("intent_source", ("model", "policy", "runtime"))
 RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"), {"no_recall": "none"})
-LANES = Vocabulary("lane", ("lexical", "semantic", "symbol", "graph", "recent", "exact", "expansion"))
+LANES = Vocabulary("lane", ("lexical", "semantic", "symbol", "file", "graph", "recent", "exact", "expansion"))
 OUTCOMES = Vocabulary("outcome", ("selected", "hidden", "rejected"))
 FORMS = Vocabulary(
     "form",
@@ -280,7 +280,11 @@ SCORE_TERMS = (
     "scope",
     *ROLE_TERMS,
     "cross_encoder",
+    "file",
+    "passages",
 )
-"""The eight score classes of S0.94, the two of a role and the cross-encoder's, in the order they are added."""
+"""The eight score classes of S0.94, the two of a role, the cross-encoder's and the two of a file, in the order they are added."""
+PURPOSE_TERMS = ("cross_encoder", "file", "passages")
+"""Score classes that only a purpose weighs, under a role as well; a policy that names none of them weighs them 0."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """Score classes that a purpose weighs, and a request: the others are a role's alone."""

@@ -31,6 +31,7 @@ from ..nodes.columns.keys import flat, pair_codes
 from ..nodes.columns.list_columns import holds
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.recall.bm25 import Bm25
+from ..nodes.recall.file_recall import FileRecall
 from ..nodes.recall.recall_entries import Weighed
 from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
@@ -58,7 +59,7 @@ STEPS = (
 )
 """The step modules in the order of the line."""
 
-LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
+LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
 """The lanes that exist, in the order of their nodes."""
 
 SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
@@ -319,6 +320,7 @@ def _execute(
     inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
     overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
+    overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
     inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
     if line.pairs.model is not None and CROSS_ENCODER not in broken:
         overrides |= build_driver().execute(list(_before_pool()), inputs=inputs, overrides=overrides)

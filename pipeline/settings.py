@@ -31,7 +31,7 @@ ENV_PREFIX = "SCOPED_RETRIEVAL_"
 PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 # Said again here, as what has these lists loads Arrow, and settings are read for every command.
-LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
+LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")

@@ -13,7 +13,7 @@ import pytest
 import role_world
 from policy_world import MODE, NOW, ROWS, answer, asked
 from scoped_retrieval.nodes.tables import CONTRACTS
-from scoped_retrieval.nodes.vocabulary import WEIGHED_TERMS
+from scoped_retrieval.nodes.vocabulary import PURPOSE_TERMS, WEIGHED_TERMS
 from selection_line import line
 
 Parts = Mapping[str, Mapping[str, Any]]
@@ -110,7 +110,11 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     **{
         f"weight_{term}": (ask(**NAMED), ask(**NAMED, weights={term: 50}))
         for term in WEIGHED_TERMS
-        if term != "cross_encoder"
+        if term not in PURPOSE_TERMS
+    },
+    **{
+        f"weight_{term}": (ask(question="retry payments"), ask(question="retry payments", weights={term: 50}))
+        for term in ("file", "passages")
     },
 }
 OF_ROLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

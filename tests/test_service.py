@@ -19,7 +19,7 @@ from scoped_retrieval.pipeline.service import replayed, verified
 from scoped_retrieval.pipeline.settings import Settings, load_settings
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-LEXICAL = ("lexical", "symbol", "recent", "exact", "expansion")
+LEXICAL = ("lexical", "symbol", "file", "recent", "exact", "expansion")
 ASKED = {"question": "default role", "purpose": "explain-code", "project": "shop"}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
-from scoped_retrieval.nodes.walls.time_gates import time_codes, time_grid
+from scoped_retrieval.nodes.walls.time_gates import open_grid, time_codes, time_grid
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -169,3 +169,6 @@ def test_codes_and_placements_equal_the_reference(rows, instants):
         None if chosen is None else micro(chosen[0], 0) for _, chosen in expected
     ]
     assert time_grid(index, np.arange(len(rows)), as_of, start, end).ravel().tolist() == codes.tolist()
+    for history in (np.zeros(len(instants), bool), np.arange(len(instants)) % 2 == 0):
+        whole = time_grid(index, np.arange(len(rows)), as_of, start, end, history) == 0
+        assert (open_grid(index, np.arange(len(rows)), as_of, start, end, history) == whole).all()

@@ -1,7 +1,8 @@
 """What finds rows inside A(r): the parts of `candidate_recall`.
 
 - `recall_scope`: the rows, clocks and sub-queries of a scope group
-- the lanes: `lane_recall` (lexical, symbol, exact, recent), `vector_recall` (semantic), `expansion_recall` (links);
+- the lanes: `lane_recall` (lexical, symbol, exact, recent), `vector_recall` (semantic), `file_recall` (whole files of
+  code), `expansion_recall` (links);
   `recall_entries`: the keys they look up
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `graded_lists`

@@ -57,7 +57,8 @@ def reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
     source = (
         contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
     )
-    semantic, lexical = contributions["semantic"], contributions["lexical"]
+    semantic = contributions["semantic"]
+    lexical = contributions["lexical"] + contributions["file"] + contributions["passages"]
     role = contributions["vocabulary"] + contributions["metadata"]
     read = contributions["cross_encoder"]
     rules = (

@@ -3,4 +3,5 @@
 - `grant_reach`: what grants open
 - `selectors`: which sources and paths a list of patterns picks
 - `mode_choices`: what one mode chooses for one set of variables; `path_templates`: its paths
+- `source_files`: which rows are source code, and of which file
 """

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import distinct_rows
 from ..frames import OPEN_END, OPEN_START, RowIndex, micros
-from .time_gates import time_codes, time_grid
+from .time_gates import open_grid, time_codes
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -43,7 +43,7 @@ class Clock:
     def grid(self, row_index: RowIndex, clock: Int, rows: Int) -> Bool:
         """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
         bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
-        return time_grid(row_index, rows, *bounds) == 0
+        return open_grid(row_index, rows, *bounds)
 
     def passing(self, row_index: RowIndex, clock: Int, rows: Int) -> Int:
         """How many of some rows pass the time gates under each of some clocks: int64[clocks]."""

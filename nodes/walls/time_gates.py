@@ -14,12 +14,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..columns.ragged import expand_ranges
 from ..frames import OPEN_END, OPEN_START, RowIndex
 from .gates import NUMBER
 
 RECORDED, SUPERSEDED, DELETED = NUMBER["recorded"], NUMBER["superseded"], NUMBER["deleted"]
 VALID_FROM, VALID_UNTIL = NUMBER["valid_from"], NUMBER["valid_until"]
 WINDOW_START, WINDOW_END = NUMBER["window_start"], NUMBER["window_end"]
+
+PAIRS = 1 << 20
+"""(instant, placement) pairs judged at once."""
 
 Micros = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -118,6 +122,38 @@ def time_grid(
         None if history is None else history.repeat(count),
     )
     return codes.reshape(instants, count)
+
+
+def open_grid(
+    row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros, history: Flags
+) -> Flags:
+    """Which of some rows pass every time gate under each of `c` instants, bool[c, rows]: where `time_grid` is 0.
+
+    Whether some placement passes is asked of all of them at once: nobody needs to know which one speaks for its row.
+    """
+    if row_index.single and not history.any():
+        return time_grid(row_index, rows, as_of, window_start, window_end) == 0
+    first = row_index.placement_starts[rows]
+    counts = row_index.placement_starts[rows + 1] - first
+    at, row = expand_ranges(first, counts), rows.repeat(counts)
+    recorded, event = row_index.recorded[at], row_index.event_time[row]
+    since, lasting = np.maximum(recorded, row_index.valid_from[row]), row_index.valid_until[row]
+    until = np.minimum(np.minimum(row_index.superseded[at], row_index.deleted[at]), lasting)
+    windowed = bool((window_start != OPEN_START).any() or (window_end != OPEN_END).any())
+    happened = np.where(event == OPEN_START, recorded, event)
+    placed = (counts > 0).nonzero()[0]
+    starts = (counts.cumsum() - counts)[placed]
+    found = np.zeros((len(as_of), len(rows)), dtype=bool)
+    step = max(1, PAIRS // max(len(at), 1))
+    for low in range(0, len(as_of) if len(placed) else 0, step):
+        now, start, end, ended = (each[low : low + step, None] for each in (as_of, window_start, window_end, history))
+        passes = (since <= now) & (until > now)
+        if ended.any():
+            passes |= (since <= now) & (lasting > now) & ended
+        if windowed:
+            passes &= (happened >= start) & (happened < end)
+        found[low : low + step, placed] = np.logical_or.reduceat(passes, starts, axis=1)
+    return found
 
 
 def _codes(

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.columns.keys import flat, positions
 from ...nodes.recall.candidate_merge import Fusion
+from ...nodes.recall.file_recall import FileRecall
 from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
@@ -262,7 +263,8 @@ class _Tail:
             "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
             "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
         }  # fmt: skip
-        known = {**self.planned, "hits": HITS.empty(), "candidates": self._candidates}
+        found: dict[str, Any] = {"file_recall": FileRecall.concat([])}
+        known = {**self.planned, **found, "hits": HITS.empty(), "candidates": self._candidates}
         if not {*wanted} <= {"verdicts"}:
             admitted = pc.is_in(
                 self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]

@@ -42,7 +42,7 @@ from .report import Evaluation, Scores
 
 EVALUATION_PRINCIPAL = "evaluation"
 RECALL_LANES = ("lexical", "semantic", "symbol")
-OTHER_LANES = ("recent", "exact", "expansion")
+OTHER_LANES = ("file", "recent", "exact", "expansion")
 """Lanes that are on and of which no ranking is measured."""
 INDEXED = "indexed.json"
 """What stands in which corpus, in the work folder."""

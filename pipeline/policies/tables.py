@@ -29,6 +29,7 @@ from ...nodes.vocabulary import (
     MERGE_POLICIES,
     MODES,
     OUTPUT_SHAPES,
+    PURPOSE_TERMS,
     PURPOSES,
     REQUIRED_EVIDENCE,
     ROLE_TERMS,
@@ -53,8 +54,8 @@ _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverif
            "max_chunk_tokens", "withheld_k")  # fmt: skip
 _WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """The terms of a role are weighed by the role alone: without one they are 0."""
-_NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name != "cross_encoder")
-"""A file that does not weigh the cross-encoder weighs it 0."""
+_NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name not in PURPOSE_TERMS)
+"""A policy that does not weigh one of the others weighs it 0."""
 _LANES_TO_COME = ("graph",)
 """Lanes that the vocabulary knows and no node recalls for yet: a plan that counted on one would find nothing."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
@@ -192,7 +193,7 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
     weights = fields["weights"].fields(_WEIGHTS, required=_NEEDED_WEIGHTS)
-    read = weights.pop("cross_encoder").optional(lambda item: item.number(0, 100)) or 0.0
+    others = {name: weights.pop(name).optional(lambda item: item.number(0, 100)) or 0.0 for name in PURPOSE_TERMS}
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
@@ -203,7 +204,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
         | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
-        | {"weight_cross_encoder": read}
+        | {f"weight_{name}": weight for name, weight in others.items()}
     )
 
 

@@ -27,7 +27,7 @@ from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import boundary_filtering, boundary_gates, budget_trimming, task_aware_reranking
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
-from scoped_retrieval.nodes.recall import lane_recall, posting_recall, recall_scope
+from scoped_retrieval.nodes.recall import group_scores, lane_recall, posting_recall, recall_scope
 from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
@@ -114,7 +114,10 @@ def _without(gate: int) -> Plant:
 
 def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both walls take every instant for as_of."""
-    grid, codes = clocks.time_grid, clocks.time_codes
+    counted, grid, codes = clocks.open_grid, boundary_gates.time_grid, clocks.time_codes
+
+    def all_open(*args: Any) -> Any:
+        return np.ones_like(counted(*args))
 
     def open_grid(*args: Any) -> Any:
         return np.zeros_like(grid(*args))
@@ -123,7 +126,7 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
         found, placement = codes(*args)
         return np.zeros_like(found), placement
 
-    monkeypatch.setattr(clocks, "time_grid", open_grid)
+    monkeypatch.setattr(clocks, "open_grid", all_open)
     monkeypatch.setattr(clocks, "time_codes", open_codes)
     monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
     passed = lambda row, *rest: (np.zeros(len(row), np.int64), np.zeros(len(row), bool))  # noqa: E731
@@ -187,6 +190,18 @@ def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundary_gates, "_shadow", wrong)
 
 
+def files_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is all of its rows: those that a request may not see count in its length, and in how many files there are."""
+    right = group_scores._statistics
+
+    def wrong(scope: Any, groups: Any, members: Any, clocks_: Any) -> Any:
+        with pytest.MonkeyPatch.context() as every:
+            every.setattr(clocks, "open_grid", lambda index, rows, as_of, *_: np.ones((len(as_of), len(rows)), bool))
+            return right(scope, groups, (groups.of >= 0).nonzero()[0], clocks_)
+
+    monkeypatch.setattr(group_scores, "_statistics", wrong)
+
+
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are about equal are taken as they come: the order differs from call to call."""
     right, calls = posting_recall.best_cells, np.random.default_rng(5)
@@ -246,6 +261,7 @@ INTERFERENCE: dict[str, Plant] = {
     "vectors lent by equal texts": vectors_lent_by_equal_texts,
     "imports that encode their owner": imports_that_encode_their_owner,
     "zones inherited across owners": zones_inherited_across_owners,
+    "files of every row": files_of_every_row,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip

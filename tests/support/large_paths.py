@@ -27,7 +27,7 @@ from scoped_retrieval.nodes.recall import (
     vector_recall,
 )
 from scoped_retrieval.nodes.text import plain_keys, same_texts, siphash, text_analysis
-from scoped_retrieval.nodes.walls import clocks
+from scoped_retrieval.nodes.walls import clocks, time_gates
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "A_HANDFUL": (0, (keys,)),
@@ -41,7 +41,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "LEAST": (0, (scope_postings,)),
     "LONG": (0, (graded_lists,)),
     "MANY": (0, (compiled_recall,)),
-    "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall)),
+    "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall, time_gates)),
     "POSTINGS": (256, (compiled_recall,)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
     "RANKS_FIRST": (1, (greedy_fit,)),

@@ -42,7 +42,7 @@ from scoped_retrieval.nodes.text.index_keys import conflict_keys, definition_key
 from scoped_retrieval.nodes.text.text_analysis import analyze
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-LANES = ("lexical", "semantic", "symbol", "recent", "exact", "expansion")
+LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
 Row = Mapping[str, Any]
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 

@@ -10,7 +10,7 @@ from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-LEXICAL = ("lexical", "symbol", "recent", "exact", "expansion")
+LEXICAL = ("lexical", "symbol", "file", "recent", "exact", "expansion")
 
 
 def opened(corpus: Corpus, **how: Any) -> Retriever:

@@ -25,7 +25,7 @@ AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
     "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "vocabulary": 0.0, "metadata": 0.0,
-    "cross_encoder": 0.0,
+    "cross_encoder": 0.0, "file": 0.0, "passages": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -146,6 +146,7 @@ def line(
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
         "bounded_candidates": _of("candidates", candidates),
         "lane_scores": _of("lane_scores", [_lane_scores(one, candidates) for one in candidates]),
+        "file_scores": _of("file_scores", [_file_scores(one, evidence) for one in candidates]),
         "verdicts": _of("verdicts", verdicts),
         "anchors": _of("anchors", anchors),
         "evidence": _of("evidence", evidence),
@@ -175,6 +176,12 @@ def _lane_scores(one: Mapping[str, Any], pool: Sequence[Mapping[str, Any]]) -> d
     """Each candidate as its lanes found it; the best of a request reaches half of what its terms could give."""
     best = max(other["bm25_raw"] for other in pool if other["request_id"] == one["request_id"])
     return {**one, "bm25": one["bm25_raw"], "bm25_reach": 2 * best, "cosine": one["semantic_raw"]}
+
+
+def _file_scores(one: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What each row says of its file; nothing, unless told."""
+    row = evidence[one["row"]]
+    return {**one, "file": row.get("file", 0.0), "passages": row.get("passages", 0.0)}
 
 
 def _of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

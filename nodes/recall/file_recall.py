@@ -1,0 +1,170 @@
+"""The file lane: files of code whose text as a whole answers, and their best chunks.
+
+Reads the plan, the posting index and what the terms weigh in rows. Gives `FileRecall`: the best chunks of the best files,
+and how well each of the best files answers.
+
+The one thing to know: a file is its admissible rows and nothing else; frequencies, lengths and the number of files are
+those of A(r), at the request's clock. Tests, configuration, data and generated files count as files, or a word that all
+tests hold would look rare; they are never best, since what has to be read or changed is the source. Rows that are no code
+are in no file and cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..columns.keys import gathered_columns, integers, rank_within
+from ..columns.numbers import quantise
+from ..columns.orders import order_by
+from ..columns.ragged import spread, starts_of
+from ..frames import PostingIndex
+from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, is_source
+from .bm25 import Bm25
+from .group_scores import GroupPart, Groups, group_scores
+from .lane_recall import Terms
+from .pair_scores import Pairs, lexical_scores
+from .recall_entries import TermWeights
+from .recall_scope import Bool, Float, Int, RecallTables, Scope
+from .recall_selection import Found
+
+BM25 = Bm25(k1=4.0, b=0.6)
+"""A file repeats its terms far more often than a chunk: they saturate later."""
+CHUNKS = 3
+"""Chunks of a file that the lane returns, and that count as its best passages."""
+
+
+class FileRecall(NamedTuple):
+    """What the lane found; of each request's best files, one row each and the share of what BM25 could give at most."""
+
+    found: Found
+    request: Int
+    """Contract row, ascending."""
+    row: Int
+    """A frame row of the file: says which file it is, and may itself be inadmissible."""
+    share: Float
+
+    @classmethod
+    def concat(cls, parts: Sequence[FileRecall]) -> FileRecall:
+        """Several as one, by request."""
+        none = np.empty(0, dtype=np.int64)
+        request = np.concatenate([none, *(part.request for part in parts)])
+        row = np.concatenate([none, *(part.row for part in parts)])
+        share = np.concatenate([np.empty(0), *(part.share for part in parts)])
+        order = request.argsort(kind="stable")
+        return cls(Found.concat([part.found for part in parts]), request[order], row[order], share[order])
+
+
+class Files(NamedTuple):
+    """The files of a scope: `groups` of its rows, `members` by group, and of each group a row and its place by name."""
+
+    groups: Groups
+    members: Int
+    """Positions in `scope.rows`, by group."""
+    starts: Int
+    """Where the members of each group start, and where the last one's end."""
+    source: Bool
+    """Which groups are source; rows of one document that differ in it are two groups."""
+    name: Int
+
+    def first(self, group: Int) -> Int:
+        """The position in `scope.rows` of a row of each group."""
+        return self.members[self.starts[group]]
+
+
+def recall_files(
+    tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, weights: TermWeights, bm25: Bm25
+) -> FileRecall:
+    """The best chunks of the best files per sub-query, and the `lane_k` best files of each request.
+
+    Args:
+        tables: the inputs every lane reads.
+        query_terms: QUERY_TERMS.
+        postings: the frame's index.
+        weights: what terms weigh in the lexical lane: the chunks of a file are told apart by it.
+        bm25: how a chunk scores.
+    """
+    terms = Terms.of(tables, query_terms, ("text",))
+    parts = []
+    for scope in tables.scopes("file"):
+        if (files := files_of(scope)) is None:
+            continue
+        entries = terms.entries(scope)
+        # A long question repeats its words; the root keeps one of them from speaking for all.
+        rooted = replace(entries, weight=np.sqrt(entries.weight))
+        scored = group_scores(scope, files.groups, postings, rooted, BM25)
+        parts += [_best(scope, files, part, postings, weights, bm25) for part in scored]
+    return FileRecall.concat(parts)
+
+
+def files_of(scope: Scope) -> Files | None:
+    """The files of a scope that hold code; None if there are none."""
+    kind = scope.column("evidence_kind")
+    code = np.asarray(pc.fill_null(pc.equal(kind, "code"), False))
+    if not code.any():
+        return None
+    rows = {name: scope.column(name) for name in SOURCE_COLUMNS}
+    code &= np.asarray(rows["path"].is_valid())
+    source = is_source(rows)
+    groups = Groups.numbered(scope.document * 2 + source, code)
+    members = groups.of.argsort(kind="stable")[np.count_nonzero(~code) :]
+    starts = starts_of(np.bincount(groups.of[members], minlength=groups.count))
+    first = members[starts[:-1]]
+    named = gathered_columns(scope.tables.evidence, FILE_COLUMNS, scope.rows[first])
+    order = np.lexsort([source[first], *(_places(named[name]) for name in FILE_COLUMNS)])
+    name = np.empty(groups.count, dtype=np.int64)
+    name[order] = np.arange(groups.count)
+    return Files(groups, members, starts, source[first], name)
+
+
+def _places(column: pa.Array) -> Int:
+    """The place of each value among the distinct ones in alphabetical order, -1 for null."""
+    encoded = column.dictionary_encode()
+    place = np.full(len(encoded.dictionary) + 1, -1, dtype=np.int64)
+    place[np.asarray(pc.array_sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
+    return place[integers(encoded.indices.fill_null(len(encoded.dictionary)))]
+
+
+def _best(
+    scope: Scope, files: Files, part: GroupPart, postings: PostingIndex, weights: TermWeights, bm25: Bm25
+) -> FileRecall:
+    """The best source files of some sub-queries, and the best chunks of the first of them."""
+    reach = np.where(part.reach > 0, part.reach, 1.0)
+    share = quantise(np.minimum(part.score / reach[:, None], 1.0))
+    lane_k = scope.tables.lane_k[scope.sub[part.sub]]
+    line, file = (part.matched & files.source & (share > 0)).nonzero()
+    order = order_by(line, -share[line, file], files.name[file])
+    line, file = line[order], file[order]
+    place, starts = rank_within(line), line.searchsorted(np.arange(len(part.reach) + 1))
+    counts = np.minimum(np.diff(starts)[part.profile], lane_k)
+    sub, at = spread(starts[part.profile], counts)
+    score = share[line[at], file[at]]
+    near = place[at] < -(-lane_k[sub] // CHUNKS)
+    found = _chunks(scope, files, part.sub[sub[near]], file[at[near]], score[near], postings, weights, bm25)
+    return FileRecall(found, scope.request[part.sub[sub]], scope.rows[files.first(file[at])], score)
+
+
+def _chunks(
+    scope: Scope, files: Files, sub: Int, file: Int, score: Float, postings: PostingIndex, weights: TermWeights,
+    bm25: Bm25,
+) -> Found:  # fmt: skip
+    """The `CHUNKS` best admissible rows of each pair of sub-query and file; a row has the score of its file."""
+    clock, of_request = scope.tables.clock
+    pair, at = spread(files.starts[file], np.diff(files.starts)[file])
+    local = files.members[at]
+    open_, _ = clock.judge(scope.tables.row_index, of_request[scope.request[sub[pair]]], scope.rows[local])
+    kept = (open_ & ~scope.withheld[local] & scope.filtered(sub[pair], local)).nonzero()[0]
+    pair, local = pair[kept], local[kept]
+    rows = scope.rows[local]
+    by_request = scope.request[sub[pair]].argsort(kind="stable")
+    bm25_of = np.empty(len(rows))
+    asked = Pairs(scope.request[sub[pair[by_request]]], rows[by_request])
+    bm25_of[by_request] = lexical_scores(asked, weights, scope.tables, postings, bm25)
+    order = order_by(pair, -bm25_of, scope.tables.row_index.id_rank[rows])
+    best = order[rank_within(pair[order]) < CHUNKS]
+    return Found.of(scope.sub[sub[pair[best]]], rows[best], score[pair[best]])

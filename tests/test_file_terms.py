@@ -1,0 +1,62 @@
+"""The two terms of a file, on rows whose numbers can be added up by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scoped_retrieval.nodes.reranking.file_terms import file_terms
+from scoped_retrieval.nodes.tables import EVIDENCE
+from selection_line import ROW, line
+
+
+def evidence(*rows: dict[str, Any]) -> Any:
+    full = [
+        ROW | {"text": "x", "evidence_id": str(n), "text_sha256": "", "path": "a.py"} | row
+        for n, row in enumerate(rows)
+    ]
+    return EVIDENCE.from_rows(full)
+
+
+def terms(
+    rows: list[dict[str, Any]], lexical: list[float], best: list[tuple[int, int, float]], owner: list[int] | None = None
+) -> Any:
+    asked, example, score = (np.array(part) for part in zip(*best, strict=True)) if best else (np.empty(0, int),) * 3
+    given = np.zeros(len(rows), int) if owner is None else np.array(owner)
+    return file_terms(given, np.arange(len(rows)), np.array(lexical), (asked, example, score), evidence(*rows))
+
+
+def test_every_row_of_a_file_has_its_score_and_a_third_of_its_three_best() -> None:
+    found = terms([{}, {}, {}, {}, {"path": "b.py"}], [0.5, 0.25, 0.125, 0.25, 0.75], [(0, 0, 0.5), (0, 4, 0.25)])
+    assert found.file.tolist() == [0.5, 0.5, 0.5, 0.5, 0.25]
+    assert found.passages.tolist() == pytest.approx([1 / 3] * 4 + [0.25], abs=2**-30)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"document_type": "test"}, {"generated": True}, {"evidence_kind": "doc"}, {"path": None}, {"source_id": "git:other"}, {"owner_user": "bo"}]
+)  # fmt: skip
+def test_a_row_that_is_no_source_or_of_another_file_has_none(columns: dict[str, Any]) -> None:
+    found = terms([{}, columns], [0.5, 0.5], [(0, 0, 0.5)])
+    assert (found.file[1], found.passages[1]) == (0.0, 0.0)
+    assert found.passages[0] == pytest.approx(1 / 6, abs=2**-30)
+
+
+def test_a_file_is_scored_for_the_request_that_asked() -> None:
+    found = terms([{}, {}], [0.5, 0.5], [(0, 0, 0.5)], owner=[0, 1])
+    assert found.file.tolist() == [0.5, 0.0]
+
+
+def test_of_two_scores_of_a_file_the_better_counts() -> None:
+    assert terms([{}], [0.5], [(0, 0, 0.25), (0, 0, 0.5)]).file.tolist() == [0.5]
+
+
+def test_nothing_is_said_without_files() -> None:
+    assert terms([{}], [0.5], []).file.tolist() == [0.0]
+
+
+def test_the_terms_of_a_file_are_weighed_like_others() -> None:
+    asked = line([{"text": "x", "file": 0.5, "passages": 0.25}], weights={"file": 1.0, "passages": 2.0})
+    (best,) = asked.run()["ranked"].to_pylist()
+    assert (best["file"], best["passages"], best["selected_reason"]) == (0.5, 0.5, "matched the words")
+    assert best["final"] == 1.0
