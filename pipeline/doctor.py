@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -358,6 +359,7 @@ def _runs(subject: _Subject) -> Iterator[Check]:
     )
     if mine:
         yield from _log(store.log, mine)
+        yield from _log_head(subject.settings, store)
 
 
 def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
@@ -373,6 +375,20 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
             "or `run --resume` writes it. `verify` says which."
         )
         yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
+
+
+def _log_head(settings: Settings, store: Any) -> Iterator[Check]:
+    """Whether the trusted key signed the head of LOG, where one is set."""
+    from .verification import log_head_problem
+
+    if settings["trusted_key"] is None or not isinstance(store.path, Path):
+        return
+    with suppress(VerificationError):  # the check of the log says it
+        if said := log_head_problem(settings, store):
+            hint = "put the runs folder back from a copy; `verify` says which runs hold."
+            yield Check("log head", "fail", said, hint)
+        else:
+            yield Check("log head", "ok", f"signed with {settings['trusted_key']}")
 
 
 def _access(subject: _Subject) -> Iterator[Check]:

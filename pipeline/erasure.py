@@ -20,9 +20,9 @@ from .access import grants_in_force
 from .corpus import Selection
 from .durable import entries
 from .grants import load_grants
-from .opening import corpus_of
+from .opening import corpus_of, runs_of
 from .progress import counted
-from .runs import Asked, RunsErased, RunStore, erase_evidence
+from .runs import Asked, RunsErased, erase_evidence
 from .settings import Settings
 
 __all__ = ["Erasure", "erase"]
@@ -145,7 +145,7 @@ def erase(
         # With those of erasures that were broken off, which are somebody else's to count.
         ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
     # Opened after the receipt was written: what is stored later asks for receipts first.
-    store = RunStore(settings["runs"], create=False) if entries(settings["runs"]) else None
+    store = runs_of(settings) if entries(settings["runs"]) else None
     runs = erase_evidence(store, ids, asked=asked, reason=reason, dry_run=dry_run) if store else RunsErased()
     if not stored and not runs.any:
         raise _nothing(selection, asked)

@@ -9,9 +9,10 @@ from ..nodes.errors import StoreError
 from .corpus import Corpus, Trust
 from .durable import stands
 from .places import Place
+from .runs import RunStore
 from .settings import Settings
 
-__all__ = ["corpus_of", "corpus_to_upgrade", "head_file", "made_or_opened", "trust_of"]
+__all__ = ["corpus_of", "corpus_to_upgrade", "head_file", "made_or_opened", "runs_of", "trust_of"]
 
 
 def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:
@@ -45,6 +46,15 @@ def made_or_opened(settings: Settings) -> Corpus:
             if not stands(head_file(settings)):
                 raise  # otherwise another first import has made it since
     return corpus_of(settings)
+
+
+def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
+    """The folder of runs, its log signed where there is a key.
+
+    Raises:
+        StoreError: there is none, or it cannot be made.
+    """
+    return RunStore(settings["runs"], create=create, signer=trust_of(settings))
 
 
 def head_file(settings: Settings) -> Place:

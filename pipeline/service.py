@@ -87,14 +87,14 @@ def open_retriever(
         StoreError: there is no corpus, or one of another schema version.
     """
     from ..nodes.recall.bm25 import Bm25
-    from .opening import corpus_of
+    from .opening import corpus_of, runs_of
     from .policies.tables import load_policies
     from .retriever import Retriever
 
     retriever = Retriever.open(
         corpus_of(settings),
         principal=settings.principal,
-        runs=settings["runs"],
+        runs=runs_of(settings, create=True),
         grants=settings.grants_path,
         policies=load_policies(settings["policies"], settings["weights"]),
         lanes=settings["lanes"],
@@ -194,11 +194,11 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     """
     from ..nodes.errors import StoreError
     from .answers import store_report, verify_answer
-    from .runs import RunStore
+    from .opening import runs_of
 
     run = open_run(settings, snapshot_id)
     audience_of(settings, run, snapshot_id)
-    store = RunStore(settings["runs"], create=False)
+    store = runs_of(settings)
     report = verify_answer(run, snapshot_id, answer)
     try:
         entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))

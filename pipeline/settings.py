@@ -72,7 +72,7 @@ SETTINGS: Mapping[str, Setting] = {
             "signing_key",
             "path",
             None,
-            "Ed25519 private key (PEM) that new heads of the corpus are signed with",
+            "Ed25519 private key (PEM) that new heads of the corpus and of the log of runs are signed with",
             project_file=False,
         ),
         Setting(

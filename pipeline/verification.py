@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
 from ..nodes.errors import InputError, StoreError, VerificationError
 from .access import known_runs, unknown
+from .opening import trust_of
 from .settings import Settings
 
-__all__ = ["verified"]
+__all__ = ["log_head_problem", "verified"]
+
+_LOOKS = 5
+"""How often the head is looked at before something is wrong with it."""
 
 
 def verified(
@@ -36,8 +40,9 @@ def verified(
         InputError: the anchor is no hash.
         VerificationError: there is an anchor and no run that the principal may know of.
     """
-    from .runs import RunStore, verify
+    from .runs import Problem, RunStore, verify
     from .runs.ids import run_of
+    from .runs.signed_head import FILE
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
@@ -54,6 +59,9 @@ def verified(
         # Of runs of others nothing is said, so it is the same whether there are some or none.
         raise VerificationError("Expected the anchor in a log of runs that you may know of, got no such run - at LOG")
     reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
+    if reports and lines is not None and (said := log_head_problem(settings, store)):
+        found = Problem("changed", FILE, said)
+        reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch that is being written is no finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}
         reports = [report for report in reports if report.run_id not in pending]
@@ -75,6 +83,23 @@ def verified(
         ],
         "witness": seen,
     }
+
+
+def log_head_problem(settings: Settings, store: Any) -> str | None:
+    """What is wrong with the head of LOG for who trusts one key alone; None where no such key is set.
+
+    Raises:
+        VerificationError: the chain of LOG does not hold.
+    """
+    from .runs.signed_head import head_problem
+
+    trust, problem = trust_of(settings), None
+    for _ in range(0 if trust.trusted_key is None else _LOOKS):  # a line may come between reading the log and its head
+        lines = store.log.lines()
+        problem = head_problem(store.path, trust, lines) or trust.log_set_back([line.hash for line in lines])
+        if problem is None:
+            break
+    return problem
 
 
 def _lines(store: Any) -> list[Any] | None:

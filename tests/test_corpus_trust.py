@@ -19,18 +19,8 @@ from scoped_retrieval.pipeline.corpus.heads import HEADS, chain
 from scoped_retrieval.pipeline.settings import load_settings
 
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization", reason="needs the extra `sign`")
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519  # noqa: E402  # only with the extra
-
-
-def keys(folder: Path, name: str = "ann") -> tuple[Path, Path]:
-    """Files of a new private key and its public key."""
-    private = ed25519.Ed25519PrivateKey.generate()
-    files = folder / f"{name}.pem", folder / f"{name}.pub.pem"
-    none = serialization.NoEncryption()
-    files[0].write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none))
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    files[1].write_bytes(private.public_key().public_bytes(serialization.Encoding.PEM, form))
-    return files
+from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402  # only with the extra
+from signing_keys import keys  # noqa: E402  # only with the extra
 
 
 @pytest.fixture

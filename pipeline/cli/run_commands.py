@@ -294,13 +294,13 @@ def compact(
 ) -> int:
     """Turn the interactive snapshots of runs that you may know of into Parquet parts; no digest changes."""
     from ...nodes.errors import StoreError, VerificationError
-    from ..runs import RunStore
+    from ..opening import runs_of
     from ..runs import compact as compact_run
     from ..runs.ids import run_of
     from ..service import known_runs, open_run, unknown
 
     settings = settings_of(runs=runs, grants=grants)
-    store = RunStore(settings["runs"], create=False)
+    store = runs_of(settings)
     known = known_runs(settings, store)
     if run and not known(run_of(run) if run.startswith(SNAPSHOT_PREFIX) else run):
         raise unknown(run)

@@ -78,14 +78,14 @@ def upgrade(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Migrate runs of an older format to the present one; they are verified first."""
+    """Migrate runs of an older format to the present one, verified first; sign the log, where there is a key."""
     from ...nodes.errors import StoreError, VerificationError
-    from ..runs import RunStore
+    from ..opening import runs_of
     from ..runs.upgrading import upgrade as upgrade_run
     from ..service import hears_of_damage, known_runs, unknown
 
     settings = settings_of(runs=runs, grants=grants)
-    store = RunStore(settings["runs"], create=False)
+    store = runs_of(settings)
     readable = known_runs(settings, store)
 
     def known(run_id: str) -> bool:
@@ -106,6 +106,8 @@ def upgrade(
             if run:
                 raise
             refused[run_id] = error.message
+    if not run and store.sign_log():
+        note("signed: the head of the log")
     text = [f"{run_id}: upgraded" for run_id in done] + [
         f"{run_id}: not upgraded: {why}" for run_id, why in refused.items()
     ]

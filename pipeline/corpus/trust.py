@@ -51,14 +51,26 @@ class Trust:
         """The head with a signature, where there is a key."""
         if self.signing_key is None:
             return head
-        signature = _private(self.signing_key).sign(_message(head))
-        return replace(head, signature=base64.b64encode(signature).decode())
+        return replace(head, signature=self.signature(_message(head)))
+
+    @property
+    def signs(self) -> bool:
+        """Whether there is a key to sign with."""
+        return self.signing_key is not None
+
+    def signature(self, text: str) -> str:
+        """Of a text, in base64; there is a signing key."""
+        return base64.b64encode(_private(self.signing_key).sign(text.encode())).decode()  # type: ignore[arg-type]  # who asks has one
 
     def is_signed(self, head: Head) -> bool:
         """Whether the trusted key, or without one the signing key, signed a head."""
+        return self.is_signature(_message(head), head.signature)
+
+    def is_signature(self, text: str, signature: str) -> bool:
+        """Whether the trusted key, or without one the signing key, signed a text."""
         key = _public(self.trusted_key) if self.trusted_key else _private(self.signing_key).public_key()  # type: ignore[arg-type]  # one of them is set
         try:
-            key.verify(base64.b64decode(head.signature), _message(head))
+            key.verify(base64.b64decode(signature), text.encode())
         except (ValueError, _crypto("exceptions").InvalidSignature):
             return False
         return True
@@ -114,6 +126,24 @@ class Trust:
             known[corpus_id] = (head.number, head.hash)
             write_atomic(self.seen, f"{json.dumps(known, indent=1, sort_keys=True)}\n".encode())
 
+    def log_set_back(self, hashes: Sequence[str]) -> str | None:
+        """What is wrong with a log of runs, given the hashes of its lines, for who has seen more of it; the newest is kept.
+
+        Raises:
+            StoreError: the file of what was seen is damaged.
+        """
+        if self.seen is None or not hashes:
+            return None
+        known, log = _seen(self.seen), f"log {hashes[0]}"
+        number, hash_ = known.get(log, (0, ""))
+        if number > len(hashes) or (number and hashes[number - 1] != hash_):
+            return "a line that was seen here before is gone or another: the log was set back or written anew"
+        if len(hashes) > number:
+            make_folders(self.seen.parent)
+            known[log] = (len(hashes), hashes[-1])
+            write_atomic(self.seen, f"{json.dumps(known, indent=1, sort_keys=True)}\n".encode())
+        return None
+
 
 UNSIGNED = Trust()
 """Heads in the folder of the corpus, without signatures."""
@@ -129,8 +159,8 @@ def _seen(file: Path) -> dict[str, tuple[int, str]]:
         raise StoreError(f"Expected heads by corpus, got a damaged file - at {file}", hint="remove it.") from error
 
 
-def _message(head: Head) -> bytes:
-    return f"{_SIGNED}{head.text}".encode()
+def _message(head: Head) -> str:
+    return f"{_SIGNED}{head.text}"
 
 
 @lru_cache(maxsize=8)

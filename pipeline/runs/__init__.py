@@ -1,5 +1,6 @@
 """Runs: what was asked, decided and shown, kept so that it can be read, replayed and verified without the corpus.
 
+runs/LOG.signed                   the head of LOG, signed, where there is a key
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
 runs/.locks/<run_id>              who writes a run holds it; of a folder a file, of an object store leases
 runs/.locks/<run_id>.session      whose session an interactive run is; of a folder alone
@@ -15,7 +16,7 @@ runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
-- the folder: `store`, `log`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
+- the folder: `store`, `log` of `log_lines` with its `signed_head`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
 - a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`,
   `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots

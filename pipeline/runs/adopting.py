@@ -18,7 +18,8 @@ from .files import locked, sha256_of
 from .ids import RUN_ID
 from .live import told
 from .live_files import live_files, read_live, unlogged
-from .log import Line, files_named
+from .log import files_named
+from .log_lines import Line
 from .run import starter_of
 from .store import RunStore
 

@@ -20,7 +20,7 @@ from ...nodes.tables import STRUCTURED_FACTS
 from ..durable import file_sha256, make_folders
 from ..places import Place
 from .files import read_json, write_bytes
-from .log import Line
+from .log_lines import Line
 from .store import RunStore
 
 __all__ = ["FOLDER", "KIND", "check_answers", "log_answer", "logged_answers", "sha256_of_text"]

@@ -32,7 +32,7 @@ from .dropping import drop_shards
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .listing import forget_listings
 from .live_files import live_files
-from .log import Line
+from .log_lines import Line
 from .parts import TEXTS
 from .run import BATCH, INTERACTIVE, Run
 from .showing import texts_showing

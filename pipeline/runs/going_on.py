@@ -22,7 +22,8 @@ from ..durable import stands
 from ..locks import Hold, hold
 from .files import sha256_of
 from .live_files import live_file, live_files, read_live, read_settings
-from .log import Line, Log
+from .log import Log
+from .log_lines import Line
 from .parts import PER_RUN, stored_tables
 from .store import RunStore
 

@@ -15,7 +15,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -25,29 +24,17 @@ from ..durable import read_whole, stands, sync_path
 from ..file_access import open_new
 from ..places import ObjectPlace, Place
 from .files import locked
+from .log_lines import START, Line
+from .signed_head import Signer, sign_next
 
 LOG = "LOG"
 WINDOW = 1 << 16
 """Bytes read from the end of the log at first, to find its last line; doubled until it is in sight."""
-START = "0" * 64
-"""What stands for the line before the first."""
 _CHANGED = "put LOG back from a copy of the runs folder; `verify` then says which runs hold"
 
 
 class LineInDoubtError(StoreError):
     """A store said neither that it took a line nor that it did not: the log may hold it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line: `kind` is run (a manifest), upgrade (the manifest of a later format), live (one interactive snapshot), erase (the receipt of an erasure)
-    or answer (an answer that was verified)."""
-
-    sequence: int
-    kind: str
-    run_id: str
-    body: dict[str, Any]
-    hash: str
 
 
 def manifest_named(lines: Collection[Line]) -> str | None:
@@ -152,9 +139,10 @@ class RunLog(ABC):
 class Log(RunLog):
     """The log of a folder: one file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, signer: Signer | None = None) -> None:
         super().__init__()
         self.path = folder / LOG
+        self._signer = signer
         self._lock = folder / ".LOG.lock"
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
@@ -163,7 +151,10 @@ class Log(RunLog):
         Where this raises, the log is as it was: whoever is told that a line was not written may write it again.
         """
         with locked(self._lock, "the log"):
-            digest, data = _line(kind, run_id, body, *self._tail())
+            previous, sequence = self._tail()
+            digest, data = _line(kind, run_id, body, previous, sequence)
+            if self._signer is not None:
+                sign_next(self.path.parent, self._signer, previous, sequence, digest)
             size = self.path.stat().st_size if stands(self.path) else None
             try:
                 with open_new(self.path, append=True) as file:
@@ -287,9 +278,9 @@ def _stands(entry: ObjectPlace, data: bytes) -> bool:
         raise LineInDoubtError(error.message, hint="the log may hold the line; `verify` tells.") from error
 
 
-def log_at(folder: Place) -> RunLog:
-    """The log of a runs folder."""
-    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else Log(folder)
+def log_at(folder: Place, signer: Signer | None = None) -> RunLog:
+    """The log of a runs folder; of one on an object store, no head is signed."""
+    return ObjectLog(folder) if isinstance(folder, ObjectPlace) else Log(folder, signer)
 
 
 def _line(kind: str, run_id: str, body: dict[str, Any], previous: str, sequence: int) -> tuple[str, bytes]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from .log import log_at
 from .parts import PER_RUN, Vectors
 from .receipts import receipt_name, receipt_of
 from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
+from .signed_head import Signer, sign
 from .staging import remove_abandoned, run_folder
 from .writing import PROVENANCE_PART, write_manifest, write_shard
 
@@ -41,7 +43,7 @@ _STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
 class RunStore:
     """One folder of runs."""
 
-    def __init__(self, path: str | Place, *, create: bool = True) -> None:
+    def __init__(self, path: str | Place, *, create: bool = True, signer: Signer | None = None) -> None:
         self.path = fixed_place(path)
         if create:
             try:
@@ -51,7 +53,8 @@ class RunStore:
                 raise StoreError(f"Expected a folder for runs, got {error.strerror} - at {self.path}") from error
         elif not self.path.is_dir():
             raise StoreError(f"Expected a folder of runs, got none - at {self.path}")
-        self.log = log_at(self.path)
+        self.log = log_at(self.path, signer)
+        self._signer = signer
 
     def stage(
         self,
@@ -211,6 +214,16 @@ class RunStore:
         if not RUN_ID.fullmatch(run_id) or not folder.is_dir():
             raise StoreError(f"Expected a run in this folder, got none - at {run_id}", hint="`runs` lists them")
         return folder
+
+    def sign_log(self) -> bool:
+        """Sign the log as it is, whatever was signed before; False where there is no key, or nothing to sign.
+
+        Raises:
+            VerificationError: its chain does not hold.
+        """
+        if self._signer is None or not self._signer.signs or not isinstance(self.path, Path):
+            return False
+        return sign(self.path, self._signer, self.log.lines())
 
     def logged(self) -> set[str]:
         """The ids of the runs that a line of LOG names as whole."""

@@ -28,7 +28,8 @@ from .files import files_below, locked, sha256_of
 from .formats import UPGRADED
 from .ids import run_of, snapshot_id
 from .live_files import live_files, number_of, unlogged
-from .log import Line, files_named, manifest_named
+from .log import files_named, manifest_named
+from .log_lines import Line
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import INTERACTIVE, Run
 from .states import CRASHED, UNFINISHED, UNKNOWN_VERSION, UNREADABLE, state_of

@@ -1,0 +1,117 @@
+"""The signed head of LOG: with a signing key, nobody without it can add a line, take one away or write the log anew.
+
+    LOG.signed      "<sequence> <hash of the line before> <hash> <signature>", replaced before each line is appended
+
+Reads: the lines of LOG and what vouches for signatures. Gives: `sign_next`, which a writer calls under the lock of LOG, and
+`head_problem`, what is wrong with the head. A log on an object store has none.
+
+Note: the head is written before its line, so that a crash leaves a head that is one line ahead, and never a line that is not
+signed. A writer signs a line only where the log ends with the signed head: what somebody without the key has added is never
+vouched for later on. `runs upgrade` begins to sign a log that has lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ..durable import read_whole, stands, write_atomic
+from ..places import Place
+from .log_lines import START, Line
+
+__all__ = ["FILE", "Signer", "head_problem", "sign", "sign_next"]
+
+FILE = "LOG.signed"
+_SIGNED = "scoped-retrieval/run-log/1\n"
+
+
+class Signer(Protocol):
+    """Who signs texts, and says whether a signature of one is of the key that is trusted."""
+
+    @property
+    def signs(self) -> bool:
+        """Whether there is a key to sign with."""
+        ...
+
+    def signature(self, text: str) -> str:
+        """Of a text, in base64."""
+        ...
+
+    def is_signature(self, text: str, signature: str) -> bool:
+        """Whether the trusted key signed a text."""
+        ...
+
+
+class _Signed(NamedTuple):
+    sequence: int
+    previous: str
+    hash: str
+    signature: str
+
+    @property
+    def text(self) -> str:
+        return f"{_SIGNED}{self.sequence} {self.previous} {self.hash}"
+
+    def follows(self, hash_: str, sequence: int) -> bool:
+        """Whether a log that ends with this line is the one that was signed, or lacks only the line signed last."""
+        return (hash_, sequence) in ((self.hash, self.sequence), (self.previous, self.sequence - 1))
+
+
+def sign_next(folder: Path, signer: Signer, previous: str, sequence: int, hash_: str) -> None:
+    """Sign the line that is about to be appended after line `sequence`, if the log ends as it was signed.
+
+    A folder that does not take the file leaves the line unsigned, which `head_problem` says.
+    """
+    if not signer.signs:
+        return
+    known = _read(folder)
+    new = known is None and sequence == 0
+    if new or (
+        known is not None and signer.is_signature(known.text, known.signature) and known.follows(previous, sequence)
+    ):
+        _write(folder, signer, sequence + 1, previous, hash_)
+
+
+def sign(folder: Path, signer: Signer, lines: Sequence[Line]) -> bool:
+    """Sign the log as it is, whatever was signed before; False if it has no line, or the folder does not take the file."""
+    previous = lines[-2].hash if len(lines) > 1 else START
+    return bool(lines) and _write(folder, signer, len(lines), previous, lines[-1].hash)
+
+
+def head_problem(folder: Place, signer: Signer, lines: Sequence[Line]) -> str | None:
+    """What is wrong with the head of a log whose chain holds; None if the trusted key signed it."""
+    if not isinstance(folder, Path):
+        return None
+    known = _read(folder)
+    if known is None:
+        return "no signed head is there, or it cannot be read; `runs upgrade` signs a log that has none"
+    if not signer.is_signature(known.text, known.signature):
+        return "the trusted key did not sign the head"
+    last, count = (lines[-1].hash if lines else START), len(lines)
+    if known.follows(last, count):
+        return None
+    if count < known.sequence:
+        return "the log ends before the line that was signed: it was set back"
+    if lines[known.sequence - 1].hash != known.hash:
+        return "the log has another line in the place of the one that was signed: it was written anew"
+    return "lines follow the signed head: who added them had no key; if that was you, `runs upgrade` signs them"
+
+
+def _read(folder: Path) -> _Signed | None:
+    if not stands(folder / FILE):
+        return None
+    with suppress(ValueError, TypeError, OSError):
+        sequence, *rest = read_whole(folder / FILE).decode().split()
+        return _Signed(int(sequence), *rest)
+    return None
+
+
+def _write(folder: Path, signer: Signer, sequence: int, previous: str, hash_: str) -> bool:
+    head = _Signed(sequence, previous, hash_, "")
+    data = f"{sequence} {previous} {hash_} {signer.signature(head.text)}\n".encode()
+    with suppress(OSError):
+        write_atomic(folder / FILE, data, sync=False)
+        return True
+    return False
