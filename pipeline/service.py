@@ -14,6 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..nodes.tables import BLOCKS, REQUESTS
 from .access import (
     Audience,
@@ -62,6 +65,7 @@ __all__ = [
     "readable_snapshots",
     "replayed",
     "replayed_turn",
+    "report_of",
     "snapshot_named",
     "snapshot_rows",
     "summaries_for",
@@ -294,8 +298,33 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     return bundle(rows, audit=audience == "audit", max_age_days=limit)
 
 
-def snapshot_rows(run: Any, snapshot_id: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from.
+def report_of(settings: Settings, name: str) -> str:
+    """The HTML report of a snapshot or a run, as far as the principal may see it.
+
+    Raises:
+        AccessError: it is another's, or there is none.
+        StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
+    """
+    from .views.report import TABLES_READ, snapshot_page
+    from .views.run_report import TABLES_READ as COUNTED
+    from .views.run_report import run_report
+
+    run = open_run(settings, name)
+    if name.startswith("retr-snap-"):
+        audit = audience_of(settings, run, name) == "audit"
+        return snapshot_page(snapshot_rows(run, name, TABLES_READ), audit=audit, lineage=run.lineage if audit else None)
+    expect_reader(settings, run)
+    snapshots = readable_snapshots(settings, run)
+    asked = pa.array([row["request_id"] for row in snapshots], pa.string())
+    tables = {table: run.table(table) for table in COUNTED}
+    tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
+    audit = all("recalled" in row for row in snapshots)
+    return run_report(run.run_id, snapshots, tables, audit=audit, settings=run.settings)
+
+
+def snapshot_rows(run: Any, snapshot_id: str, also: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from, and other tables.
 
     Raises:
         VerificationError: what is stored does not match its hashes.
@@ -303,4 +332,4 @@ def snapshot_rows(run: Any, snapshot_id: str) -> dict[str, list[dict[str, Any]]]
     from .runs import replay
 
     tables = replay(run, snapshot_id).tables
-    return {name: tables[name].to_pylist() for name in TABLES_READ}
+    return {name: tables[name].to_pylist() for name in (*TABLES_READ, *also)}

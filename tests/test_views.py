@@ -2,7 +2,6 @@
 
 import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.views import lineage as view
 from scoped_retrieval.pipeline.views.text_table import text_table
 from scoped_retrieval.pipeline.views.xray import caller_rows, render_text
+from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,62 +24,6 @@ LINEAGE = {
         {"name": "lanes", "kind": "input", "step": None, "doc": "", "table": None, "columns": [], "tags": {}, "version": None},
     ],
     "edges": [["hits", "ranked"], ["lanes", "hits"], ["query_terms", "hits"], ["query_terms", "ranked"]],
-}  # fmt: skip
-
-WHEN = datetime(2026, 5, 20, 9, tzinfo=UTC)
-GATES = ["project", "owner", "visibility", "recorded"]
-ROWS = {
-    "requests": [{"request_id": "r1", "question": "why does\nthe test fail", "session_id": "s-021", "asked_at": WHEN}],
-    "contracts": [
-        {"request_id": "r1", "principal": "ana", "project": "shop", "branch": "main", "contract_id": "c0ffee0011223344",
-         "purpose": "fix-test", "merge_policy": "authority-first", "output_shape": "context-block", "as_of": WHEN,
-         "max_chars": 4800, "max_tokens": 1200, "tokenizer": "approx-bpe/1"},
-    ],
-    "snapshots": [
-        {"request_id": "r1", "snapshot_id": "retr-snap-1", "created_at": WHEN, "status": "ok", "action": "warn",
-         "block_ref": "0011223344556677", "recalled": 4},
-    ],
-    "blocks": [{"request_id": "r1", "chars": 812, "tokens": 203, "bound_by": None}],
-    "sub_queries": [
-        {"sub_query_id": "q1", "intent": "find-error", "lanes": ["lexical", "symbol"], "lane_k": 20, "min_authority": 0,
-         "oldest": None, "kinds": ["test-log"], "sources": []},
-    ],
-    "filter_ladder": [
-        {"gate": "project", "gate_class": "access", "considered": 40, "admitted": 30, "reason_code": "out_of_scope_project"},
-        {"gate": "visibility", "gate_class": "visibility", "considered": 30, "admitted": 29, "reason_code": "not_model_visible"},
-        {"gate": "recorded", "gate_class": "time", "considered": 29, "admitted": 29, "reason_code": "after_as_of"},
-    ],
-    "candidates": [
-        {"evidence_id": "e1", "lanes": ["lexical", "symbol"], "via": None},
-        {"evidence_id": "e2", "lanes": ["expansion"], "via": "neighbour"},
-    ],
-    "ranked": [
-        {"evidence_id": "e1", "rank": 1, "final": 0.75, "semantic": 0.0, "lexical": 0.25, "anchor": 0.25, "authority": 0.25,
-         "recency": 0.0, "actionability": 0.0, "diversity": 0.0, "scope": 0.0, "selected_reason": "matched failing test name"},
-    ],
-    "trimmed": [
-        {"label": "test-log#1", "evidence_id": "e1", "form": "excerpt", "merged_rows": ["e1", "e3"], "history": False,
-         "conflict_note": True},
-    ],
-    "trims": [
-        {"evidence_id": "e1", "policy": "line-end/1", "bound_by": "max_chunk_tokens",
-         "kept_ranges": [{"start": 0, "end": 120}], "dropped_ranges": [{"start": 120, "end": 300}]},
-    ],
-    "citations": [
-        {"position": 1, "label": "test-log#1", "evidence_id": "e1", "locator": "logs/auth.log#12", "source_id": "artifact:logs",
-         "version": "v1", "authority": "medium", "standing": "untrusted", "resolves": True, "visible_sha256": "ab" * 32},
-    ],
-    "decisions": [
-        {"evidence_id": "e1", "outcome": "selected", "stage": "project", "reason_code": "selected", "admitted_by": " ".join(GATES),
-         "would_reject_by": None, "redacted": True, "rank": 1, "path": "logs/auth.log", "source_id": "artifact:logs"},
-        {"evidence_id": "e2", "outcome": "rejected", "stage": "rank", "reason_code": "low_score", "admitted_by": " ".join(GATES),
-         "would_reject_by": None, "redacted": False, "rank": 2, "path": "docs/b.md", "source_id": "workspace:shop"},
-        {"evidence_id": "e3", "outcome": "selected", "stage": "pack", "reason_code": "merged", "admitted_by": " ".join(GATES),
-         "would_reject_by": None, "redacted": False, "rank": 3, "path": "logs/auth.log", "source_id": "artifact:logs"},
-        {"evidence_id": "e4", "outcome": "hidden", "stage": "gate", "reason_code": "not_model_visible", "admitted_by": "project",
-         "would_reject_by": None, "redacted": False, "rank": None, "path": None, "source_id": "artifact:ci"},
-    ],
-    "conditions": [{"condition": "lane_off", "subject": "semantic", "action": "warn", "message": "the semantic lane is off"}],
 }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ QUESTION_SHOWN = 60
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (snapshots, replay, replay_turn, verify, xray, lineage, compact):
+    for command in (snapshots, replay, replay_turn, verify, xray, report, lineage, compact):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -210,13 +210,15 @@ def xray(
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Namespace of the question, with --ask.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="text, json or html.")] = "text",
     as_json: JsonFlag = False,
 ) -> int:
     """Show why each item of a snapshot is there, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
-    from ..service import audience_of, open_retriever, open_run, snapshot_named, snapshot_rows
-    from ..views.xray import caller_rows, render_text
+    from ..service import audience_of, open_retriever, open_run, report_of, snapshot_named, snapshot_rows
+    from ..views.xray import FORMATS, caller_rows, render_text
 
+    format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     if not subject.strip():
         raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
     if not ask and (budget is not None or namespace is not None):
@@ -245,9 +247,26 @@ def xray(
         note(f"snapshot: {subject} ({found.status}), of what was asked just now")
     run = open_run(settings, subject)
     audit = audience_of(settings, run, subject) == "audit"
+    if format_ == "html":
+        _deliver(None, report_of(settings, subject), out, False)
+        return EXIT["ok"]
     rows = snapshot_rows(run, subject)
     shown: dict[str, Any] = {"snapshotFound": True, "snapshot": rows if audit else caller_rows(rows)}
-    _deliver(shown, render_text(rows, audit=audit), out, as_json)
+    _deliver(shown, render_text(rows, audit=audit), out, format_ == "json")
+    return EXIT["ok"]
+
+
+def report(
+    name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or a snapshot.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+) -> int:
+    """An HTML report of a run or snapshot: one file that needs no network and runs no script."""
+    from ..service import report_of, snapshot_named
+
+    settings = settings_of(runs=runs, grants=grants)
+    _deliver(None, report_of(settings, snapshot_named(settings, name)), out, False)
     return EXIT["ok"]
 
 

@@ -4,4 +4,5 @@
 - of a folder of runs: `context_actions`
 - of the line: `lineage`, `dictionary`
 - for people: `demonstration`, `text_table`
+- HTML: `report` of a snapshot, `run_report` of a run
 """

@@ -16,9 +16,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...nodes.tables import TABLES
-from ...nodes.vocabulary import SCORE_TERMS
+from ...nodes.vocabulary import SCORE_TERMS, Vocabulary
 
-__all__ = ["TABLES_READ", "Rows", "caller_rows", "render_text"]
+__all__ = [
+    "FORMATS",
+    "TABLES_READ",
+    "Row",
+    "Rows",
+    "caller_rows",
+    "line_of",
+    "one_of",
+    "ranges_of",
+    "render_text",
+    "text_of",
+]
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]
@@ -42,6 +53,8 @@ TABLES_READ = (
 )
 """The tables an x-ray is made of."""
 
+FORMATS = Vocabulary("format", ("text", "json", "html"))
+"""How an x-ray can be written."""
 _AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
 _WITHHELD_SHOWN = 20
 
@@ -80,29 +93,29 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
 
 
 def _header(rows: Rows) -> list[str]:
-    request, contract, snapshot, block = (_one(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
-    failure = _one(rows, "failures")  # a row refused at the door has neither request nor contract
+    request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
+    failure = one_of(rows, "failures")  # a row refused at the door has neither request nor contract
     request, contract = request or failure, contract or failure
     return [
         "=== Recall X-ray ===",
-        f"query: {_line(request.get('question'))}",
+        f"query: {line_of(request.get('question'))}",
         *([f"request-id: {failure['request_id']}"] if failure else []),
-        f"snapshot-id: {_text(snapshot.get('snapshot_id'))}",
-        f"captured-at: {_text(snapshot.get('created_at'))}",
-        f"session: {_text(request.get('session_id'))}",
-        f"namespace: {_text(request.get('namespace'))}",
-        f"trace-id: {_text(request.get('trace_id'))}",
-        f"budget: {_text(block.get('chars'))} / {_text(contract.get('max_chars'))} chars, "
-        f"{_text(block.get('tokens'))} / {_text(contract.get('max_tokens'))} tokens ({_text(contract.get('tokenizer'))})",
-        f"bound-by: {_text(block.get('bound_by'))}",
-        f"scope: principal={_text(contract.get('principal'))} project={_text(contract.get('project'))} "
-        f"branch={_text(contract.get('branch'))} test-suite={_text(contract.get('test_suite'))} "
-        f"contract={_text(contract.get('contract_id'))}",
-        f"purpose: {_text(contract.get('purpose'))} merge={_text(contract.get('merge_policy'))} "
-        f"shape={_text(contract.get('output_shape'))}",
-        f"clocks: as-of={_text(contract.get('as_of'))} asked-at={_text(request.get('asked_at'))}",
-        f"status: {_text(snapshot.get('status'))} action={_text(snapshot.get('action'))} "
-        f"block-ref={_text(snapshot.get('block_ref'))}",
+        f"snapshot-id: {text_of(snapshot.get('snapshot_id'))}",
+        f"captured-at: {text_of(snapshot.get('created_at'))}",
+        f"session: {text_of(request.get('session_id'))}",
+        f"namespace: {text_of(request.get('namespace'))}",
+        f"trace-id: {text_of(request.get('trace_id'))}",
+        f"budget: {text_of(block.get('chars'))} / {text_of(contract.get('max_chars'))} chars, "
+        f"{text_of(block.get('tokens'))} / {text_of(contract.get('max_tokens'))} tokens ({text_of(contract.get('tokenizer'))})",
+        f"bound-by: {text_of(block.get('bound_by'))}",
+        f"scope: principal={text_of(contract.get('principal'))} project={text_of(contract.get('project'))} "
+        f"branch={text_of(contract.get('branch'))} test-suite={text_of(contract.get('test_suite'))} "
+        f"contract={text_of(contract.get('contract_id'))}",
+        f"purpose: {text_of(contract.get('purpose'))} merge={text_of(contract.get('merge_policy'))} "
+        f"shape={text_of(contract.get('output_shape'))}",
+        f"clocks: as-of={text_of(contract.get('as_of'))} asked-at={text_of(request.get('asked_at'))}",
+        f"status: {text_of(snapshot.get('status'))} action={text_of(snapshot.get('action'))} "
+        f"block-ref={text_of(snapshot.get('block_ref'))}",
     ]
 
 
@@ -140,11 +153,11 @@ def _results(rows: Rows) -> list[str]:
         via = candidates.get(id_, {}).get("via")
         lines += [
             f"[{citation['position']}] {citation['label']} {id_} — served-by={lanes}{f' via={via}' if via else ''}",
-            f"    path: {_text(citation['locator'])}",
+            f"    path: {text_of(citation['locator'])}",
             *_score(ranked.get(id_)),
-            f"    provenance: source={citation['source_id']} version={_text(citation['version'])} "
-            f"authority={citation['authority']} standing={citation['standing']} form={_text(item.get('form'))} "
-            f"resolves={_text(citation['resolves'])}",
+            f"    provenance: source={citation['source_id']} version={text_of(citation['version'])} "
+            f"authority={citation['authority']} standing={citation['standing']} form={text_of(item.get('form'))} "
+            f"resolves={text_of(citation['resolves'])}",
             f"    visible-sha256: {citation['visible_sha256']}",
         ]
         if ranked.get(id_):
@@ -159,7 +172,7 @@ def _results(rows: Rows) -> list[str]:
             lines.append("    redacted: a span is masked")
         if trim := trims.get(id_):
             lines.append(
-                f"    trimmed: kept {_ranges(trim['kept_ranges'])}, dropped {_ranges(trim['dropped_ranges'])} "
+                f"    trimmed: kept {ranges_of(trim['kept_ranges'])}, dropped {ranges_of(trim['dropped_ranges'])} "
                 f"bytes ({trim['bound_by']}, {trim['policy']})"
             )
         if decision.get("admitted_by"):
@@ -184,7 +197,7 @@ def _withheld(rows: Rows) -> list[str]:
     lost.sort(key=lambda d: (d["outcome"], d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
     lines = [f"--- not shown ({len(lost)}) ---"]
     for d in lost[:_WITHHELD_SHOWN]:
-        where = _line(d["path"] or d["source_id"])
+        where = line_of(d["path"] or d["source_id"])
         lines.append(f"- {d['outcome']} at {d['stage']}: {d['evidence_id']} {where} ({d['reason_code']})")
     if len(lost) > _WITHHELD_SHOWN:
         lines.append(f"- and {len(lost) - _WITHHELD_SHOWN} more in tables/decisions")
@@ -203,21 +216,23 @@ def _plan(rows: Rows, audit: bool) -> list[str]:
     queries = rows.get("sub_queries", ())
     if not audit or not queries:
         return []
-    lines = ["--- tier explain ---", f"candidates-considered: {_text(_one(rows, 'snapshots').get('recalled'))}"]
+    lines = ["--- tier explain ---", f"candidates-considered: {text_of(one_of(rows, 'snapshots').get('recalled'))}"]
     for q in queries:
-        limits = f"k={q['lane_k']} min-authority={q['min_authority']} oldest={_text(q['oldest'])}"
+        limits = f"k={q['lane_k']} min-authority={q['min_authority']} oldest={text_of(q['oldest'])}"
         lines.append(f"- {q['sub_query_id']} {q['intent']} via {', '.join(q['lanes'])} {limits}")
         if q["kinds"] or q["sources"]:
             lines.append(f"    only: kinds={', '.join(q['kinds']) or '-'} sources={', '.join(q['sources']) or '-'}")
     return lines
 
 
-def _one(rows: Rows, name: str) -> Row:
+def one_of(rows: Rows, name: str) -> Row:
+    """The only row of a table; an empty one where there is none."""
     found = rows.get(name, ())
     return found[0] if found else {}
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value in words: `-` for an absent one, times as ISO 8601 in UTC."""
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
@@ -227,10 +242,11 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _line(value: Any) -> str:
+def line_of(value: Any) -> str:
     """Free text on one line: a label or a question never opens a line of its own."""
-    return _text(" ".join(str(value).split()) if value is not None else None)
+    return text_of(" ".join(str(value).split()) if value is not None else None)
 
 
-def _ranges(spans: Sequence[Mapping[str, int]]) -> str:
+def ranges_of(spans: Sequence[Mapping[str, int]]) -> str:
+    """Byte ranges in words."""
     return ", ".join(f"{s['start']}-{s['end']}" for s in spans) or "none"

@@ -1,0 +1,310 @@
+"""HTML reports: one snapshot, or a whole run, as a single self-contained file.
+
+Reads: the rows of a snapshot by table name, or summary rows of a run. Gives: `snapshot_page` and `run_page`, HTML as
+text, the same bytes for the same rows.
+
+Note: evidence may hold anything. Everything is escaped by the template engine, the page has no script, and its content
+policy allows its own style sheet and nothing else: no request leaves the browser that opens it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from ...nodes.vocabulary import SCORE_TERMS
+from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
+
+__all__ = ["TABLES_READ", "run_page", "snapshot_page"]
+
+TABLES_READ = ("item_details",)
+"""What a report reads beside the tables of an x-ray."""
+
+_TONES = {"ok": "ok", "empty": "warn", "partial": "warn", "denied": "bad", "failed": "bad", "erased": "warn"}
+_STAGES = (("gate", "let through both walls"), ("merge", "merged"), ("rank", "ranked"), ("select", "selected"),
+           ("pack", "packed"), ("trim", "inside the budget"), ("cite", "cited"), ("project", "visible"))  # fmt: skip
+"""The stages that lose candidates, in order, and what the rows left after each are."""
+_SCALE = 1.0
+
+
+def snapshot_page(rows: Rows, *, audit: bool = True, lineage: Mapping[str, Any] | None = None) -> str:
+    """The report of one snapshot.
+
+    Args:
+        rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
+        audit: False leaves out whatever speaks of rows that the caller may not know of.
+        lineage: the graph that made the run, for auditors.
+    """
+    scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}
+    counted = {name: len(table) for name, table in rows.items()}
+    rows = rows if audit else caller_rows(rows)
+    request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
+    failure = one_of(rows, "failures")
+    status = text_of(snapshot.get("status"))
+    terms = [term for term in SCORE_TERMS if any(row.get(term) for row in scores.values())]
+    items = _items(rows, scores, terms)
+    return _page(
+        "snapshot.html",
+        title=f"Snapshot {text_of(snapshot.get('snapshot_id'))}",
+        made_of=f"Snapshot {text_of(snapshot.get('snapshot_id'))}, digest {text_of(snapshot.get('snapshot_digest'))}.",
+        question=line_of(request.get("question") or failure.get("question")),
+        status=status,
+        tone=_TONES.get(status, "warn"),
+        summary=_summary(rows, items),
+        head=_head(request or failure, contract, snapshot, block),
+        budget=_budget(block, contract),
+        block=_linked(block.get("text"), items),
+        conditions=[[_named(c), c["action"], c["message"]] for c in rows.get("conditions", ())],
+        funnel=_funnel(rows) if audit else [],
+        terms=[{"name": term, "color": SCORE_TERMS.index(term) % 16} for term in terms],
+        whole=max([_SCALE, *(item["total"] for item in items)]),
+        items=items,
+        ladder=_ladder(rows, audit),
+        withheld=_withheld(rows) if audit else [],
+        plan=_plan(rows) if audit else [],
+        lineage=_steps(lineage, counted) if audit and lineage else [],
+    )
+
+
+def _summary(rows: Rows, items: Sequence[Any]) -> str:
+    decisions = rows.get("decisions", ())
+    shown = f"{len(items)} item{'' if len(items) == 1 else 's'} shown"
+    return f"{shown} of {len(decisions)} candidates" if decisions else shown
+
+
+def _head(request: Row, contract: Row, snapshot: Row, block: Row) -> list[tuple[str, str]]:
+    named = (
+        ("snapshot", snapshot.get("snapshot_id")), ("captured at", snapshot.get("created_at")),
+        ("principal", contract.get("principal")), ("project", contract.get("project") or request.get("project")),
+        ("purpose", contract.get("purpose") or request.get("purpose")), ("mode", contract.get("mode")),
+        ("role", contract.get("role")), ("as of", contract.get("as_of")), ("asked at", request.get("asked_at")),
+        ("block reference", snapshot.get("block_ref")), ("bound by", block.get("bound_by")),
+        ("contract", contract.get("contract_id")),
+    )  # fmt: skip
+    return [(name, text_of(value)) for name, value in named if value not in (None, "")]
+
+
+def _budget(block: Row, contract: Row) -> dict[str, Any]:
+    used, most = block.get("tokens") or 0, contract.get("max_tokens") or 0
+    said = f"{used} of {most} tokens ({text_of(contract.get('tokenizer'))}), {block.get('chars') or 0} characters"
+    return {"said": said, "share": min(1.0, used / most) if most else 0.0}
+
+
+def _linked(block: str | None, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The block in pieces: a label that opens a line leads to its item."""
+    if not block:
+        return []
+    places = {f"[{item['label']}] ": item["position"] for item in items}
+    pieces: list[dict[str, Any]] = []
+    for line in block.splitlines(keepends=True):
+        label = line[: line.find("] ") + 2] if line.startswith("[") else ""
+        if label in places:
+            pieces.append({"text": label.rstrip(), "item": places[label]})
+            line = line[len(label) - 1 :]
+        if pieces and pieces[-1]["item"] is None:
+            pieces[-1]["text"] += line
+        else:
+            pieces.append({"text": line, "item": None})
+    return pieces
+
+
+def _items(rows: Rows, scores: Mapping[str, Row], terms: Sequence[str]) -> list[dict[str, Any]]:
+    trimmed = {row["label"]: row for row in rows.get("trimmed", ())}
+    details = {row["evidence_id"]: row for row in rows.get("item_details", ())}
+    trims = {row["evidence_id"]: row for row in rows.get("trims", ())}
+    found = []
+    for citation in rows.get("citations", ()):
+        id_ = citation["evidence_id"]
+        item, detail, ranked = trimmed.get(citation["label"], {}), details.get(id_, {}), scores.get(id_, {})
+        parts = [
+            {"name": term, "value": ranked[term], "shown": f"{ranked[term]:.4f}", "color": SCORE_TERMS.index(term) % 16}
+            for term in terms
+            if ranked.get(term)
+        ]
+        trim = trims.get(id_)
+        cut = f"{ranges_of(trim['dropped_ranges'])} bytes ({trim['bound_by']})" if trim else None
+        found.append(
+            {
+                "position": citation["position"], "label": citation["label"],
+                "locator": line_of(citation["locator"]),
+                "said": ", ".join(_said(citation, item, detail)),
+                "final": f"{ranked['final']:.4f}" if ranked else "", "total": ranked.get("final", 0.0), "parts": parts,
+                "reason": ranked.get("selected_reason"), "text": item.get("visible_text"),
+                "facts": _facts(citation, item, detail, cut),
+            }
+        )  # fmt: skip
+    return found
+
+
+def _said(citation: Row, item: Row, detail: Row) -> list[str]:
+    known = (
+        citation.get("evidence_kind"), citation.get("standing"), item.get("form"), detail.get("freshness"),
+        f"{item['tokens']} tokens" if item.get("tokens") is not None else None,
+    )  # fmt: skip
+    marks = (("conflict_note", "a competing claim may exist"), ("history", "shown as history"), ("masked", "masked"))
+    return [str(value) for value in known if value] + [said for name, said in marks if item.get(name)]
+
+
+def _facts(citation: Row, item: Row, detail: Row, cut: str | None) -> list[tuple[str, str]]:
+    named = (
+        ("evidence", citation["evidence_id"]), ("source", citation["source_id"]), ("version", citation["version"]),
+        ("authority", citation["authority"]), ("title", detail.get("title")), ("updated", detail.get("updated_at")),
+        ("resolves", citation["resolves"]), ("SHA-256 of the text shown", citation["visible_sha256"]),
+        ("merged rows", len(item["merged_rows"]) if len(item.get("merged_rows") or ()) > 1 else None),
+        ("cut", cut),
+    )  # fmt: skip
+    return [(name, text_of(value)) for name, value in named if value not in (None, "")]
+
+
+def _named(condition: Row) -> str:
+    return f"{condition['condition']} ({condition['subject']})" if condition["subject"] else condition["condition"]
+
+
+def _funnel(rows: Rows) -> list[dict[str, Any]]:
+    """The rows left after each stage that lost some, from recalled to visible."""
+    decisions = rows.get("decisions", ())
+    total = left = len(decisions)
+    if not total:
+        return []
+    found = [{"name": "recalled", "rows": total, "share": 1.0, "lost": ""}]
+    for stage, name in _STAGES:
+        lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
+        left -= lost.total()
+        if lost or stage in ("gate", "project"):
+            said = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
+            found.append({"name": name, "rows": left, "share": left / total, "lost": said})
+    return found
+
+
+def _ladder(rows: Rows, audit: bool) -> list[dict[str, Any]]:
+    if not audit:
+        return []
+    return [
+        {
+            "name": gate["gate"].replace("_", " "), "considered": gate["considered"], "admitted": gate["admitted"],
+            "share": gate["admitted"] / gate["considered"] if gate["considered"] else 0.0,
+            "reason": gate["reason_code"] if gate["admitted"] < gate["considered"] else "",
+        }
+        for gate in rows.get("filter_ladder", ())
+    ]  # fmt: skip
+
+
+def _withheld(rows: Rows) -> list[list[str]]:
+    order = {stage: place for place, (stage, _) in enumerate(_STAGES)}
+    lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
+    lost.sort(key=lambda d: (order.get(d["stage"], 0), d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
+    return [
+        [d["stage"], d["reason_code"], text_of(d["rank"]), line_of(d["path"] or d["source_id"]), d["evidence_id"]]
+        for d in lost
+    ]
+
+
+def _plan(rows: Rows) -> list[list[str]]:
+    return [
+        [q["sub_query_id"], q["intent"], ", ".join(q["lanes"]), str(q["lane_k"]), line_of(q.get("query_text"))]
+        for q in rows.get("sub_queries", ())
+    ]
+
+
+def _steps(lineage: Mapping[str, Any], counted: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The steps of the graph in the order of the line, each with its nodes, their rows and what they are made of."""
+    made_of: dict[str, list[str]] = {}
+    for source, target in lineage["edges"]:
+        made_of.setdefault(target, []).append(source)
+    depth = _depths(lineage, made_of)
+    steps: dict[str, list[Mapping[str, Any]]] = {}
+    for node in lineage["nodes"]:
+        if node["step"]:
+            steps.setdefault(node["step"], []).append(node)
+    ordered = sorted(steps.items(), key=lambda step: (min(depth[n["name"]] for n in step[1]), step[0]))
+    return [
+        {
+            "name": step.replace("_", " "), "rows": sum(counted.get(n["table"] or "", 0) for n in nodes),
+            "doc": f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}",
+            "nodes": [
+                [n["name"], text_of(counted.get(n["table"])), ", ".join(sorted(made_of.get(n["name"], [])))]
+                for n in sorted(nodes, key=lambda n: (depth[n["name"]], n["name"]))
+            ],
+        }
+        for step, nodes in ordered
+    ]  # fmt: skip
+
+
+def _depths(lineage: Mapping[str, Any], made_of: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The longest way to each node from an input."""
+    depth: dict[str, int] = {}
+
+    def of(name: str) -> int:
+        if name not in depth:
+            depth[name] = 1 + max((of(source) for source in made_of.get(name, ())), default=-1)
+        return depth[name]
+
+    for node in lineage["nodes"]:
+        of(node["name"])
+    return depth
+
+
+def run_page(
+    run_id: str,
+    head: Iterable[tuple[str, Any]],
+    parts: Sequence[Mapping[str, Any]],
+    requests: Mapping[str, Any],
+    summary: str,
+) -> str:
+    """The report of a run.
+
+    Args:
+        head: names and values at the top.
+        parts: counts to draw: `title`, `note`, `caption`, `what`, `counted` and `rows` (name, count).
+        requests: `caption`, `columns` (name, number) and `rows` of the table of requests.
+        summary: one line about the whole.
+    """
+    return _page(
+        "run.html",
+        title=f"Run {run_id}",
+        made_of=f"Run {run_id}.",
+        run_id=run_id,
+        summary=summary,
+        head=[(name, text_of(value)) for name, value in head if value not in (None, "")],
+        parts=[_drawn(part) for part in parts if part["rows"]],
+        requests_caption=requests["caption"],
+        request_columns=requests["columns"],
+        requests=[[text_of(cell) for cell in row] for row in requests["rows"]],
+    )
+
+
+def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
+    most = max((count for _, count in part["rows"]), default=0) or 1
+    rows = [{"name": name, "shown": f"{count:,}" if isinstance(count, int) else f"{count:.3f}", "share": count / most}
+            for name, count in part["rows"]]  # fmt: skip
+    return {**part, "rows": rows}
+
+
+def _page(template: str, **values: Any) -> str:
+    environment, css = _environment()
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    from markupsafe import Markup
+
+    return environment.get_template(template).render(css=Markup(css), css_sha256=digest, **values) + "\n"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> tuple[Any, str]:
+    """The templates, escaping everything, and the style sheet."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("templates")
+    texts = {
+        file.name: file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if file.name.endswith((".html", ".css"))
+    }
+    environment = Environment(
+        loader=DictLoader(texts), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment, environment.get_template("report.css").render()

@@ -1,0 +1,119 @@
+"""What the report of a run is made of: counts of statuses, losses, conditions and budgets, and its requests.
+
+Reads: the tables of a run, the rows of its snapshots that somebody may read. Gives: `run_report`, HTML as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .report import run_page
+
+__all__ = ["LISTED", "TABLES_READ", "run_report"]
+
+TABLES_READ = ("blocks", "contracts", "conditions", "decisions")
+"""The tables of the run that are counted."""
+LISTED = 500
+"""Requests in the table, those that need a look first."""
+_FIFTHS = ("up to a fifth", "up to two fifths", "up to three fifths", "up to four fifths", "up to the whole")
+_COLUMNS = (
+    {"name": "request"}, {"name": "status"}, {"name": "question"}, {"name": "items", "number": True},
+    {"name": "tokens", "number": True}, {"name": "bound by"}, {"name": "snapshot"},
+)  # fmt: skip
+
+
+def run_report(
+    run_id: str,
+    snapshots: Sequence[Mapping[str, Any]],
+    tables: Mapping[str, pa.Table],
+    *,
+    audit: bool,
+    settings: Mapping[str, Any],
+) -> str:
+    """The report of a run.
+
+    Args:
+        snapshots: rows of the snapshots that the reader may see, with question, project and purpose.
+        tables: those of `TABLES_READ`, restricted to these snapshots.
+        audit: whether the reader audits all of them; else nothing is said of rows that were not shown.
+        settings: what the manifest says of the settings.
+    """
+    statuses = _counted([row["status"] for row in snapshots])
+    blocks, contracts = tables["blocks"], tables["contracts"]
+    items = dict(zip(blocks["request_id"].to_pylist(), blocks["items"].to_pylist(), strict=True))
+    tokens = pc.sum(blocks["tokens"]).as_py() or 0
+    parts = [
+        {"title": "Statuses", "note": "", "caption": "How the requests ended", "what": "status", "counted": "requests", "rows": statuses},
+        {"title": "Budgets", "note": f"{tokens:,} tokens in all blocks together", "caption": "Share of its tokens that a block uses",
+         "what": "share", "counted": "requests", "rows": _shares(blocks, contracts)},
+        {"title": "Limits", "note": "", "caption": "The limit that bound a block", "what": "limit", "counted": "requests",
+         "rows": _counted([value or "none" for value in blocks["bound_by"].to_pylist()])},
+        {"title": "Conditions", "note": "", "caption": "What users of the blocks were told", "what": "condition",
+         "counted": "requests", "rows": _counted(_spoken(tables["conditions"], audit))},
+    ]  # fmt: skip
+    if audit:
+        parts.append(
+            {"title": "Losses", "note": "Candidates that were not shown, of all requests", "caption": "Where candidates were lost",
+             "what": "stage and reason", "counted": "candidates", "rows": _losses(tables["decisions"])}
+        )  # fmt: skip
+    listed = sorted(
+        snapshots, key=lambda row: (row["status"] == "ok", items.get(row["request_id"], 0), row["request_id"])
+    )
+    rows = [
+        [row["request_id"], row["status"], _short(row.get("question")), items.get(row["request_id"], 0),
+         row.get("estimated_tokens"), row.get("bound_by"), row["snapshot_id"]]
+        for row in listed[:LISTED]
+    ]  # fmt: skip
+    more = f", the first {LISTED:,} of them" if len(listed) > LISTED else ""
+    head = [
+        ("snapshots", f"{len(snapshots):,}"),
+        ("principal", settings.get("principal")),
+        ("corpus generation", settings.get("generation")),
+        ("lanes", settings.get("lanes")),
+        ("BM25", settings.get("bm25")),
+    ]
+    return run_page(
+        run_id,
+        head,
+        parts,
+        {"caption": f"Requests{more}: what failed or shows least comes first", "columns": _COLUMNS, "rows": rows},
+        ", ".join(f"{count:,} {status}" for status, count in statuses),
+    )
+
+
+def _counted(values: Sequence[str]) -> list[tuple[str, int]]:
+    """Distinct values with their counts, most frequent first."""
+    counts = pc.value_counts(pa.array(values, pa.string())).to_pylist()
+    return sorted(((one["values"], one["counts"]) for one in counts), key=lambda one: (-one[1], one[0]))
+
+
+def _shares(blocks: pa.Table, contracts: pa.Table) -> list[tuple[str, int]]:
+    """How many blocks use how much of their tokens, in fifths; a block without a contract has no share."""
+    at = pc.index_in(blocks["request_id"], contracts["request_id"].combine_chunks())
+    most = contracts["max_tokens"].combine_chunks().take(at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at)
+    used = blocks["tokens"].combine_chunks().filter(most.is_valid())
+    share = pc.divide(used.cast(pa.float64()), most.drop_null().cast(pa.float64()))
+    fifth = pc.min_element_wise(pc.cast(pc.floor(pc.multiply(share, 5)), pa.int64()), 4).to_pylist()
+    return [(name, fifth.count(place)) for place, name in enumerate(_FIFTHS)] if fifth else []
+
+
+def _spoken(conditions: pa.Table, audit: bool) -> list[str]:
+    if not audit:
+        conditions = conditions.filter(pc.equal(conditions["audience"], "caller"))
+    names = zip(conditions["condition"].to_pylist(), conditions["subject"].to_pylist(), strict=True)
+    return [f"{condition} ({subject})" if subject else condition for condition, subject in names]
+
+
+def _losses(decisions: pa.Table) -> list[tuple[str, int]]:
+    lost = decisions.filter(pc.not_equal(decisions["outcome"], "selected"))
+    said = pc.binary_join_element_wise(lost["stage"], pc.fill_null(lost["reason_code"], "-"), ": ")
+    return _counted(said.to_pylist())
+
+
+def _short(question: str | None) -> str:
+    words = " ".join((question or "").split())
+    return words if len(words) <= 120 else words[:119] + "…"

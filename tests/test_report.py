@@ -1,0 +1,146 @@
+"""HTML reports: golden files, no script and no request, everything escaped, and nothing for callers but their part."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from audited_runs import SAYS, audited, settings_of
+from golden_file import expect_golden
+from scoped_retrieval.nodes.errors import AccessError
+from scoped_retrieval.pipeline.driver import STEPS
+from scoped_retrieval.pipeline.service import report_of
+from scoped_retrieval.pipeline.views.report import snapshot_page
+from snapshot_rows import ROWS
+
+GOLDEN = Path(__file__).parent / "golden"
+_VOID = {"meta", "rect", "br", "link"}
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("report"))
+
+
+class Page(HTMLParser):
+    """Tags in order, attributes, ids and links; every tag has to be closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.attributes: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        found = dict(attrs)
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found[name] for name in ("href", "src") if name in found]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in _VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize(("name", "audit"), [("report.html", True), ("report_caller.html", False)])
+def test_the_page_is_the_golden_one(name, audit):
+    expect_golden(GOLDEN / name, snapshot_page(ROWS, audit=audit))
+
+
+def test_a_page_asks_nobody_and_runs_nothing(world):
+    for name in (world.ana, world.run):
+        text = report_of(settings_of(world.folder), name)
+        page = Page(text)
+        assert not {"script", "iframe", "object", "embed", "link", "img", "form", "base"} & set(page.tags)
+        assert not [attribute for attribute in page.attributes if attribute.startswith("on") or attribute == "style"]
+        assert all(link.startswith("#") for link in page.links)
+        assert "url(" not in text
+        assert "http:" not in text and "https:" not in text
+        assert "default-src 'none'; style-src 'sha256-" in text
+
+
+def test_the_policy_names_the_style_sheet_that_the_page_has():
+    text = snapshot_page(ROWS)
+    (css,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in text
+
+
+def test_every_label_of_the_block_leads_to_its_evidence(world):
+    page = Page(report_of(settings_of(world.folder), world.ana))
+    items = [id_ for id_ in page.ids if id_.startswith("item-")]
+    assert items
+    assert [link[1:] for link in page.links if link.startswith("#item-")] == items
+    assert len(set(page.ids)) == len(page.ids)
+
+
+def test_evidence_is_escaped_wherever_it_stands():
+    rows = copy.deepcopy(ROWS)
+    attack = '</pre><script>alert(1)</script><img src=x onerror="alert(1)">{{ 7 * 7 }}{% raw %}'
+    rows["requests"][0]["question"] = attack
+    rows["trimmed"][0]["visible_text"] = attack
+    rows["blocks"][0]["text"] = f"[test-log#1] {attack}\n"
+    rows["citations"][0] |= {"locator": attack, "source_id": attack}
+    rows["decisions"][1]["path"] = attack
+    rows["conditions"][0]["message"] = attack
+    page = Page(text := snapshot_page(rows))
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert text.count("{{ 7 * 7 }}{% raw %}") == 7  # the template engine reads no evidence
+
+
+def test_an_auditor_reads_funnel_gates_losses_plan_and_lineage(world):
+    text = report_of(settings_of(world.folder), world.ana)
+    for heading in (
+        "What the model saw",
+        "From recalled to visible",
+        "Evidence, best first",
+        "Gates",
+        "Plan",
+        "Lineage",
+    ):
+        assert f">{heading}</h2>" in text
+    for step in STEPS:
+        assert f"<summary>{step.replace('_', ' ')}" in text
+
+
+def test_a_caller_reads_the_block_and_nothing_of_other_rows(world):
+    text = report_of(settings_of(world.folder, "bob"), world.bob)
+    assert SAYS in text
+    for heading in ("From recalled to visible", "Gates", "Not shown", "Plan", "Lineage"):
+        assert f">{heading}</h2>" not in text
+
+
+def test_the_contributions_of_an_item_add_up_to_its_score(world):
+    text = report_of(settings_of(world.folder), world.ana)
+    sums = re.findall(r"<p>(\d\.\d{4}) = (.*?)</p>", text)
+    assert sums
+    for final, parts in sums:
+        assert abs(sum(float(part.split(" ")[1]) for part in parts.split(" + ")) - float(final)) < 0.001
+
+
+def test_a_run_counts_statuses_budgets_and_losses(world):
+    text = report_of(settings_of(world.folder), world.run)
+    for heading in ("Statuses", "Budgets", "Limits", "Losses", "Requests"):
+        assert f">{heading}</h2>" in text
+    assert "3 ok" in text
+    assert "trim: budget_items" in text
+
+
+def test_a_report_is_for_who_may_read_it(world):
+    for who, name in (("bob", world.ana), ("eve", world.run), ("bob", world.run)):
+        with pytest.raises(AccessError, match="that you may read"):
+            report_of(settings_of(world.folder, who), name)
