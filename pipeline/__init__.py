@@ -4,6 +4,7 @@ Its parts rest on each other in one direction, which the import rules of the pro
 
 - doors: `cli`; `compat` (interfaces of other documents), `demo`, `doctor`, `evaluation`, `leaktest`
 - `contracts`: looked at before anything is asked, and asked why afterwards
+- `context`: what a model sees of a session this round
 - `service`: what doors share; `access`: who may look at what was written
 - asking: `retriever`, `session`, `resuming`, over `engines`, `requests`, `policies`, `grants`, `tokenizers`, `lanes`;
   `retrieval`: what comes back; `grouping`: calls of many threads

@@ -56,6 +56,14 @@ GROUPED = [
     "overlay score",
     "bundle validate",
     "bundle show",
+    "context project",
+    "context replay",
+    "context diff",
+    "context why",
+    "context list",
+    "context log",
+    "context open",
+    "context demo",
 ]
 
 
@@ -98,7 +106,9 @@ def test_every_command_has_help_and_json(command, capsys):
 
 def test_help_lists_every_command(capsys):
     _, out, _ = run("--help", capsys=capsys)
-    assert [c for c in [*COMMANDS, "corpus", "contract", "overlay", "bundle"] if f"\n  {c} " not in out] == []
+    assert [
+        c for c in [*COMMANDS, "corpus", "contract", "overlay", "bundle", "context"] if f"\n  {c} " not in out
+    ] == []
 
 
 def test_every_command_is_in_the_readme():

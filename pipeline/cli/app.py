@@ -29,6 +29,7 @@ COMMANDS = {
     "audit_commands": ("reproduce", "diff", "what-if", "sql"),
     "role_commands": ("overlay", "bundle"),
     "safety_commands": ("verify-answer", "answers", "erase", "leak-test"),
+    "context_commands": ("context",),
     "system_commands": ("doctor", "demo"),
 }
 """The modules of this package that have commands, with those of each."""

@@ -1,21 +1,29 @@
-"""The data dictionary: every declared table as Markdown, read from `nodes/tables.py`."""
+"""The data dictionary: every declared table as Markdown, read from `nodes/tables.py` and `nodes/context_tables.py`."""
 
 from __future__ import annotations
 
+from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 
 INTRODUCTION = """# Data dictionary
 
-Made from `nodes/tables.py` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
+Made from `nodes/tables.py` and `nodes/context_tables.py` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
 start at 1. *Caller* columns may reach whoever asked; all others are for auditors. *Text* columns are stored apart, by
 SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
+"""
+
+CONTEXT = """
+# The context policy
+
+The tables of the second line. *Stored* means recorded with a projection.
 """
 
 
 def data_dictionary() -> str:
     """Every table with its key, order and columns, in declared order."""
-    return INTRODUCTION + "".join(_table_section(table) for table in TABLES.values())
+    line = "".join(_table_section(table) for table in TABLES.values())
+    return INTRODUCTION + line + CONTEXT + "".join(_table_section(table) for table in CONTEXT_TABLES.values())
 
 
 def _table_section(table: Table) -> str:

@@ -1,0 +1,205 @@
+"""Context budget: the hard limit of a model input, messages and tool schemas together, for every limit from 0 up.
+
+Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: what stands in each input, and what bound.
+
+What one would otherwise get wrong: rules, goal, state and constraints are never cut. Where they alone are over the limit the
+turn fails, and shows nothing. Counters that do not add up over lines have the last word: the whole input is rendered and
+counted, and what is kept last is dropped until it fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .blocks.token_counting import Counters
+from .columns.keys import among, constants, flat, integers, pair_positions, positions, truth
+from .context_tables import (
+    FITTED,
+    ContextSources,
+    ContextTurns,
+    Fitted,
+    Isolated,
+    Ordering,
+    PhasePolicies,
+    Selection,
+    TurnStates,
+)
+from .turns.filling import (
+    BODY,
+    FALLBACK,
+    NOTHING,
+    Candidates,
+    Filled,
+    Frames,
+    fill,
+    input_limits,
+    part_limits,
+    tokens_of,
+)
+from .turns.frame import PLACE, counted
+from .turns.joining import joined
+from .turns.texts import texts_of
+from .turns.words import PARTS, REQUIRED_PARTS
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+_SHOWN = ("none", "body", "fallback")
+_BOUNDS = ("budget_part", "budget_tokens", "carrier_dropped", "over_budget", None)
+_PART, _TOKENS, _CARRIER, _FAILED, _FREE = range(len(_BOUNDS))
+
+
+def fitted(
+    isolated: Isolated,
+    context_sources: ContextSources,
+    selection: Selection,
+    ordering: Ordering,
+    context_turns: ContextTurns,
+    turn_states: TurnStates,
+    phase_policies: PhasePolicies,
+    counters: Counters,
+) -> Fitted:
+    """What fits of every source that goes on, in the order of the sources."""
+    mine = pair_positions(
+        (isolated["input_id"], isolated["source_id"]), (context_sources["input_id"], context_sources["source_id"])
+    )
+    at = pa.array(mine)
+    turn = positions(isolated["input_id"], context_turns["input_id"])
+    policy = positions(turn_states["phase"], phase_policies["phase"])
+    keep = integers(ordering["keep"].take(at))
+    order = np.lexsort((keep, turn))
+    some = _candidates(isolated, context_sources.take(at), turn, context_turns, counters)
+    carrier = _carriers(isolated, selection.take(at))
+    limit = input_limits(context_turns)
+    hard = np.stack([part_limits(context_turns, part) for part in PARTS.values], axis=1)
+    shares = _shares(phase_policies, policy)
+    frames = Frames.of(context_turns, counters)
+    carried, found = carrier >= 0, None
+    for _ in range(2):  # what its carrier leaves without a text is asked once more with its own
+        found = _filled(some, order, carried, frames, limit, hard, shares)
+        lost = carried & (found.shown[carrier] != BODY)
+        if not lost.any():
+            break
+        carried = carried & ~lost
+    assert found is not None
+    shown = found.shown.copy()
+    lost = carried & (shown != NOTHING) & (shown[carrier] != BODY)
+    shown[lost] = NOTHING
+    shown = _counted_whole(shown, some, isolated, ordering.take(at), keep, context_turns, limit, counters)
+    late = carried & (shown != NOTHING) & (shown[carrier] != BODY)
+    shown[late], lost = NOTHING, lost | late
+    tokens = np.where(
+        shown == BODY, np.where(carried, some.fallback, some.body), np.where(shown == FALLBACK, some.fallback, 0)
+    )
+    full = shown == BODY
+    bound = np.full(len(shown), _FREE)
+    total_left = some.body > limit[turn] - found.used[turn]
+    bound[~full] = np.where(total_left, _TOKENS, _PART)[~full]
+    bound[lost], bound[found.failed[turn]] = _CARRIER, _FAILED
+    shown = np.where(carried & (shown == BODY), FALLBACK, shown)
+    bound[carried & (shown == FALLBACK)] = _FREE
+    return FITTED.build(
+        {
+            "input_id": isolated["input_id"],
+            "source_id": isolated["source_id"],
+            "position": isolated["position"],
+            "shown": constants(_SHOWN).take(pa.array(shown)),
+            "tokens": tokens,
+            "part_limit": _part_limit(found, hard, limit, turn, some),
+            "bound_by": constants(_BOUNDS).take(pa.array(bound)),
+        }
+    )
+
+
+def _candidates(isolated: pa.Table, sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Candidates:
+    body = tokens_of(isolated["body"], turn, turns, counters)
+    tool = np.flatnonzero(among(sources["source_kind"], ("tool_schema",)))
+    schema = joined(flat(sources["text"]).take(pa.array(tool)), "\n")
+    body[tool] += tokens_of(schema, turn[tool], turns, counters)
+    fallback = np.where(
+        flat(isolated["fallback"]).is_valid(), tokens_of(isolated["fallback"], turn, turns, counters), -1
+    )
+    part = np.asarray(pc.index_in(flat(sources["part"]), value_set=constants(PARTS.values))).astype(np.int64)
+    needed = among(sources["part"], REQUIRED_PARTS) & truth(sources["required"])
+    return Candidates(turn, integers(isolated["section"]), part, needed, body, fallback)
+
+
+def _carriers(isolated: pa.Table, selection: pa.Table) -> Int:
+    """The row of each source's carrier among these, -1 where it has none that is here."""
+    asked = (isolated["input_id"], pc.fill_null(selection["carrier"], "\0"))
+    found = pair_positions(asked, (isolated["input_id"], isolated["source_id"]))
+    return np.where(np.asarray(flat(isolated["fallback"]).is_valid()), found, -1)
+
+
+def _shares(phases: pa.Table, policy: Int) -> NDArray[np.float64]:
+    """[turns, parts]: the share of each part; required parts have none."""
+    columns = [
+        phases[part].to_numpy() if part not in REQUIRED_PARTS else np.zeros(phases.num_rows) for part in PARTS.values
+    ]
+    return np.stack(columns, axis=1)[policy]
+
+
+def _filled(
+    some: Candidates, order: Int, carried: Bool, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]
+) -> Filled:
+    """`fill` in the order of keeping, with references for what other sources carry; the result in the order of the sources."""
+    body = np.where(carried, some.fallback, some.body)
+    group = np.where(carried, PLACE["references"], some.group)
+    sorted_ = Candidates(
+        some.turn[order],
+        group[order],
+        some.part[order],
+        some.required[order],
+        body[order],
+        np.where(carried, -1, some.fallback)[order],
+    )
+    found = fill(sorted_, frames, limit, hard, shares)
+    shown = np.empty(len(order), dtype=np.int64)
+    shown[order] = found.shown
+    return replace(found, shown=shown)
+
+
+def _part_limit(found: Filled, hard: Int, limit: Int, turn: Int, some: Candidates) -> Int:
+    """Tokens that the part of each source had: its share, for required parts the whole input; never more than its own limit."""
+    share = np.where(some.required, limit[turn], found.share[turn, some.part])
+    return np.minimum(share, hard[turn, some.part])
+
+
+def _counted_whole(
+    shown: Int,
+    some: Candidates,
+    isolated: pa.Table,
+    ordering: pa.Table,
+    keep: Int,
+    turns: pa.Table,
+    limit: Int,
+    counters: Counters,
+) -> Int:
+    """Drop what is kept last of every input that a counter which does not add up finds too long, until none is."""
+    names = flat(turns["tokenizer"]).dictionary_encode()
+    additive = np.array([counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
+    which = np.asarray(names.indices).astype(np.int64)
+    if additive.all():
+        return shown
+    shown = shown.copy()
+    schemas = np.zeros(len(limit), dtype=np.int64)
+    while True:
+        system, user = texts_of(shown, some.turn, some.group, isolated, ordering, turns)
+        tokens = counters.count(counted(system), names.dictionary.to_pylist(), which)
+        tokens = tokens + counters.count(counted(user), names.dictionary.to_pylist(), which)
+        tool = (some.group == PLACE["tools"]) & (shown == BODY)
+        schemas = np.bincount(some.turn[tool], weights=some.body[tool], minlength=len(limit)).astype(np.int64)
+        over = (tokens + schemas > limit) & ~additive[which]
+        droppable = (shown != NOTHING) & ~some.required & over[some.turn]
+        if not droppable.any():
+            # What is required is over the limit under this counter: the turn shows nothing.
+            shown[over[some.turn]] = NOTHING
+            return shown
+        last = np.full(len(limit), -1, dtype=np.int64)
+        np.maximum.at(last, some.turn[droppable], keep[droppable])
+        shown[droppable & (keep == last[some.turn])] = NOTHING

@@ -1,0 +1,204 @@
+"""Context ledger: one row for every source of every turn, with the reason, and what is worth knowing of the turn.
+
+Reads: sources and what every other step decided. Gives `context_decisions` and `turn_warnings`. No model sees either.
+
+What one would otherwise get wrong: a row is written for what was left out as for what was shown, by the last decision that
+concerned it. A gate's reason stands until the budget overrules it, and a reference that took the place of a text says so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .columns.keys import among, constants, flat, integers, objects, pair_positions, positions, take_or, truth
+from .context_tables import (
+    CONTEXT_DECISIONS,
+    TURN_WARNINGS,
+    Compressed,
+    ContextDecisions,
+    ContextSources,
+    ContextTurns,
+    Fitted,
+    LogEvents,
+    ModelInputs,
+    Ordering,
+    Selection,
+    TurnStates,
+    TurnWarnings,
+)
+from .turns.duties import TOPIC_WORDS
+from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+CROWDED = 0.8
+"""Share of an input that logs and observations may take before a warning (S3.38)."""
+STALE = ("stale_version", "superseded", "expired", "unverified_recently", "revoked")
+
+
+def context_decisions(
+    context_sources: ContextSources, selection: Selection, ordering: Ordering, compressed: Compressed, fitted: Fitted
+) -> ContextDecisions:
+    """One row per source, in the order of the sources."""
+    key = (context_sources["input_id"], context_sources["source_id"])
+    fit = pair_positions(key, (fitted["input_id"], fitted["source_id"]))
+    form = objects(take_or(compressed["form"], fit, "none")).astype(str)
+    shown = objects(take_or(fitted["shown"], fit, "none")).astype(str)
+    bound = objects(take_or(fitted["bound_by"], fit, "")).astype(str)
+    refused = np.asarray(flat(selection["decided_by"]).is_valid()).astype(bool)
+    kind = flat(context_sources["source_kind"])
+    carried = (shown == "fallback") & (bound == "")
+    there = ~refused & (shown != "none")
+    mode = np.where(there, np.where(shown == "fallback", "reference", form), "none")
+    action = np.select(
+        [mode == "none", mode == "reference", mode == "summary"], ["exclude", "reference", "summarize"], "include"
+    )
+    reason = _reasons(selection, kind, form, shown, bound, refused, carried)
+    by_budget = constants(("budget", None)).take(pa.array(np.where((bound != "") & (fit >= 0), 0, 1)))
+    decided = pc.coalesce(flat(selection["decided_by"]), by_budget)
+    standing = flat(context_sources["standing"])
+    stale = np.isin(reason, STALE)
+    cut = pc.if_else(
+        pa.array(mode == "reference"), flat(context_sources["reference"]), take_or(compressed["original_ref"], fit)
+    )
+    return CONTEXT_DECISIONS.build(
+        {
+            **{name: context_sources[name] for name in ("input_id", "source_id", "position", "source_kind", "part", "standing", "path",
+                                                        "evidence_id", "reference")},
+            "content_class": pc.if_else(pa.array(stale), "stale", flat(context_sources["content_class"])),
+            "action": pa.array(action, pa.string()),
+            "mode": pa.array(mode, pa.string()),
+            "trust_level": constants(tuple(DECISION_TRUST.values())).take(pc.index_in(standing, value_set=constants(tuple(DECISION_TRUST)))),
+            "decided_by": decided,
+            "reason_code": pa.array(reason, pa.string()),
+            "reason": constants(tuple(REASONS.values())).take(pc.index_in(pa.array(reason, pa.string()), value_set=constants(tuple(REASONS)))),
+            "level": np.where(mode == "reference", 9, integers(ordering["level"])).astype(np.int32),
+            "place": np.where(shown != "none", integers(ordering["place"]), -1).astype(np.int32),
+            "tokens": take_or(fitted["tokens"], fit, 0),
+            "token_budget": take_or(fitted["part_limit"], fit, 0),
+            "summary_id": pc.if_else(pa.array(there & (shown == "body")), take_or(compressed["summary_id"], fit), None),
+            "original_ref": pc.if_else(pa.array(there), cut, None),
+            "lost_duties": take_or(compressed["lost_duties"], fit, 0),
+        }
+    )  # fmt: skip
+
+
+def _reasons(
+    selection: pa.Table,
+    kind: pa.Array,
+    form: NDArray[np.str_],
+    shown: NDArray[np.str_],
+    bound: NDArray[np.str_],
+    refused: Bool,
+    carried: Bool,
+) -> NDArray[np.str_]:
+    """The code of the last decision on each source."""
+    reason = objects(selection["reason_code"]).astype(object)
+    short = ~refused & (shown == "body") & np.isin(form, ("excerpt", "summary"))
+    for name, code in (
+        ("repository_instructions", "duties_kept"),
+        ("latest_observation", "latest_summarized"),
+        ("recent_tail", "key_event_summarized"),
+    ):
+        reason[short & among(kind, (name,))] = code
+    reason[carried] = "shown_in_tail"
+    reason[~refused & (shown == "fallback") & ~carried] = "reference_for_budget"
+    cut = ~refused & (shown == "none") & (bound != "")
+    reason[cut] = bound[cut]
+    return reason.astype(str)
+
+
+def turn_warnings(
+    context_decisions: ContextDecisions,
+    context_sources: ContextSources,
+    model_inputs: ModelInputs,
+    context_turns: ContextTurns,
+    turn_states: TurnStates,
+    log_events: LogEvents,
+) -> TurnWarnings:
+    """What is worth knowing of each turn, by turn and condition."""
+    turn = positions(context_decisions["input_id"], context_turns["input_id"])
+    count = context_turns.num_rows
+
+    def any_of(mask: Bool) -> Bool:
+        found = np.zeros(count, dtype=bool)
+        found[turn[mask]] = True
+        return found
+
+    part, tokens = flat(context_decisions["part"]), integers(context_decisions["tokens"])
+    logs = np.bincount(
+        turn, weights=np.where(among(part, ("latest_observation", "recent_tail")), tokens, 0), minlength=count
+    )
+    whole = integers(model_inputs["tokens"])
+    reason = flat(context_decisions["reason_code"])
+    observed = np.flatnonzero(
+        among(context_sources["source_kind"], ("latest_observation", "recent_tail", "file_content"))
+    )
+    row = integers(context_sources["row"])[observed]
+    suspicious = np.zeros(len(turn), dtype=bool)
+    suspicious[observed] = truth(log_events["suspicious"])[row]
+    suspicious &= ~among(context_decisions["mode"], ("none",))
+    too_large = among(part, ("tools",)) & among(reason, ("budget_part", "budget_tokens"))
+    found = {
+        "logs_crowd_out_rules": (logs > CROWDED * whole) & (whole > 0),
+        "over_budget": among(model_inputs["status"], ("over_budget",)),
+        "no_user_goal": np.asarray(flat(turn_states["user_goal"]).is_null()).astype(bool),
+        "empty_session": integers(turn_states["events"]) == 0,
+        "snapshot_missing": any_of(among(reason, ("snapshot_missing",))),
+        "tool_schema_too_large": any_of(too_large),
+        "conflicting_rules": _conflicts(context_decisions, context_sources, turn, count),
+        "instructions_in_output": any_of(suspicious),
+        "disclosure_capped": any_of(among(reason, ("disclosure_cap",))),
+    }
+    names = [name for name in TURN_CONDITIONS.values if found[name].any()]
+    at = [np.flatnonzero(found[name]) for name in names]
+    rows = np.concatenate(at) if at else np.empty(0, dtype=np.int64)
+    which = np.repeat(np.arange(len(names)), [len(each) for each in at])
+    table = TURN_WARNINGS.build(
+        {
+            "input_id": flat(context_turns["input_id"]).take(pa.array(rows)),
+            "condition": pa.array(names, pa.string()).take(pa.array(which)),
+            "message": pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which)),
+        }
+    )
+    return table.take(pa.array(np.lexsort((which, rows)))).combine_chunks()
+
+
+MESSAGES = {
+    "logs_crowd_out_rules": "more than four fifths of the input are logs and observations",
+    "over_budget": "rules, goal, state and constraints alone are over the budget: nothing is shown",
+    "no_user_goal": "the session log has no goal of the user",
+    "empty_session": "the session log has no event before this turn",
+    "snapshot_missing": "a retrieval snapshot that the turn names was not found",
+    "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",
+    "conflicting_rules": "user, repository and global rules speak of the same thing: they stand together under the constraints",
+    "instructions_in_output": "a tool's output or a file addresses the model with instructions; it stands in its fence",
+    "disclosure_capped": "the session has disclosed as much of a part as it may",
+}
+
+
+def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
+    """Turns in which rules of two origins speak of one thing."""
+    rule = np.flatnonzero(
+        among(sources["source_kind"], ("system_rules", "repository_instructions", "active_constraint"))
+        & ~among(decisions["mode"], ("none",))
+    )
+    text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
+    said = text.dictionary.to_pylist()
+    about = np.array(
+        [[bool(words.search(each or "")) for words in TOPIC_WORDS.values()] for each in said], dtype=bool
+    ).reshape(-1, len(TOPIC_WORDS))
+    about = about[np.asarray(text.indices).astype(np.int64)]
+    kind = flat(sources["source_kind"]).take(pa.array(rule))
+    origin = np.asarray(
+        pc.index_in(kind, value_set=constants(("system_rules", "repository_instructions", "active_constraint")))
+    ).astype(np.int64)
+    found = np.zeros((count, len(TOPIC_WORDS), 3), dtype=bool)
+    for topic in range(len(TOPIC_WORDS)):
+        mine = about[:, topic]
+        found[turn[rule[mine]], topic, origin[mine]] = True
+    return (found.sum(axis=2) > 1).any(axis=1)

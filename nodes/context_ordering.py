@@ -1,0 +1,79 @@
+"""Context ordering: which level each source has, what a binding budget keeps first, and where each stands in the input.
+
+Reads: sources, what the gates said of them, turns. Gives `ordering`, one row per source.
+
+What one would otherwise get wrong: these are three orders. The level is the priority of S3.23. What is kept follows the trim
+order of the turn from behind. Where a text stands follows the level, and inside the tail the order of events.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .columns.keys import among, constants, flat, integers, positions, rank_within, truth
+from .context_tables import ORDERING, ContextSources, ContextTurns, Ordering, Selection
+from .turns.words import LEVELS, PARTS
+
+LOWEST = 9
+"""Level of references, whatever they refer to."""
+_REFERENCES = "references"
+
+
+def ordering(context_sources: ContextSources, selection: Selection, context_turns: ContextTurns) -> Ordering:
+    """Level, order of keeping and place of every source, in the order of the sources."""
+    turn = positions(context_sources["input_id"], context_turns["input_id"])
+    kind = flat(context_sources["source_kind"])
+    level = np.array([LEVELS[name] for name in LEVELS])[
+        np.asarray(pc.index_in(kind, value_set=constants(tuple(LEVELS))))
+    ]
+    referenced = truth(selection["referenced"])
+    level = np.where(referenced, LOWEST, level)
+    rank, position, seq = (
+        integers(t[name]) for t, name in ((selection, "rank"), (context_sources, "position"), (context_sources, "seq"))
+    )
+    required = truth(context_sources["required"])
+    lowest = referenced | among(kind, ("history_summary", "older_history"))
+    part = _kept_first(context_sources["part"], lowest, turn, context_turns)
+    keep = np.lexsort((position, rank, part, ~required, turn))
+    happened = among(kind, ("recent_tail", "latest_observation"))
+    within = np.where(
+        happened,
+        seq,
+        np.where(among(kind, ("retrieval_result", "file_content", "search_match", "memory_candidate")), rank, position),
+    )
+    place = np.lexsort((position, within, among(kind, ("tool_schema",)), level, turn))
+    return ORDERING.build(
+        {
+            "input_id": context_sources["input_id"],
+            "source_id": context_sources["source_id"],
+            "position": context_sources["position"],
+            "level": level.astype(np.int32),
+            "keep": _ranks(keep, turn),
+            "place": _ranks(place, turn),
+        }
+    )
+
+
+def _kept_first(part: pa.ChunkedArray, lowest: np.ndarray, turn: np.ndarray, turns: pa.Table) -> np.ndarray:
+    """For each source, how late its part is cut: 0 for the part that goes last."""
+    names = (*PARTS.values, _REFERENCES)
+    orders = pc.binary_join(flat(turns["trim_order"]), " ").dictionary_encode()
+    table = np.array(
+        [[_place(order.split(), name) for name in names] for order in orders.dictionary.to_pylist()]
+    ).reshape(-1, len(names))
+    code = np.asarray(pc.index_in(flat(part), value_set=constants(names))).astype(np.int64)
+    code = np.where(lowest, names.index(_REFERENCES), code)
+    return table[np.asarray(orders.indices).astype(np.int64)[turn], code]
+
+
+def _place(order: list[str], name: str) -> int:
+    return len(order) - order.index(name) if name in order else 0
+
+
+def _ranks(order: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """The place of each element in an order that is sorted by turn first."""
+    ranks = np.empty(len(order), dtype=np.int32)
+    ranks[order] = rank_within(turn[order])
+    return ranks

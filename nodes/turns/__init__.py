@@ -1,0 +1,11 @@
+"""What the steps of the context policy are made of.
+
+- `words`: closed lists of events, sources, parts, phases, reasons
+- `asof`: what stood as of an event, for many turns at once
+- `duties`: prohibitions, approvals and checks in rule texts
+- `scopes`: which rules, files and tools a task touches
+- `joining`: texts side by side
+- `frame`: every byte of a model input but the texts themselves
+- `filling`: which sources fit, all turns at once
+- `texts`: both messages of many turns
+"""

@@ -1,0 +1,87 @@
+"""What stood as of an event, for many turns at once: look-ups in runs of a sorted log.
+
+Gives: `Sessions` (where a turn stands among the events of its session), `holding` (which facts hold at which turns) and
+`before` (the last events before each turn).
+
+What one would otherwise get wrong: the work follows what holds at a turn and what lies in its window, never the length of the log.
+A fact names the range of turns that it holds at, and is spread over these alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import Column, flat, integers, positions
+from ..columns.ragged import spread
+
+Int = NDArray[np.int64]
+FOREVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The sessions of some turns by name, and the turns sorted by session and event."""
+
+    names: pa.Array
+    turn_session: Int
+    turn_seq: Int
+    order: Int
+    """Turns by (session, seq)."""
+    keys: Int
+    """Their keys, ascending."""
+    width: int
+
+    @classmethod
+    def of(cls, turns: pa.Table) -> Sessions:
+        """From CONTEXT_TURNS."""
+        names = pc.unique(flat(turns["session_id"]))
+        session = positions(turns["session_id"], names)
+        seq = integers(turns["as_of_seq"])
+        width = int(seq.max(initial=0)) + 2
+        keys = session * width + seq
+        order = np.argsort(keys, kind="stable")
+        return cls(names, session, seq, order, keys[order], width)
+
+    def codes(self, column: Column) -> Int:
+        """The session of each row, -1 for one that no turn is of."""
+        return positions(column, self.names)
+
+    def behind(self, session: Int, seq: Int) -> Int:
+        """Where in the sorted turns those begin that have seen this event of this session."""
+        return self.keys.searchsorted(session * self.width + np.minimum(seq, self.width - 2) + 1, side="left")
+
+
+def holding(sessions: Sessions, session: Int, start: Int, until: Int) -> tuple[Int, Int]:
+    """(fact, turn) pairs: each fact at each turn at which it holds, by fact: from the turns that have seen the event that
+    set it to the last one that has not seen the event that ended it.
+    """
+    known = session >= 0
+    low, high = sessions.behind(session, start), sessions.behind(session, until)
+    fact, place = spread(np.where(known, low, 0), np.where(known, np.maximum(high - low, 0), 0))
+    return fact, sessions.order[place]
+
+
+def before(sessions: Sessions, session: Int, seq: Int, most: int) -> tuple[Int, Int]:
+    """(turn, row) pairs by turn: the last `most` rows of its session before each turn, in the order of events."""
+    known = np.flatnonzero(session >= 0)
+    code = session[known] * sessions.width + np.minimum(seq[known], sessions.width - 1)
+    order = np.argsort(code, kind="stable")
+    known, code = known[order], code[order]
+    end = code.searchsorted(sessions.turn_session * sessions.width + sessions.turn_seq, side="left")
+    begin = code.searchsorted(sessions.turn_session * sessions.width, side="left")
+    low = np.maximum(begin, end - most)
+    turn, place = spread(low, end - low)
+    return turn, known[place]
+
+
+def last_per(group: Int, count: int, order: Int) -> Int:
+    """For each of `count` groups the member with the greatest `order` (the last of equals), -1 for a group without members."""
+    found = np.full(count, -1, dtype=np.int64)
+    by = np.lexsort((order, group))
+    found[group[by]] = by
+    return found

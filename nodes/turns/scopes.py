@@ -1,0 +1,155 @@
+"""Which rules, files and matches a task touches: folders, topics, and how near a file is to the failure.
+
+Gives: `paths_named` (files in texts), `Pairs` (which turn has which path), `folders_above`, `topics_in`, `tiers`.
+
+What one would otherwise get wrong: a stack trace names `parser.test.ts` and a match `src/parser.test.ts`. Paths are compared
+by their last two segments where both have two, else by the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import codes_of, flat
+from ..columns.ragged import Ragged, starts_of
+from ..text.anchor_patterns import find_all
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+_FILE = r"((?:[\w@+~.-]+/)*[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4}))(?:[:#(]|\s|$|[,;'\")\]])"
+"""A path or a name with an ending, as stacks and summaries write it."""
+
+TOPICS: Mapping[str, str] = {
+    "tests": r"(?i)\b(tests?|testing|pytest|jest|vitest|coverage)\b|\.(test|spec)\.|\btest_",
+    "deployment": r"(?i)\b(deploy\w*|releas\w+|rollout|kubernetes|helm|terraform|production infrastructure)\b",
+    "mobile": r"(?i)\b(mobile|ios|android|swift|kotlin)\b",
+    "frontend": r"(?i)\b(front-?end|css|react|browser|web ui)\b|\.(css|tsx|jsx|vue|svelte)\b",
+    "backend": r"(?i)\b(back-?end|server|api server|database|migrations?|sql)\b|\.sql\b",
+    "security": r"(?i)\b(security|secrets?|auth\w*|credentials?|permissions?|crypto\w*)\b",
+    "typescript": r"(?i)\b(typescript|javascript|node\.js)\b|\.(ts|tsx|js|jsx|mts|cts)\b",
+    "python": r"(?i)\bpython\b|\.pyi?\b",
+    "go": r"(?i)\bgolang\b|\.go\b",
+    "rust": r"(?i)\b(rust|cargo)\b|\.rs\b",
+    "java": r"(?i)\b(java|gradle|maven)\b|\.java\b",
+    "documentation": r"(?i)\b(docs|documentation|changelog|readme)\b|\.(md|rst)\b",
+}
+"""Topics of rule files and sections, with the words that a task touches them by."""
+ALWAYS = ("security",)
+"""Topics that every task touches: guidelines that hold whatever is edited."""
+TESTING_PHASES = ("diagnosing", "verifying", "editing")
+"""Phases in which rules about tests apply, whatever the goal says."""
+TIERS = 5
+
+
+def topics_in(texts: pa.Array) -> NDArray[np.bool_]:
+    """Which topics each text speaks of: bool[texts, topics]."""
+    filled = pc.fill_null(texts.cast(pa.large_string()), "")
+    return np.stack(
+        [np.asarray(pc.match_substring_regex(filled, pattern=p)).astype(bool) for p in TOPICS.values()], axis=1
+    )
+
+
+def topic_matrix(lists: pa.Array) -> NDArray[np.bool_]:
+    """Lists of topic names as bool[lists, topics]."""
+    found = np.zeros((len(lists), len(TOPICS)), dtype=bool)
+    held = Ragged.of(lists)
+    place = np.array(
+        [list(TOPICS).index(name) if name in TOPICS else -1 for name in held.vocabulary.to_pylist()], dtype=np.int64
+    )
+    column = place[held.codes]
+    found[held.rows[column >= 0], column[column >= 0]] = True
+    return found
+
+
+def paths_named(texts: pa.Array) -> pa.ListArray:
+    """The files that each text names, in the order in which it names them, each once."""
+    filled = pc.fill_null(texts.cast(pa.large_string()), "")
+    row, found = find_all(filled, _FILE)
+    path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[:#(\s,;'\")\]]+$", replacement="")
+    path = pc.replace_substring_regex(path, pattern=r"^(\./)+", replacement="")
+    code = codes_of([pa.array(row), path])
+    first = np.sort(np.unique(code, return_index=True)[1])
+    first = first[np.argsort(row[first], kind="stable")]
+    starts = starts_of(np.bincount(row[first], minlength=len(texts)))
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), path.take(pa.array(first)))
+
+
+def last_segments(paths: pa.Array, count: int) -> pa.Array:
+    """The last segments of each path: `serializer.ts`, `src/serializer.ts`; null where it has fewer."""
+    pattern = r"(?P<tail>" + "/".join([r"[^/]+"] * count) + r")$"
+    return pc.struct_field(pc.extract_regex(paths.cast(pa.string()), pattern=pattern), 0)
+
+
+def folders_above(paths: pa.Array) -> Ragged:
+    """The folders of each path, the repository itself (``) first."""
+    return Ragged.of(paths).expand(_folders)
+
+
+def _folders(path: str) -> list[str]:
+    parts = path.strip("/").split("/")[:-1]
+    return ["", *("/".join(parts[: end + 1]) for end in range(len(parts)))]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Which turn has which paths, compared as stacks and files write them."""
+
+    owner: Int
+    path: pa.Array
+
+    @classmethod
+    def of(cls, *lists: pa.Array) -> Paths:
+        """From lists of paths, one list per turn."""
+        held = [Ragged.of(flat(each)) for each in lists]
+        taken = [each.vocabulary.take(pa.array(each.codes)).cast(pa.string()) for each in held]
+        return cls(np.concatenate([each.rows for each in held]), pa.concat_arrays(taken))
+
+    def have(self, owner: Int, path: pa.Array) -> Bool:
+        """Whether the turn of each row has its path."""
+        found = np.zeros(len(owner), dtype=bool)
+        for count in (1, 2):
+            mine, asked = last_segments(self.path, count), last_segments(path, count)
+            short = last_segments(self.path, 2).is_null() if count == 1 else mine.is_valid()
+            keep = np.asarray(pc.and_(short, mine.is_valid())).astype(bool)
+            found |= in_pairs((owner, asked), (self.owner[keep], mine.filter(pa.array(keep))))
+        return found
+
+
+def in_pairs(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array]) -> Bool:
+    """Which (turn, text) pairs occur among others; a null text occurs nowhere."""
+    both = pa.chunked_array([asked[1].cast(pa.string()), among[1].cast(pa.string())]).combine_chunks()
+    code = codes_of([both, pa.array(np.concatenate([asked[0], among[0]]))])
+    split = len(asked[0])
+    return np.isin(code[:split], code[split:]) & np.asarray(asked[1].is_valid()).astype(bool)
+
+
+def tiers(owner: Int, path: pa.Array, public: Bool, failing: Paths, modified: Paths, cases: Paths) -> Int:
+    """How near each file is to the failure of its turn (S3.22), 1 to 5; `cases` are files whose folders the failing case lies in."""
+    tier = np.full(len(owner), TIERS, dtype=np.int64)
+    tier[public] = 4
+    folder = pc.replace_substring_regex(path.cast(pa.string()), pattern=r"/?[^/]*$", replacement="")
+    beside = pc.replace_substring_regex(cases.path, pattern=r"/?[^/]*$", replacement="")
+    rooted = np.asarray(pc.match_substring(cases.path, "/")).astype(bool)
+    tier[in_pairs((owner, folder), (cases.owner[rooted], beside.filter(pa.array(rooted))))] = 3
+    tier[modified.have(owner, path)] = 2
+    tier[failing.have(owner, path)] = 1
+    return tier
+
+
+def value_at(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array], values: Int, default: int = -1) -> Int:
+    """The greatest value of each (turn, text) pair among others, else the default."""
+    both = pa.chunked_array([asked[1].cast(pa.string()), among[1].cast(pa.string())]).combine_chunks()
+    code = codes_of([both, pa.array(np.concatenate([asked[0], among[0]]))])
+    split = len(asked[0])
+    order = np.lexsort((values, code[split:]))
+    keys, held = code[split:][order], np.append(values[order], default)
+    place = keys.searchsorted(code[:split], side="right") - 1
+    found = (place >= 0) & (np.append(keys, -1)[place] == code[:split]) & np.asarray(asked[1].is_valid()).astype(bool)
+    return np.where(found, held[place], default)

@@ -1,0 +1,251 @@
+"""The closed lists of the context policy: kinds of events and sources, parts of a budget, phases, actions, reasons.
+
+Every parser of such a value goes through `Vocabulary.canonical`. Reasons carry their sentence, so that a ledger row has
+both a code and words, and no row can lack one.
+
+What one would otherwise get wrong: document 003 has two lists of trust levels. Both are readings of `standing`: see
+`DECISION_TRUST` and `LEDGER_TRUST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..vocabulary import STANDINGS, Vocabulary
+
+__all__ = [
+    "ACTIONS",
+    "ACTORS",
+    "CAPABILITIES",
+    "CHECK",
+    "CONTENT_CLASSES",
+    "DECISION_TRUST",
+    "EVENT_ACTORS",
+    "EVENT_KINDS",
+    "FAILURE_LAYERS",
+    "FORMS",
+    "GATES",
+    "LEDGER_TRUST",
+    "LEVELS",
+    "OBSERVATIONS",
+    "OBSERVATION_CLASSES",
+    "PARTS",
+    "PHASES",
+    "REASONS",
+    "REQUIRED_PARTS",
+    "SOURCE_KINDS",
+    "TRIM_ORDERS",
+    "TURN_CONDITIONS",
+]
+
+EVENT_ACTORS: Mapping[str, str] = {
+    "user.goal": "user",
+    "user.message": "user",
+    "user.constraint": "user",
+    "user.confirmation": "user",
+    "rules.system": "system",
+    "rules.repository": "system",
+    "file.read": "tool",
+    "file.modified": "tool",
+    "search.result": "tool",
+    "command.finished": "tool",
+    "tool.intent": "model",
+    "tool.error": "tool",
+    "permission.denied": "system",
+    "permission.granted": "system",
+    "plan.updated": "model",
+    "history.summarized": "model",
+    "memory.recalled": "memory",
+    "memory.revoked": "memory",
+    "external.result": "tool",
+    "retrieval.snapshot.created": "system",
+    "model.request": "system",
+    "model.message": "model",
+    "phase.changed": "system",
+    "verification.finished": "tool",
+    "constraint.ended": "user",
+}
+"""Kinds of events, with who speaks in each. The first fourteen kinds of information are those of S3.3."""
+
+EVENT_KINDS = Vocabulary(
+    "event_kind",
+    tuple(EVENT_ACTORS),
+    {
+        "user_goal": "user.goal",
+        "system_rules": "rules.system",
+        "project_rules": "rules.repository",
+        "read_file": "file.read",
+        "read_files": "file.read",
+        "search_results": "search.result",
+        "search_result": "search.result",
+        "test_logs": "command.finished",
+        "test_log": "command.finished",
+        "command_result": "command.finished",
+        "tool.finished": "command.finished",
+        "ToolFinished": "command.finished",
+        "stdout": "command.finished",
+        "stderr": "command.finished",
+        "timeout": "command.finished",
+        "file_diff": "file.modified",
+        "tool_errors": "tool.error",
+        "tool_error": "tool.error",
+        "permission_denials": "permission.denied",
+        "permission_denied": "permission.denied",
+        "user_confirmations": "user.confirmation",
+        "user_confirmation": "user.confirmation",
+        "modified_files": "file.modified",
+        "modified_file": "file.modified",
+        "current_plan": "plan.updated",
+        "compressed_history_summary": "history.summarized",
+        "compaction": "history.summarized",
+        "long_term_memory": "memory.recalled",
+        "external_retrieval_results": "external.result",
+        "model_request": "model.request",
+        "tool_intent": "tool.intent",
+        "assistant": "model.message",
+        "verification": "verification.finished",
+    },
+)
+OBSERVATIONS = ("file.read", "file.modified", "search.result", "command.finished", "tool.error", "permission.denied",
+                "external.result", "verification.finished")  # fmt: skip
+"""Kinds of events that a tool call ends in."""
+CHECK = (
+    r"(?i)\b(test|tests|pytest|jest|vitest|tox|nox|cargo (test|check|clippy)|go (test|vet)|check|lint|mypy|pyright|tsc|verify|"
+    r"build)\b"
+)
+"""Commands whose end says whether the work holds."""
+ACTORS = Vocabulary("actor", ("user", "model", "tool", "system", "memory"))
+OBSERVATION_CLASSES = Vocabulary(
+    "observation_class",
+    ("stdout", "stderr", "file_diff", "search_result", "permission_denied", "timeout", "file_content", "web_content"),
+    {"test-log": "stdout", "diff": "file_diff"},
+)
+"""The six classes of S3.49, and text of files and of the web, which are isolated as well (S3.32)."""
+CONTENT_CLASSES = Vocabulary(
+    "content_class", ("fact", "guess", "stale", "ui_only", "audit_only", "rule", "untrusted_text")
+)
+"""The five classes of S3.4, and its two further kinds of text."""
+SOURCE_KINDS = Vocabulary(
+    "source_kind",
+    (
+        "system_rules",
+        "repository_instructions",
+        "user_goal",
+        "active_constraint",
+        "state_summary",
+        "latest_observation",
+        "recent_tail",
+        "file_content",
+        "search_match",
+        "retrieval_result",
+        "memory_candidate",
+        "history_summary",
+        "older_history",
+        "tool_schema",
+    ),
+    {"memory_record": "memory_candidate", "constraint": "active_constraint", "snapshot": "retrieval_result"},
+)
+PARTS = Vocabulary(
+    "part",
+    ("rules", "user_goal", "state", "latest_observation", "recent_tail", "retrieval", "memory", "tools"),
+    {"userGoal": "user_goal", "latestObservation": "latest_observation", "recentTail": "recent_tail"},
+)
+"""The eight parts of a budget (S3.34)."""
+REQUIRED_PARTS = ("rules", "user_goal", "state")
+"""Parts that are always there, or the turn fails with `over_budget`."""
+PHASES = Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
+TRIM_ORDERS: Mapping[str, tuple[str, ...]] = {
+    "default": ("references", "memory", "retrieval", "recent_tail", "latest_observation", "tools"),
+    "s003": ("recent_tail", "retrieval", "memory", "references", "latest_observation", "tools"),
+}
+"""What goes first when a budget binds: by lowest priority (C13), and the order of S3.37."""
+CAPABILITIES = Vocabulary(
+    "capability", ("read", "search", "run_read_only", "run", "write", "external", "ask_user", "other")
+)
+"""What a tool can do; phases show tools by it (S3.57)."""
+GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
+"""The five gates in the order in which they are asked (S3.20)."""
+ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
+FORMS = Vocabulary("mode", ("full", "excerpt", "summary", "reference", "none"))
+LEVELS: Mapping[str, int] = {
+    "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "state_summary": 4,
+    "latest_observation": 5, "recent_tail": 6, "file_content": 7, "search_match": 7, "retrieval_result": 7,
+    "memory_candidate": 8, "history_summary": 9, "older_history": 9, "tool_schema": 9,
+}  # fmt: skip
+"""The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas stand beside the messages."""
+DECISION_TRUST: Mapping[str, str] = {
+    "instruction": "instruction", "evidence": "fact", "history": "fact", "hint": "untrusted_text",
+    "untrusted": "untrusted_text",
+}  # fmt: skip
+LEDGER_TRUST: Mapping[str, str] = {
+    "instruction": "trusted", "evidence": "fact", "history": "fact", "hint": "untrusted", "untrusted": "untrusted",
+}  # fmt: skip
+assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
+
+REASONS: Mapping[str, str] = {
+    # shown
+    "always_present": "present in every input of the session",
+    "rule_in_scope": "rule that applies to the files and the task at hand",
+    "duties_kept": "rules are too long for their share: prohibitions, approvals and checks kept, the rest by reference",
+    "latest_result": "result of the last tool calls",
+    "latest_summarized": "result of the last tool calls, summarized; the full text is an artifact",
+    "key_event": "one of the last key events",
+    "key_event_summarized": "one of the last key events, its output summarized",
+    "current_content": "content of a file as it is now",
+    "failing_stack": "file that the failure points to",
+    "recently_modified": "file that was modified in this session",
+    "beside_failing_case": "implementation beside the failing case",
+    "public_api": "exported interface",
+    "snapshot_item": "item of a retrieval snapshot",
+    "verified_memory": "governed memory, verified and in scope; worded as a hint",
+    "phase_tool": "tool of this phase",
+    "history_kept": "summary of earlier rounds: tried, rejected, decided",
+    # referenced
+    "on_demand": "other match, to be opened on demand",
+    "shown_in_tail": "its text stands in an event of this input",
+    "older_events": "earlier events, in the session log",
+    "reference_for_budget": "no room for its text: reference kept",
+    # left out
+    "out_of_task_scope": "rule for files or topics that the task does not touch",
+    "outside_package": "outside the package of the task",
+    "not_key_event": "no key event",
+    "stale_version": "the file was modified after this was read",
+    "superseded": "a newer one of the same kind took its place",
+    "expired": "expired",
+    "unverified_recently": "not verified within the allowed age",
+    "revoked": "revoked",
+    "ungoverned_memory": "no governed memory: scope, source, confidence, expiry or evidence is missing, or it is a candidate",
+    "model_guess": "guess of the model that nothing confirmed",
+    "wrong_scope": "memory of another scope",
+    "low_confidence": "confidence below what the phase asks for",
+    "ui_only": "for the user interface only",
+    "audit_only": "for auditors only",
+    "zone_denied": "zone that this turn may not see",
+    "generated_file": "generated file, not to be edited by hand",
+    "unnamed_instructions": "no instruction source of the contract: its text may not instruct",
+    "phase_hidden_tool": "tool that this phase does not show",
+    "tail_limit": "beyond the number of events in the tail",
+    "reasoning_cap": "beyond the share of the model's own words in the tail",
+    "retrieval_cap": "beyond the number of retrieved items",
+    "memory_cap": "beyond the number of memory hints",
+    "duplicate": "the same evidence is shown by another item",
+    "disclosure_cap": "beyond what the session may disclose of this part",
+    "snapshot_missing": "the snapshot that the turn names was not found",
+    "budget_part": "beyond the share of its part, and nothing else left room",
+    "budget_tokens": "no room in the budget",
+    "carrier_dropped": "the event that carries its text did not fit",
+    "over_budget": "the turn failed: rules, goal, state and constraints alone are over the budget",
+}
+"""Every reason code of the ledger with its sentence."""
+
+TURN_CONDITIONS = Vocabulary(
+    "condition",
+    ("logs_crowd_out_rules", "over_budget", "no_user_goal", "empty_session", "snapshot_missing", "tool_schema_too_large",
+     "conflicting_rules", "instructions_in_output", "disclosure_capped"),
+)  # fmt: skip
+FAILURE_LAYERS = Vocabulary(
+    "failure_layer",
+    ("retrieval_not_recalled", "ordering_not_ranked", "budget_cut", "summary_lost_constraint", "trust_isolation_missing",
+     "model_did_not_use", "tool_execution_wrong", "verification_missing"),
+)  # fmt: skip
+"""The eight layers of S3.43, in the order in which they are looked for."""

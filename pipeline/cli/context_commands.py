@@ -1,0 +1,250 @@
+"""`context project|replay|diff|why|list|log|open|demo`: what a model sees this round, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note, to_json, write_table
+
+__all__ = ["register"]
+
+context_app = typer.Typer(
+    help="Project what the model sees this round, with a ledger for every decision.", no_args_is_help=True
+)
+
+LogArgument = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log, or a file of JSON lines.")]
+LogFlag = Annotated[
+    Path | None, typer.Option("--log", metavar="LOG", help="The session log, for what came afterwards.")
+]
+FormatFlag = Annotated[str, typer.Option("--format", help="text, neutral, openai, anthropic, decisions or ledger.")]
+FORMATS = ("text", "neutral", "openai", "anthropic", "decisions", "ledger")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.add_typer(context_app, name="context")
+
+
+@context_app.command()
+def project(
+    log: LogArgument,
+    inputs: Annotated[
+        Path | None,
+        typer.Option("--inputs", metavar="FILE", help="Rules, tools, memories, snapshots, budget: YAML or JSON."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="DIR", help="Work tree whose AGENTS.md and kin apply.")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="N", help="The events before number N; default: all.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="One input for every request to the model in the log.")] = False,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens of the window.")] = None,
+    phase: Annotated[str | None, typer.Option("--phase", help="The phase, where the log does not say.")] = None,
+    format_: FormatFlag = "text",
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Keep the input and its ledger beside the runs.")
+    ] = True,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Project model inputs from a session log. The input goes to standard output, its id to standard error."""
+    from ..context.desk import project_log
+    from ..context.store import ContextStore
+
+    settings = settings_of(runs=runs, grants=grants)
+    _known_format(format_)
+    made = project_log(
+        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase
+    )
+    kept = ContextStore.of(settings).record(made) if record and len(made) else None
+    found = list(made)
+    for each in found:
+        note(
+            f"input: {each.input_id} ({each.status}, {each.estimated_tokens} tokens)"
+            + (f", recorded in {kept}" if kept else "")
+        )
+        for warning in each.warnings:
+            note(f"warning: {warning['condition']}: {warning['message']}")
+    values = [each.as_dict() for each in found]
+    emit(values if every else values[0], as_json=as_json, text="\n".join(_formatted(each, format_) for each in found))
+    return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
+
+
+@context_app.command()
+def replay(
+    input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
+    format_: FormatFlag = "text",
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Print a recorded input again, byte for byte, with the retrieval snapshots that it draws on."""
+    from ..context.desk import snapshots_of
+    from ..context.store import ContextStore
+
+    settings = settings_of(runs=runs, grants=grants)
+    _known_format(format_)
+    store = ContextStore.of(settings)
+    found = store.replay(store.named(input_id))
+    snapshots = snapshots_of(settings, found.projection)
+    note(f"input: {found.projection.input_id}, recorded {found.recorded_at} in {found.record}")
+    for each in snapshots:
+        note(f"snapshot: {each['snapshot_id']} ({each['status']})")
+    if found.erased:
+        note(f"erased: the text of {', '.join(found.erased)}")
+    value = found.projection.as_dict() | {"record": found.record, "erased": list(found.erased), "snapshots": snapshots}
+    emit(value, as_json=as_json, text=_formatted(found.projection, format_))
+    return EXIT["erased"] if found.erased else EXIT["ok"]
+
+
+@context_app.command()
+def diff(
+    first: Annotated[str, typer.Argument(metavar="INPUT")],
+    second: Annotated[str, typer.Argument(metavar="INPUT")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Compare two recorded inputs: sources, tokens, lines."""
+    from ..context.reasons import difference
+    from ..context.store import ContextStore
+
+    store = ContextStore.of(settings_of(runs=runs, grants=grants))
+    found = difference(*(store.replay(store.named(each)).projection for each in (first, second)))
+    told = [
+        f"{name}: {found[name]}"
+        for name in ("same_input", "same_prefix", "phase", "tokens", "part_tokens", "only_in_first", "only_in_second")
+    ]
+    told += [f"{each['source_id']}: " + ", ".join(f"{name} {old} -> {new}" for name, (old, new) in each.items() if name != "source_id")
+             for each in found["changed"]]  # fmt: skip
+    emit(found, as_json=as_json, text="\n".join([*told, "", *found["diff"]]))
+    return EXIT["ok"]
+
+
+@context_app.command()
+def why(
+    input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A recorded model input.")],
+    expected: Annotated[
+        str, typer.Argument(metavar="EXPECTED", help="A path, a source, a row of evidence, or words of an event.")
+    ],
+    log: LogFlag = None,
+    model_input: Annotated[
+        Path | None, typer.Option("--model-input", metavar="FILE", help="The input as it was sent.")
+    ] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Say what became of a source in an input, and at which layer it was lost."""
+    from ..context.desk import decisions_of_snapshots, events_of, read_input
+    from ..context.reasons import why as asked
+    from ..context.store import ContextStore
+
+    settings = settings_of(runs=runs, grants=grants)
+    store = ContextStore.of(settings)
+    seen = store.replay(store.named(input_id)).projection
+    sent = read_input(model_input) if model_input else None
+    found = asked(
+        seen,
+        expected,
+        events=events_of(log) if log else (),
+        snapshots=decisions_of_snapshots(settings, seen),
+        sent=sent,
+    )
+    told = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
+    told += [
+        f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
+        for each in found["sources"]
+    ]
+    emit(found, as_json=as_json, text="\n".join(told))
+    return EXIT["ok"]
+
+
+@context_app.command("list")
+def list_(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+    """List the recorded inputs that you may read."""
+    from ..context.store import ContextStore, inputs_of
+
+    found = inputs_of(ContextStore.of(settings_of(runs=runs, grants=grants)).records())
+    rows = [(each["input_id"], each["record"], each["recorded_at"]) for each in found]
+    emit(found, as_json=as_json, text=write_table("", ("input", "record", "recorded at"), rows))
+    return EXIT["ok"]
+
+
+@context_app.command()
+def log(
+    session: Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log.")],
+    append: Annotated[
+        Path | None, typer.Option("--append", metavar="FILE", help="Append these events (JSON lines).")
+    ] = None,
+    session_id: Annotated[str | None, typer.Option("--session", help="Id of a new log.")] = None,
+    compact: Annotated[bool, typer.Option("--compact", help="Turn its lines into Parquet.")] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Append to a session log, compact it, or count its events."""
+    from ..context.log import SessionLog
+    from ..sources.jsonl import read_lines
+
+    opened = SessionLog.open(session, session_id=session_id)
+    added = opened.append([record.fields for record in read_lines(append)]) if append else 0
+    compacted = opened.compact() if compact else 0
+    events = opened.read().tables.events.num_rows
+    value = {"session_id": opened.session_id, "events": events, "appended": added, "compacted": compacted}
+    emit(
+        value,
+        as_json=as_json,
+        text=f"session {opened.session_id}: {events} events, {added} appended, {compacted} compacted",
+    )
+    return EXIT["ok"]
+
+
+@context_app.command("open")
+def open_(
+    log: LogArgument,
+    reference: Annotated[
+        str, typer.Argument(metavar="REFERENCE", help="artifact:ID, event:ID or log:FIRST-LAST, as an input names it.")
+    ],
+    as_json: JsonFlag = False,
+) -> int:
+    """Print the full text behind a reference of a model input."""
+    from ..context.log import SessionLog
+
+    text = SessionLog.open(log).open_ref(reference)
+    emit({"reference": reference, "text": text}, as_json=as_json, text=text)
+    return EXIT["ok"]
+
+
+@context_app.command()
+def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
+    """Project round 9 of the bundled session, in which failing tests are fixed."""
+    from ..context.desk import demonstration
+
+    _known_format(format_)
+    found = demonstration()
+    emit(found.as_dict(), as_json=as_json, text=_formatted(found, format_))
+    return EXIT["ok"]
+
+
+def _known_format(name: str) -> None:
+    from ...nodes.errors import InputError
+
+    if name not in FORMATS:
+        raise InputError.one_of(FORMATS, name, "--format")
+
+
+def _formatted(seen: Any, name: str) -> str:
+    """An input in a shape, as text."""
+    from ..context.shapes import decisions
+
+    if name == "text":
+        return seen.text()
+    if name == "neutral":
+        return seen.neutral()
+    value = decisions(seen.decisions) if name == "decisions" else getattr(seen, name)()
+    return to_json(value)

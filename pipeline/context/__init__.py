@@ -1,0 +1,30 @@
+"""The context policy: what the model sees this round, with a ledger for every decision.
+
+- `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: what comes back
+- `inputs`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
+- `events`: session events at the door; `observations`: outputs of tools, normalized and summarized
+- `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
+- `log`: session logs on disk; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
+
+`ContextPolicy` is imported from here; it is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .policy import ContextPolicy
+    from .projection import Projection
+
+__all__ = ["ContextPolicy", "Projection"]
+
+_HOMES = {"ContextPolicy": "policy", "Projection": "projection"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,302 @@
+"""Session events at the door: one JSON object per event, read strictly into the rows of the session log.
+
+Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_RECORDS one after the other, and `read_events` for
+a list of them. Field names of document 003 and snake_case are both read; an unknown kind is an error that lists the kinds.
+
+What one would otherwise get wrong: the order of the log is the order of events, whatever their clocks say. An event that comes
+twice, with the same id and the same words, is one event; with other words it is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
+from ...nodes.errors import InputError
+from ...nodes.turns.words import EVENT_ACTORS, EVENT_KINDS, PHASES
+from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES
+from ..quoting import canonical
+from ..sources.jsonl import Record
+from .observations import addresses_the_model, observed
+
+__all__ = ["LogReader", "LogTables", "read_events"]
+
+LONG = 6_000
+"""Characters of a text that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
+KEY_KINDS = frozenset(EVENT_ACTORS) - {
+    "rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
+    "phase.changed", "constraint.ended",
+}  # fmt: skip
+"""Kinds that a later round has to know of; others set something, or are the harness's own."""
+_CLASS = {
+    "file.read": "file_content", "file.modified": "file_diff", "search.result": "search_result", "permission.denied": "permission_denied",
+    "external.result": "web_content", "tool.error": "stderr", "verification.finished": "stdout",
+}  # fmt: skip
+_NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
+_TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
+
+
+@dataclass(frozen=True)
+class LogTables:
+    """The rows of some events."""
+
+    events: pa.Table
+    matches: pa.Table
+    memories: pa.Table
+
+    @classmethod
+    def empty(cls) -> LogTables:
+        return cls(LOG_EVENTS.empty(), LOG_MATCHES.empty(), MEMORY_RECORDS.empty())
+
+    def then(self, other: LogTables) -> LogTables:
+        """These and the rows of later events."""
+        pairs = ((self.events, other.events), (self.matches, other.matches), (self.memories, other.memories))
+        return LogTables(*(pa.concat_tables(pair).combine_chunks() for pair in pairs))
+
+
+@dataclass
+class LogReader:
+    """Reads the events of one session in their order. `keep` stores a text as an artifact and gives its reference."""
+
+    session_id: str
+    seq: int = 0
+    turn: int = -1
+    turn_id: str | None = None
+    keep: Callable[[str], str] | None = None
+    seen: dict[str, str] = field(default_factory=dict)
+    """Digests of the events at hand, by id."""
+    last: datetime | None = None
+    repeated: int = 0
+    """Events that came again, and were left out."""
+    backwards: int = 0
+    """Events whose clock is behind that of the one before."""
+
+    def read(self, values: Iterable[Any], at: Callable[[int], str] = lambda n: f"events[{n}]") -> LogTables:
+        """The rows of the next events.
+
+        Raises:
+            InputError: an event is not what was expected, or its id came before with other words.
+        """
+        events: list[dict[str, Any]] = []
+        matches: list[dict[str, Any]] = []
+        memories: list[dict[str, Any]] = []
+        for number, value in enumerate(values):
+            place = at(number)
+            if not isinstance(value, Mapping):
+                raise InputError.of_kind("a JSON object", value, place)
+            record = Record(place, number, 0, 0, "", dict(value))
+            row = self._event(record)
+            if row is None:
+                continue
+            events.append(row)
+            payload = record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
+            if row["kind"] == "search.result":
+                matches += _matches(payload, row)
+            if row["kind"] == "memory.recalled":
+                memories.append(_memory(payload, row))
+        return LogTables(
+            LOG_EVENTS.from_rows(events), LOG_MATCHES.from_rows(matches), MEMORY_RECORDS.from_rows(memories)
+        )
+
+    def _event(self, record: Record) -> dict[str, Any] | None:
+        given = record.value("kind", "type")
+        kind = canonical(EVENT_KINDS, given, record.place("kind", "type")) if given is not None else None
+        if kind is None:
+            raise InputError.one_of(EVENT_KINDS.values, None, record.place("kind"))
+        id_ = record.identifier("id", "eventId", "event_id")
+        if id_ is None:
+            raise InputError.expected("the event's id", None, f"{record.at}.id")
+        digest = hashlib.sha256(json.dumps(record.fields, sort_keys=True, default=str).encode()).hexdigest()
+        if (known := self.seen.get(id_)) is not None:
+            if known == digest:
+                self.repeated += 1
+                return None
+            raise InputError.described("an id of its own for every event", f"{id_!r} again with other words", f"{record.at}.id",
+                                       hint="the log is append-only: what happened later is another event.")  # fmt: skip
+        created = record.instant("createdAt", "created_at", "timestamp")
+        if created is None:
+            raise InputError.expected("an ISO 8601 instant with a time zone", None, f"{record.at}.createdAt")
+        created = created.astimezone(UTC)
+        session = record.identifier("sessionId", "session_id")
+        if session is not None and session != self.session_id:
+            raise InputError.described(
+                f"events of session {self.session_id!r}", repr(session), f"{record.at}.sessionId"
+            )
+        self.seen[id_] = digest
+        self.backwards += self.last is not None and created < self.last
+        self.last = created
+        turn_id = record.identifier("turnId", "turn_id")
+        if self.turn < 0 or (turn_id is not None and turn_id != self.turn_id):
+            self.turn, self.turn_id = self.turn + 1, turn_id if turn_id is not None else self.turn_id
+        row = self._row(record, kind, str(given))
+        row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": turn_id, "turn": self.turn,
+                "created_at": created}  # fmt: skip
+        self.seq += 1
+        return row
+
+    def _row(self, record: Record, kind: str, given: str) -> dict[str, Any]:
+        payload = record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
+        told = record.fields.get("payload")
+        text = told if isinstance(told, str) else payload.text(*_TEXTS)
+        stdout, stderr = payload.text("stdout"), payload.text("stderr")
+        command = payload.text("command", "tool", "toolName", "query", "url")
+        arguments = payload.value("arguments", "input")
+        if arguments is not None and command:
+            command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+        code = payload.value("exitCode", "exit_code")
+        if code is not None and (isinstance(code, bool) or not isinstance(code, int)):
+            raise InputError.of_kind("a whole number", code, payload.place("exitCode", "exit_code"))
+        timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
+        failed = (
+            bool(code) or timed_out or kind in ("tool.error", "permission.denied") or payload.value("failed") is True
+        )
+        if text is None and (stdout or stderr):
+            text = "\n".join(filter(None, (stdout, stderr)))
+        class_, summary, excerpt, suspicious = (
+            _CLASS.get(kind),
+            payload.text("summary", "keyExcerpt", "key_excerpt"),
+            None,
+            False,
+        )
+        if kind == "command.finished":
+            stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
+            seen = observed(text or "", command=command, failed=failed, stream=stream, timed_out=timed_out)
+            class_, excerpt, suspicious = seen.kind, seen.excerpt, seen.suspicious
+            summary = summary or seen.summary
+        elif text and EVENT_ACTORS[kind] == "tool":
+            seen = observed(text, failed=failed)
+            suspicious = seen.suspicious
+            summary, excerpt = summary or seen.summary, seen.excerpt if failed else None
+        elif text:
+            suspicious = EVENT_ACTORS[kind] != "user" and addresses_the_model(text)
+            summary = summary or (" ".join(text.split())[:300] if len(text) > 240 else None)
+        if kind == "search.result" and summary is None:
+            summary = _found(payload)
+        if kind == "plan.updated":
+            excerpt = payload.text("interpretation")
+        visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")
+        ref = payload.text("ref", "artifact", "stdoutRef", "stdout_ref", "stderrRef", "stderr_ref")
+        ref = ref or next(iter(payload.strings("artifacts") or []), None)
+        text, ref = self._kept(text, ref)
+        subject = (
+            payload.identifier("subject", "phase")
+            if kind == "phase.changed"
+            else payload.identifier("subject", "constraintId", "memoryId", "requestId")
+        )
+        if kind == "phase.changed":
+            subject = canonical(PHASES, subject, payload.place("phase", "subject")) if subject else None
+            if subject is None:
+                raise InputError.one_of(PHASES.values, None, payload.place("phase"))
+        if kind == "memory.revoked" and subject is None:
+            subject = payload.identifier("id", "memory_id")
+        if kind in ("user.goal", "user.constraint") and not text:
+            raise InputError.expected("text", None, payload.place("text"))
+        key = record.value("key", "keyEvent")
+        return {
+            "kind": kind,
+            "actor": EVENT_ACTORS[kind],
+            "key_event": key if isinstance(key, bool) else kind in KEY_KINDS,
+            "observation_class": class_,
+            "visibility": record.word(VISIBILITIES, "visibility") or "model-visible",
+            "zone": record.word(ZONES, "zone", "sensitivity") or "internal",
+            "text": text,
+            "summary": summary,
+            "excerpt": visible_excerpt or excerpt,
+            "ref": ref,
+            "command": command,
+            "exit_code": code,
+            "failed": failed,
+            "path": payload.text("path", "file", "filePath", "file_path"),
+            "version": payload.identifier("version", "hash", "sha256"),
+            "subject": subject,
+            "origin": payload.text("origin") if kind == "user.constraint" else None,
+            "evidence_ids": payload.strings("evidenceIds", "evidence_ids", "shown"),
+            "snapshot_ids": payload.strings(
+                "retrievalSnapshotIds",
+                "retrieval_snapshot_ids",
+                "snapshotIds",
+                "snapshot_ids",
+                "snapshotId",
+                "snapshot_id",
+            ),
+            "suspicious": suspicious,
+        }
+
+    def _kept(self, text: str | None, ref: str | None) -> tuple[str | None, str | None]:
+        """Of a long text the beginning and the end, with where all of it is."""
+        if text is None or len(text) <= LONG:
+            return text, ref
+        if ref is None and self.keep is not None:
+            ref = self.keep(text)
+        half = LONG // 2
+        head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
+        return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}", ref
+
+
+def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables:
+    """The rows of all events of a session."""
+    return LogReader(session_id).read(values)
+
+
+def _matches(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
+    given = payload.value("matches", "results") or []
+    if not isinstance(given, list):
+        raise InputError.of_kind("a list", given, payload.place("matches", "results"))
+    found = []
+    for number, each in enumerate(given):
+        if not isinstance(each, Mapping):
+            raise InputError.of_kind("an object", each, f"{payload.place('matches', 'results')}[{number}]")
+        match = Record(f"{payload.place('matches', 'results')}[{number}]", 0, 0, 0, "", dict(each))
+        line = match.number("line", "lineNumber")
+        found.append(
+            {
+                "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": match.required("path", "file"),
+                "line": None if line is None else int(line), "text": match.text("text", "content"),
+                "generated": match.value("generated") is True, "public_api": match.value("publicApi", "public_api") is True,
+            }
+        )  # fmt: skip
+    return found
+
+
+def _found(payload: Record) -> str | None:
+    """What a search found, in a line."""
+    given = payload.value("matches", "results")
+    paths = (
+        [each.get("path", each.get("file")) for each in given if isinstance(each, Mapping)]
+        if isinstance(given, list)
+        else []
+    )
+    named = list(dict.fromkeys(path for path in paths if isinstance(path, str)))
+    return f"{len(paths)} matches: {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "") if named else None
+
+
+def memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dict[str, Any]:
+    """A memory record from its fields (S3.52)."""
+    id_ = payload.identifier("memoryId", "memory_id", "id")
+    if id_ is None:
+        raise InputError.expected("the id of a memory", None, payload.place("memoryId", "id"))
+    return {
+        "memory_id": id_,
+        "session_id": session_id,
+        "from_seq": from_seq,
+        "text": payload.required("text", "content"),
+        "scope": payload.text("scope"),
+        "source": payload.text("source"),
+        "confidence": payload.number("confidence"),
+        "last_verified_at": payload.instant("lastVerifiedAt", "last_verified_at"),
+        "expires_at": payload.instant("expiresAt", "expires_at"),
+        "lifecycle": payload.word(LIFECYCLES, "lifecycle", "status") or "candidate",
+        "source_refs": payload.strings("sourceRefs", "source_refs", "evidence") or [],
+        "zone": payload.word(ZONES, "zone") or "internal",
+    }
+
+
+def _memory(payload: Record, row: dict[str, Any]) -> dict[str, Any]:
+    return memory_row(payload, session_id=row["session_id"], from_seq=row["seq"])

@@ -1,0 +1,399 @@
+"""What a projection is given beside the session log, read strictly: rules, memories, tools, snapshots, budget, turns.
+
+Gives: `read_rules`, `rule_files`, `read_memories`, `read_tools`, `read_snapshots`, `items_of_replay`, `read_turn`, `seed_facts`. Names
+of document 003 and snake_case are both read.
+
+What one would otherwise get wrong: a rule file is a source of instructions because the contract names its path, and its
+sections are rules of their own, so that a task gets those that it touches.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...nodes.blocks.token_counting import BASE
+from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, RULE_TEXTS, STATE_FACTS, TOOL_SCHEMAS
+from ...nodes.errors import InputError
+from ...nodes.turns.frame import STYLES
+from ...nodes.turns.scopes import TOPICS, topics_in
+from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
+from ...nodes.vocabulary import STANDINGS, ZONES
+from ..quoting import canonical
+from ..sources.jsonl import Record
+from .events import memory_row
+
+__all__ = [
+    "INSTRUCTION_FILES",
+    "budget_fields",
+    "items_of_replay",
+    "read_memories",
+    "read_rules",
+    "read_snapshots",
+    "read_tools",
+    "rule_files",
+    "seed_facts",
+]
+
+INSTRUCTION_FILES = (
+    "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md", ".cursorrules",
+    ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
+)  # fmt: skip
+"""Paths whose text may instruct, unless the caller names others."""
+MOST_MEMORIES = 256
+DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_TAIL = 16_000, 1_024, 8
+_HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*#*$")
+_GENERATED = re.compile(
+    r"(?:^|/)(?:dist|build|generated|vendor|node_modules|__generated__|third_party)/|\.(?:min\.js|g\.dart|pb\.go|lock)$|_pb2\.py$"
+)
+_PUBLIC = re.compile(
+    r"(?:^|/)(?:index\.[jt]sx?|__init__\.pyi?|mod\.rs|lib\.rs|types\.[jt]s|api\.[jt]s|public\.[jt]s)$|\.d\.ts$|\.pyi$|\.proto$"
+)
+
+
+def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
+    """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules), `origin`,
+    `topics`, `folder`.
+    """
+    rows: list[dict[str, Any]] = []
+    for number, value in enumerate(values):
+        place = f"{at}[{number}]"
+        if isinstance(value, str):
+            rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
+            continue
+        record = _record(value, place)
+        text, path = record.required("text", "content"), record.text("path")
+        origin = record.text("origin", "kind") or ("repository" if path else "system")
+        origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
+        if origin not in ("system", "global", "repository"):
+            raise InputError.one_of(("system", "global", "repository"), origin, record.place("origin"))
+        named = record.strings("topics")
+        if unknown := set(named or ()) - set(TOPICS):
+            raise InputError.one_of(TOPICS, sorted(unknown)[0], record.place("topics"))
+        if path is None:
+            rows.append(
+                {
+                    "rule_id": record.identifier("id") or f"{origin}:{number}",
+                    "origin": origin,
+                    "folder": "",
+                    "topics": named or [],
+                    "text": text,
+                }
+            )
+            continue
+        folder = record.value("folder")
+        if not isinstance(folder, str | None):
+            raise InputError.of_kind("text", folder, record.place("folder"))
+        rows += _sections(path, text, origin, _folder(path) if folder is None else folder.strip("/"), named)
+    for place_, row in enumerate(rows):
+        row["place"] = place_
+    ids = [row["rule_id"] for row in rows]
+    if len(set(ids)) != len(ids):
+        again = next(id_ for id_ in ids if ids.count(id_) > 1)
+        raise InputError.described("every rule once", f"{again!r} again", at)
+    return RULE_TEXTS.from_rows(rows)
+
+
+def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> list[dict[str, Any]]:
+    """The rule files of a work tree, as values for `read_rules`; those above come first.
+
+    Raises:
+        InputError: there is no such folder, or a file is not UTF-8.
+    """
+    top = Path(root)
+    if not top.is_dir():
+        raise InputError.expected("a folder", None, str(root))
+    found: dict[str, Path] = {}
+    for glob in globs:
+        for file in top.glob(glob):
+            if file.is_file() and not file.is_symlink():
+                found[file.relative_to(top).as_posix()] = file
+    values = []
+    for name in sorted(found, key=lambda each: (each.count("/"), each)):
+        try:
+            text = found[name].read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"Expected a readable UTF-8 file, got {type(error).__name__} - at {found[name]}"
+            ) from error
+        if text.strip():
+            values.append({"path": name, "text": text})
+    return values
+
+
+def _folder(path: str) -> str:
+    parent = PurePosixPath(path).parent.as_posix()
+    return "" if parent == "." or parent.startswith(".github") else parent
+
+
+def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] | None) -> list[dict[str, Any]]:
+    """A rule file by its headings, each with the topics of its heading and of the file's name."""
+    parts: list[tuple[int, str, list[str]]] = [(1, "", [])]
+    fenced = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and (heading := _HEADING.match(line)):
+            parts.append((number + 1, heading["title"], []))
+        else:
+            parts[-1][2].append(line)
+    kept = [(line, title, "\n".join(lines).strip()) for line, title, lines in parts]
+    kept = [part for part in kept if part[2]]
+    stem = PurePosixPath(path).name
+    names = np.array(list(TOPICS))
+    general = {
+        "AGENTS.md",
+        "CLAUDE.md",
+        "GEMINI.md",
+        "README.md",
+        ".cursorrules",
+        ".windsurfrules",
+        "CONVENTIONS.md",
+        "copilot-instructions.md",
+    }
+    spoken = [
+        title if stem in general else f"{title} {re.sub(r'[._-]', ' ', stem.removesuffix('.md'))}"
+        for _, title, _ in kept
+    ]
+    about = topics_in(pa.array(spoken, pa.string())) if kept else np.zeros((0, len(names)), dtype=bool)
+    return [
+        {
+            "rule_id": f"{path}:{line}", "origin": origin, "path": path, "line": line, "folder": folder,
+            "topics": topics if topics is not None else names[mask].tolist(), "text": f"{title}: {body}" if title and "\n" not in body else body,
+        }
+        for (line, title, body), mask in zip(kept, about, strict=True)
+    ]  # fmt: skip
+
+
+def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
+    """MEMORY_RECORDS given for every session.
+
+    Raises:
+        InputError: a record is not what was expected, or there are more than a projection reads.
+    """
+    rows = [
+        memory_row(_record(value, f"{at}[{number}]"), session_id=None, from_seq=0)
+        for number, value in enumerate(values)
+    ]
+    if len(rows) > MOST_MEMORIES:
+        raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
+                                   hint="a context policy never recalls: retrieve memories for the task, and give those.")  # fmt: skip
+    return MEMORY_RECORDS.from_rows(rows)
+
+
+_CAPABILITY = (
+    ("external", re.compile(r"(?i)^mcp|web|fetch|browser|http|url")),
+    ("write", re.compile(r"(?i)patch|write|edit|create|delete|move|replace|notebook|insert")),
+    ("search", re.compile(r"(?i)search|grep|glob|find|list|ls\b")),
+    ("run", re.compile(r"(?i)run|bash|shell|exec|terminal|command")),
+    ("read", re.compile(r"(?i)read|view|open|cat|get")),
+    ("ask_user", re.compile(r"(?i)ask|confirm|question")),
+)
+
+
+def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
+    """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
+    rows = []
+    for number, value in enumerate(values):
+        record = _record({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
+        inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
+        name = inner.required("name")
+        given = record.value("capability")
+        capability = canonical(CAPABILITIES, given, record.place("capability")) if given is not None else next(
+            (word for word, pattern in _CAPABILITY if pattern.search(name)), "other")  # fmt: skip
+        parameters = inner.value("parameters", "input_schema", "inputSchema") or {"type": "object", "properties": {}}
+        schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
+        text = json.dumps(schema, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        phases = record.strings("phases")
+        phases = None if phases is None else [canonical(PHASES, each, record.place("phases")) for each in phases]
+        rows.append({"tool": name, "place": number, "capability": capability, "phases": phases, "schema": text})
+    names = [row["tool"] for row in rows]
+    if len(set(names)) != len(names):
+        raise InputError.described("every tool once", f"{next(n for n in names if names.count(n) > 1)!r} again", at)
+    return TOOL_SCHEMAS.from_rows(rows)
+
+
+def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
+    """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
+    rows: list[dict[str, Any]] = []
+    for number, value in enumerate(values):
+        record = _record(value, f"{at}[{number}]")
+        name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
+        for place, each in enumerate(record.value("items", "citations") or []):
+            item = _record(each, f"{record.at}.items[{place}]")
+            path, line, section = (
+                item.text("path"),
+                item.number("line", "line_start", "lineStart"),
+                item.text("section"),
+            )
+            end = item.number("line_end", "lineEnd")
+            span = "" if line is None else f":{int(line)}" + (f"-{int(end)}" if end is not None and end != line else "")
+            locator = item.text("locator") or (path or "") + (span or (f"#{section}" if section else ""))
+            rows.append(
+                {
+                    "snapshot_id": name, "block_ref": ref or name, "label": item.required("label"), "place": place + 1,
+                    "evidence_id": item.text("evidence_id", "evidenceId", "id") or f"{name}:{item.required('label')}",
+                    "evidence_kind": item.text("evidence_kind", "kind") or "doc", "path": path, "locator": locator,
+                    "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
+                    "generated": _flag(item, "generated", _GENERATED, path), "public_api": _flag(item, "public_api", _PUBLIC, path),
+                    "text": item.text("text", "content", "excerpt"),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def items_of_replay(replay: Any) -> list[dict[str, Any]]:
+    """Rows of RETRIEVED_ITEMS from a snapshot of this project, as `runs.replay` reads it; items whose citations do not resolve stay away."""
+    shown = {row["label"]: row for row in replay.tables["trimmed"].to_pylist()}
+    rows = []
+    for citation in sorted(replay.citations.to_pylist(), key=lambda row: row.get("position", 0)):
+        item = shown.get(citation["label"])
+        if item is None or item["visible_text"] is None or not citation["resolves"]:
+            continue
+        path = citation["path"]
+        rows.append(
+            {
+                "snapshot_id": replay.snapshot_id, "block_ref": replay.block_ref, "label": citation["label"], "place": len(rows) + 1,
+                "evidence_id": citation["evidence_id"], "evidence_kind": citation["evidence_kind"], "path": path,
+                "locator": citation["locator"], "standing": citation["standing"],
+                "generated": bool(path and _GENERATED.search(path)), "public_api": bool(path and _PUBLIC.search(path)),
+                "text": item["visible_text"],
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _flag(record: Record, name: str, pattern: re.Pattern[str], path: str | None) -> bool:
+    value = record.value(name)
+    return value if isinstance(value, bool) else bool(path and pattern.search(path))
+
+
+def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """RETRIEVED_ITEMS from rows."""
+    return RETRIEVED_ITEMS.from_rows(list(rows))
+
+
+def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
+    """The columns of CONTEXT_TURNS that a budget sets (S3.34)."""
+    record = _record(value or {}, at)
+    known = {"maxTokens", "max_tokens", "reserved", "parts", "reservedOutputTokens", "reserved_output_tokens", "tokenizer", "trimOrder", "trim_order",
+             "tailLimit", "tail_limit", "disclosure", "fences"}  # fmt: skip
+    if unknown := sorted(set(record.fields) - known):
+        raise InputError.one_of(sorted(known), unknown[0], at)
+    order = record.value("trimOrder", "trim_order")
+    style = record.text("fences") or STYLES[0]
+    if style not in STYLES:
+        raise InputError.one_of(STYLES, style, record.place("fences"))
+    tail = _count(record, DEFAULT_TAIL, "tailLimit", "tail_limit")
+    return {
+        "max_tokens": _count(record, DEFAULT_WINDOW, "maxTokens", "max_tokens"),
+        "reserved_output_tokens": _count(record, DEFAULT_RESERVED, "reservedOutputTokens", "reserved_output_tokens"),
+        "tokenizer": record.text("tokenizer") or BASE,
+        "limits": _numbers(record, "reserved", "parts"),
+        "trim_order": _trim_order(order, record.place("trimOrder", "trim_order")),
+        "tail_limit": tail,
+        "disclosure": _numbers(record, "disclosure"),
+        "fences": style,
+    }
+
+
+def _count(record: Record, default: int, *names: str) -> int:
+    value = record.value(*names)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise InputError.expected("a whole number from 0", value, record.place(*names))
+    return value
+
+
+def _numbers(record: Record, *names: str) -> list[str]:
+    value = record.value(*names)
+    if value is None:
+        return []
+    parts = _record(value, record.place(*names))
+    return sorted(f"{canonical(PARTS, name, parts.at)}={_count(parts, 0, name)}" for name in parts.fields)
+
+
+def _trim_order(value: Any, at: str) -> list[str]:
+    if value is None:
+        return list(TRIM_ORDERS["default"])
+    if isinstance(value, str):
+        if value not in TRIM_ORDERS:
+            raise InputError.one_of(TRIM_ORDERS, value, at)
+        return list(TRIM_ORDERS[value])
+    known = TRIM_ORDERS["default"]
+    if not isinstance(value, list):
+        raise InputError.of_kind("a list of parts, or the name of an order", value, at)
+    for name in value:
+        if name not in known:
+            raise InputError.one_of(known, name, at)
+    return list(dict.fromkeys([*value, *known]))
+
+
+def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
+    """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first event at hand."""
+    record = _record(state or {}, at)
+    facts: list[tuple[str, str, str, str]] = []
+    if goal := record.text("userGoal", "user_goal"):
+        facts.append(("goal", "", goal, "user"))
+    if phase := record.word(PHASES, "phase"):
+        facts.append(("phase", "", phase, "system"))
+    for number, text in enumerate(record.strings("activeConstraints", "active_constraints") or []):
+        facts.append(("constraint", f"state:{number}", text, "user"))
+    for slot, names in (
+        ("modified", ("modifiedFiles", "modified_files")),
+        ("artifact", ("artifactRefs", "artifact_refs")),
+    ):
+        facts += [(slot, path, "" if slot == "artifact" else "state", "tool") for path in record.strings(*names) or []]
+    if failure := record.text("latestFailure", "latest_failure"):
+        facts.append(("failure", "", failure, "tool"))
+    if command := record.text("latestCommand", "latest_command"):
+        facts.append(("command", "", command, "tool"))
+    rows = [
+        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "event_id": f"state-{slot}{'-' + fact if fact else ''}",
+         "from_seq": -1}
+        for slot, fact, value, origin in facts
+    ]  # fmt: skip
+    return STATE_FACTS.from_rows(rows)
+
+
+def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """A row of CONTEXT_TURNS from what a caller says of a turn."""
+    record = _record(value, at)
+    phase = record.word(PHASES, "phase")
+    zones = record.strings("zones")
+    for zone in zones or []:
+        canonical(ZONES, zone, record.place("zones"))
+    now = record.instant("asOf", "as_of")
+    return {
+        **defaults,
+        "turn_id": record.identifier("turnId", "turn_id") or defaults["turn_id"],
+        "as_of": now or defaults["as_of"],
+        "phase": phase,
+        "project": record.text("project") or defaults.get("project"),
+        "working_directory": record.text("workingDirectory", "working_directory") or defaults.get("working_directory"),
+        "task_paths": record.strings("taskPaths", "task_paths") or defaults.get("task_paths") or [],
+        "package_root": record.text("packageRoot", "package_root") or defaults.get("package_root"),
+        "zones": zones or defaults.get("zones") or ["public", "internal"],
+        "instruction_sources": record.strings("instructionSources", "instruction_sources")
+        or defaults.get("instruction_sources")
+        or list(INSTRUCTION_FILES),
+        "snapshot_ids": record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds")
+        if record.value("retrievalSnapshotIds", "snapshot_ids", "snapshotIds") is not None
+        else defaults.get("snapshot_ids"),
+    }
+
+
+def _record(value: Any, at: str) -> Record:
+    if not isinstance(value, Mapping):
+        raise InputError.of_kind("an object", value, at)
+    return Record(at, 0, 0, 0, "", dict(value))
+
+
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

@@ -1,0 +1,155 @@
+"""The second line: the context steps as one Hamilton graph, built once, and `run_context`, the only way to run it.
+
+Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs, and what led to them.
+
+What one would otherwise get wrong: many turns are one table. They run in shards, so that what is gathered for them stays in
+memory; the state of the sessions is folded once, before the shards.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.blocks.token_counting import Counters
+from ...nodes.context_tables import (
+    CONTEXT_TABLES,
+    CONTEXT_TURNS,
+    LOG_EVENTS,
+    LOG_MATCHES,
+    MEMORY_RECORDS,
+    PHASE_POLICIES,
+    RETRIEVED_ITEMS,
+    RULE_TEXTS,
+    STATE_FACTS,
+    TOOL_SCHEMAS,
+)
+from ..driver import function_annotations
+from ..planned_driver import PlannedDriver, declared_table
+
+__all__ = [
+    "CONTEXT_STEPS",
+    "OUTPUTS",
+    "ContextInputs",
+    "build_context_driver",
+    "context_dataflow",
+    "context_disagreements",
+    "run_context",
+]
+
+CONTEXT_STEPS = (
+    "context_state",
+    "context_sources",
+    "context_selection",
+    "context_ordering",
+    "context_compression",
+    "context_isolation",
+    "context_budget",
+    "context_messages",
+    "context_ledger",
+)
+"""The step modules in the order of the line."""
+OUTPUTS = (
+    "turn_states",
+    "selection",
+    "ordering",
+    "isolated",
+    "fitted",
+    "model_inputs",
+    "context_decisions",
+    "turn_warnings",
+)
+"""The nodes whose tables a projection records."""
+SHARD = 512
+"""Turns that run together. No result depends on it."""
+
+
+@dataclass(frozen=True)
+class ContextInputs:
+    """Everything that a projection is made of."""
+
+    turns: pa.Table
+    events: pa.Table
+    matches: pa.Table
+    facts: pa.Table
+    rules: pa.Table
+    memories: pa.Table
+    items: pa.Table
+    tools: pa.Table
+    phases: pa.Table
+    counters: Counters
+
+    def checked(self) -> dict[str, Any]:
+        """The inputs of the nodes by name, each the declared table."""
+        given = {
+            "context_turns": (CONTEXT_TURNS, self.turns),
+            "log_events": (LOG_EVENTS, self.events),
+            "log_matches": (LOG_MATCHES, self.matches),
+            "checkpoint_facts": (STATE_FACTS, self.facts),
+            "rule_texts": (RULE_TEXTS, self.rules),
+            "memory_records": (MEMORY_RECORDS, self.memories),
+            "retrieved_items": (RETRIEVED_ITEMS, self.items),
+            "tool_schemas": (TOOL_SCHEMAS, self.tools),
+            "phase_policies": (PHASE_POLICIES, self.phases),
+        }
+        return {name: declared.check(table).combine_chunks() for name, (declared, table) in given.items()} | {
+            "counters": self.counters
+        }
+
+
+@lru_cache(maxsize=1)
+def step_modules() -> tuple[ModuleType, ...]:
+    """The step modules."""
+    package = __name__.rsplit(".", 3)[0]
+    return tuple(importlib.import_module(f"{package}.nodes.{step}") for step in CONTEXT_STEPS)
+
+
+@lru_cache(maxsize=1)
+def build_context_driver() -> PlannedDriver:
+    """The driver of the line. One is enough: it may run in several threads."""
+    return PlannedDriver({}, *step_modules())
+
+
+def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
+    """The tables of `OUTPUTS` for all turns, in the order of the turns."""
+    driver, given = build_context_driver(), inputs.checked()
+    facts = driver.execute(["state_facts"], inputs=given)
+    parts: list[Mapping[str, pa.Table]] = []
+    for start in range(0, max(inputs.turns.num_rows, 1), SHARD):
+        shard = {**given, "context_turns": given["context_turns"].slice(start, SHARD).combine_chunks()}
+        parts.append(driver.execute(OUTPUTS, inputs=shard, overrides=facts))
+    return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in OUTPUTS}
+
+
+def context_dataflow() -> list[str]:
+    """The wiring as text: `node <- input, input`, sorted."""
+    nodes = [v for v in build_context_driver().list_available_variables() if not v.is_external_input]
+    wired = ((v.name, sorted(v.required_dependencies | v.optional_dependencies)) for v in nodes)
+    return sorted(f"{name} <- {', '.join(inputs)}" for name, inputs in wired)
+
+
+def context_disagreements() -> list[str]:
+    """Edges whose ends do not declare the same table: `node.input: expected A, got B`."""
+    variables = {v.name: v for v in build_context_driver().list_available_variables()}
+    wrong = []
+    for module in step_modules():
+        for name, function in sorted(vars(module).items()):
+            if name not in variables or getattr(function, "__module__", None) != module.__name__:
+                continue
+            for parameter, annotation in function_annotations(function).items():
+                wanted, found = declared_table(annotation), declared_table(variables[parameter].type)
+                if (wanted and wanted.name) != (found and found.name):
+                    wrong.append(f"{name}.{parameter}: expected {wanted and wanted.name}, got {found and found.name}")
+    return wrong
+
+
+def declared_outputs() -> tuple[str, ...]:
+    """The nodes whose tables are declared as stored."""
+    nodes = (v.name for v in build_context_driver().list_available_variables() if not v.is_external_input)
+    return tuple(sorted(name for name in nodes if name in CONTEXT_TABLES and CONTEXT_TABLES[name].persist))

@@ -1,0 +1,195 @@
+"""Observations: what a tool printed, normalized, classified, summarized and marked, before it enters the session log.
+
+Reads the outputs of a command or a tool. Gives an `Observation`: its class, a summary of one line, an excerpt of the lines
+that matter, and whether its text addresses the model. JUnit XML and TAP are read by maintained parsers, pytest by the
+lines of its own summary; of any other log, the blocks around what reads as a failure.
+
+What one would otherwise get wrong: nothing here decides what a model sees. The full text stays an artifact; this is what a
+projection chooses from.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ...nodes.turns.words import CHECK
+
+__all__ = ["Observation", "addresses_the_model", "observed"]
+
+SUMMARY_CHARACTERS = 300
+EXCERPT_LINES = 24
+AROUND = 3
+"""Lines shown around a line that reads as a failure."""
+LARGEST = 4_000_000
+"""Characters of an output that a parser is given."""
+_FAILURE = re.compile(
+    r"(?i)(?:\b(?:fail(?:ed|ure|ures|ing)?|error|errors|exception|traceback|panic(?:ked)?|assert(?:ion)?(?:error)?|fatal|"
+    r"expected|received|not ok|cannot find|undefined|denied|timed? ?out)\b|^E\s+|✗|✖|\u00d7|●)"
+)
+_NOISE = re.compile(r"(?i)^\s*(?:0 (?:errors|failed|failures)|no errors|errors?: 0|failed: 0|passed)\b")
+_PYTEST = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+?)(?: - (?P<why>.*))?$", re.MULTILINE)
+_PYTEST_ENDS = re.compile(r"^=+ .*\b(?:failed|passed|error|errors|skipped)\b.* in [\d.]+s.*=+$", re.MULTILINE)
+_PLACE = re.compile(r"[\w@+~./-]+\.[A-Za-z]\w{0,4}:\d+")
+_ADDRESSED = re.compile(
+    r"(?i)(?:\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|earlier|preceding|all|your|system|safety)\b|"
+    r"\b(?:system|developer) (?:prompt|message)\b|\byou (?:are|must|should|will) now\b|\bnew instructions?\b|"
+    r"\b(?:as an?|dear) (?:ai|assistant|language model|llm)\b|<\/?(?:system|instructions?|trusted_instructions|assistant|user)\b|"
+    r"\bdo not (?:tell|inform|mention)\b.{0,30}\buser\b|\b(?:run|execute) (?:this|the following) command\b)"
+)
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is known of an output."""
+
+    kind: str
+    summary: str | None
+    excerpt: str | None
+    suspicious: bool
+    shape: str
+    """small, large, noisy or dangerous (S3.48)."""
+
+
+def observed(
+    text: str, *, command: str | None = None, failed: bool = False, stream: str = "stdout", timed_out: bool = False
+) -> Observation:
+    """An output as an observation."""
+    plain = _ESCAPES.sub("", text).replace("\r\n", "\n")
+    suspicious = addresses_the_model(plain)
+    found = _parsed(plain, command)
+    lines = plain.splitlines()
+    places = [number for number, line in enumerate(lines) if _FAILURE.search(line) and not _NOISE.match(line)]
+    if found is None and (failed or places) and places:
+        found = _key_line([lines[n].strip() for n in places]), _around(lines, places)
+    summary, excerpt = found or (_first_line(lines), None)
+    shape = "dangerous" if suspicious else "small" if len(plain) <= 400 else "large" if places else "noisy"
+    kind = "timeout" if timed_out else stream
+    return Observation(kind, _cut(summary), excerpt, suspicious, shape)
+
+
+def addresses_the_model(text: str) -> bool:
+    """Whether a text reads as instructions to a model. It decides on a warning, never on standing: all output is untrusted."""
+    return bool(_ADDRESSED.search(text))
+
+
+def _parsed(text: str, command: str | None) -> tuple[str, str | None] | None:
+    """Summary and excerpt of an output that a parser knows."""
+    head = text.lstrip()[:400]
+    if len(text) > LARGEST:
+        return None
+    if head.startswith(("<?xml", "<testsuite")) and "<testsuite" in text[:4000]:
+        return _junit(text)
+    if re.match(r"(?:TAP version \d+|1\.\.\d+|(?:not )?ok \d+)", head):
+        return _tap(text)
+    if _PYTEST.search(text) or _PYTEST_ENDS.search(text):
+        return _pytest(text)
+    return None
+
+
+def _junit(text: str) -> tuple[str, str | None] | None:
+    """By junitparser. A document type is refused: entities could be made to grow."""
+    if "<!DOCTYPE" in text[:4000] or "<!ENTITY" in text:
+        return None
+    from junitparser import JUnitXml
+
+    try:
+        read: Any = JUnitXml.fromstring(text.encode())
+    except Exception:  # whatever a parser says of a damaged file: it is a log like any other
+        return None
+    suites = [read] if type(read).__name__ == "TestSuite" else list(read)
+    bad = [
+        (case, each)
+        for suite in suites
+        for case in suite
+        for each in case.result
+        if type(each).__name__ in ("Failure", "Error")
+    ]
+    total = sum(1 for suite in suites for _ in suite)
+    if not bad:
+        return f"{total} tests passed", None
+    case, first = bad[0]
+    why = (first.message or "").strip() or ((first.text or "").strip().splitlines() or [""])[0]
+    excerpt = "\n".join((first.text or first.message or "").splitlines()[:EXCERPT_LINES])
+    named = ".".join(filter(None, (case.classname, case.name)))
+    return f"{len(bad)} of {total} tests failed: {_with_place(named, first.text)} {why}", excerpt or None
+
+
+def _tap(text: str) -> tuple[str, str | None] | None:
+    """By tap.py."""
+    from tap.parser import Parser
+
+    try:
+        lines = list(Parser().parse_text(text))
+    except Exception:
+        return None
+    tests: list[Any] = [line for line in lines if line.category == "test"]
+    bad = [line for line in tests if not line.ok and not line.todo]
+    if not tests:
+        return None
+    if not bad:
+        return f"{len(tests)} tests passed", None
+    number = next((n for n, line in enumerate(text.splitlines()) if line.startswith("not ok")), 0)
+    excerpt = "\n".join(text.splitlines()[number : number + EXCERPT_LINES])
+    return f"{len(bad)} of {len(tests)} tests failed: {bad[0].description.lstrip('- ')}", excerpt
+
+
+def _pytest(text: str) -> tuple[str, str | None]:
+    """By the lines of pytest's short summary and of its assertions."""
+    failed = list(_PYTEST.finditer(text))
+    end = _PYTEST_ENDS.search(text)
+    if not failed:
+        return (end[0].strip("= ") if end else "pytest"), None
+    lines = text.splitlines()
+    errors = [n for n, line in enumerate(lines) if line.startswith("E  ")]
+    first = failed[0]
+    why = first["why"] or (lines[errors[0]].lstrip("E ").strip() if errors else "")
+    where = next(
+        (place[0] for line in lines if line.startswith(first["test"].split("::")[0]) and (place := _PLACE.match(line))),
+        "",
+    )
+    said = f"{len(failed)} failed: {first['test']}" + (f" at {where}" if where else "") + (f" {why}" if why else "")
+    return said, _around(lines, errors or [n for n, line in enumerate(lines) if line.startswith(("FAILED", "ERROR"))])
+
+
+def _key_line(lines: list[str]) -> str:
+    """Of lines that read as a failure, the first that says where; with what was expected, where that stands elsewhere."""
+    placed = next((line for line in lines if _PLACE.search(line)), lines[0])
+    expected = next((line for line in lines if re.search(r"(?i)\bexpected\b", line)), "")
+    return placed if not expected or expected in placed else f"{placed} {expected}"
+
+
+def _around(lines: list[str], places: list[int]) -> str:
+    """The blocks of lines around some places, the first ones, with `...` between blocks."""
+    kept = sorted({n for place in places for n in range(max(0, place - AROUND), min(len(lines), place + AROUND + 1))})[
+        :EXCERPT_LINES
+    ]
+    shown: list[str] = []
+    for before, number in zip([None, *kept], kept, strict=False):
+        if before is not None and number != before + 1:
+            shown.append("...")
+        shown.append(lines[number])
+    return "\n".join(shown)
+
+
+def _with_place(name: str, text: str | None) -> str:
+    place = _PLACE.search(text or "")
+    return f"{name} at {place[0]}" if place else name
+
+
+def _first_line(lines: list[str]) -> str | None:
+    return next((line.strip() for line in lines if line.strip()), None)
+
+
+def _cut(text: str | None) -> str | None:
+    if text is None:
+        return None
+    one = " ".join(text.split())
+    return one if len(one) <= SUMMARY_CHARACTERS else f"{one[: SUMMARY_CHARACTERS - 3]}..."
+
+
+def is_check(command: str | None) -> bool:
+    """Whether a command tests, lints or builds."""
+    return bool(command and re.search(CHECK, command))

@@ -1,0 +1,59 @@
+"""The phases of a task as a table: `data/context/phases.yaml`, or a file of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+import pyarrow as pa
+
+from ...nodes.context_tables import PHASE_POLICIES
+from ...nodes.errors import InputError
+from ...nodes.turns.words import CAPABILITIES, PHASES
+from ..yaml_files import Item, parse
+
+__all__ = ["load_phases"]
+
+SCHEMA_VERSION = 1
+_SHARES = ("rules", "latest_observation", "recent_tail", "retrieval", "memory", "tools")
+_COUNTS = ("full_characters", "retrieval_items", "memory_items", "memory_days")
+_FIELDS = (*_SHARES, "capabilities", *_COUNTS, "memory_confidence")
+
+
+def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
+    """PHASE_POLICIES and the SHA-256 of the file.
+
+    Raises:
+        PolicyError: the file is not what was expected; it names all six phases.
+        InputError: it cannot be read.
+    """
+    if file is None:
+        return _bundled()
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+    return _parsed(data, str(file))
+
+
+@lru_cache(maxsize=1)
+def _bundled() -> tuple[pa.Table, str]:
+    name = f"{__name__.rsplit('.', 3)[0]}.data"
+    return _parsed((resources.files(name) / "context" / "phases.yaml").read_bytes(), "phases.yaml")
+
+
+def _parsed(data: bytes, name: str) -> tuple[pa.Table, str]:
+    phases = parse(data, name).of_version(SCHEMA_VERSION).fields(PHASES.values, PHASES.values)
+    rows = [{"phase": phase, **_phase(item)} for phase, item in phases.items()]
+    return PHASE_POLICIES.from_rows(rows), hashlib.sha256(data).hexdigest()
+
+
+def _phase(item: Item) -> dict[str, object]:
+    fields = item.fields(_FIELDS, _FIELDS)
+    return {
+        **{name: fields[name].number(0.0, 1.0) for name in (*_SHARES, "memory_confidence")},
+        **{name: fields[name].count(0) for name in _COUNTS},
+        "capabilities": fields["capabilities"].words(CAPABILITIES),
+    }

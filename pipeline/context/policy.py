@@ -1,0 +1,196 @@
+"""`ContextPolicy`: from a session log and what governs it to model inputs.
+
+    policy = ContextPolicy(rules=["Only modify the current workspace."], tools=[...])
+    seen = policy.project(events=events, budget={"maxTokens": 8000})
+    seen.messages, seen.tool_schemas, seen.ledger()
+
+What one would otherwise get wrong: a policy keeps nothing between calls and reads no clock. An input is a function of what is
+given: the log up to an event, rules, memories, snapshots, tools, budget. `as_of` is the time of the last event unless it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
+from ...nodes.errors import InputError
+from ..tokenizers import load_counters
+from .events import LogTables, read_events
+from .inputs import (
+    EPOCH,
+    budget_fields,
+    items_of_replay,
+    items_table,
+    read_memories,
+    read_rules,
+    read_snapshots,
+    read_tools,
+    seed_facts,
+    turn_row,
+)
+from .line import ContextInputs, run_context
+from .phases import load_phases
+from .projection import Projection, Projections
+
+__all__ = ["ContextPolicy"]
+
+
+class ContextPolicy:
+    """What governs the inputs of a harness: rules, tools, phases, instruction sources, and defaults for its turns.
+
+    Args:
+        rules: rules of the system (texts) and of repositories (objects with `path` and `text`), see `inputs.read_rules`.
+        tools: tool schemas, neutral or in a provider's shape.
+        phases: a YAML file of phases in the place of the bundled one.
+        defaults: fields of every turn: project, working_directory, task_paths, package_root, zones, instruction_sources, run_id.
+
+    Raises:
+        InputError, PolicyError: one of them is not what was expected.
+    """
+
+    def __init__(
+        self,
+        *,
+        rules: Iterable[Any] = (),
+        tools: Iterable[Any] = (),
+        phases: str | Path | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.rules, self.tools = read_rules(rules), read_tools(tools)
+        self.phases, self.phases_digest = load_phases(phases)
+        self.defaults = _defaults(defaults or {})
+
+    def project(
+        self,
+        *,
+        events: Iterable[Any] | LogTables = (),
+        state: Mapping[str, Any] | None = None,
+        budget: Mapping[str, Any] | None = None,
+        visible_tools: Iterable[Any] | None = None,
+        memories: Iterable[Any] = (),
+        snapshots: Iterable[Any] = (),
+        turn: Mapping[str, Any] | None = None,
+        session_id: str = "session",
+    ) -> Projection:
+        """The input of one turn, at the end of the events unless `turn` names an earlier one.
+
+        Args:
+            events: session events in their order (S3.58), or rows of the log.
+            state: an AgentState of the harness's own; what events say comes on top.
+            budget: `maxTokens`, `reserved` by part, `reservedOutputTokens`, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
+            visible_tools: the tools of this turn in the place of the policy's.
+            memories: governed memory records.
+            snapshots: retrieval snapshots: JSON objects, or replays of this project's own.
+            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn.
+
+        Raises:
+            InputError: something is not what was expected.
+        """
+        return self.project_turns(
+            turns=[turn or {}], events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
+            session_id=session_id,
+        )[0]  # fmt: skip
+
+    def project_turns(
+        self,
+        *,
+        turns: Sequence[Mapping[str, Any]],
+        events: Iterable[Any] | LogTables = (),
+        state: Mapping[str, Any] | None = None,
+        budget: Mapping[str, Any] | None = None,
+        visible_tools: Iterable[Any] | None = None,
+        memories: Iterable[Any] = (),
+        snapshots: Iterable[Any] = (),
+        session_id: str = "session",
+        facts: pa.Table | None = None,
+    ) -> Projections:
+        """The inputs of many turns of a session, one row each. `facts` are those of a checkpoint, where the events begin behind one."""
+        log = events if isinstance(events, LogTables) else read_events(events, session_id)
+        table = self.turns_of(turns, log.events, session_id, budget)
+        given = [seed_facts(state, session_id), facts if facts is not None else STATE_FACTS.empty()]
+        items: list[Mapping[str, Any]] = []
+        for each in snapshots:
+            items += read_snapshots([each]) if isinstance(each, Mapping) else items_of_replay(each)
+        inputs = ContextInputs(
+            turns=table,
+            events=log.events,
+            matches=log.matches,
+            facts=pa.concat_tables(given),
+            rules=self.rules,
+            memories=pa.concat_tables([read_memories(memories), log.memories]),
+            items=items_table(items),
+            tools=self.tools if visible_tools is None else read_tools(visible_tools, "visible_tools"),
+            phases=self.phases,
+            counters=load_counters(set(table["tokenizer"].to_pylist())),
+        )
+        return Projections(table, run_context(inputs))
+
+    def turns_of(
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        events: pa.Table,
+        session_id: str,
+        budget: Mapping[str, Any] | None = None,
+    ) -> pa.Table:
+        """CONTEXT_TURNS from what a caller says of each turn.
+
+        Raises:
+            InputError: a field is not what was expected, or two turns have one id.
+        """
+        seqs = events["seq"].to_pylist()
+        first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
+        rounds, times, names = (events[name] for name in ("turn", "created_at", "turn_id"))
+        shared = budget_fields(budget)
+        rows = []
+        for number, value in enumerate(turns):
+            at = f"turns[{number}]"
+            seq = value.get("asOfSeq", value.get("as_of_seq", end))
+            if isinstance(seq, bool) or not isinstance(seq, int) or not first <= seq <= end:
+                raise InputError.expected(f"a place in the log from {first} to {end}", seq, f"{at}.asOfSeq")
+            last = seq - 1 - first
+            defaults = {
+                **self.defaults,
+                "session_id": session_id,
+                "turn": rounds[last].as_py() + 1 if last >= 0 else 0,
+                "turn_id": str(names[last].as_py() or rounds[last].as_py()) if last >= 0 else "0",
+                "as_of": times[last].as_py() if last >= 0 else EPOCH,
+                "as_of_seq": seq,
+                **(budget_fields(value["budget"], f"{at}.budget") if "budget" in value else shared),
+            }
+            row = turn_row(value, defaults, at)
+            named = value.get("inputId", value.get("input_id"))
+            row["input_id"] = str(named) if named else f"{session_id}/{row['turn_id'] if len(turns) == 1 else seq}"
+            rows.append(row)
+        table = CONTEXT_TURNS.from_rows(rows)
+        if pc.count_distinct(table["input_id"]).as_py() < table.num_rows:
+            raise InputError.described(
+                "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
+            )
+        return table
+
+
+def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    known = (
+        "run_id",
+        "project",
+        "working_directory",
+        "task_paths",
+        "package_root",
+        "zones",
+        "instruction_sources",
+        "snapshot_ids",
+    )
+    if unknown := sorted(set(given) - set(known)):
+        raise InputError.one_of(known, unknown[0], "defaults")
+    return {"run_id": "run", **given}
+
+
+def last_time(events: pa.Table) -> datetime:
+    """When the last event was recorded."""
+    return events["created_at"][-1].as_py() if events.num_rows else EPOCH

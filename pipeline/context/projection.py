@@ -1,0 +1,175 @@
+"""What a projection gives: model inputs with their ledgers, one or many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from . import shapes
+
+__all__ = ["Projection", "Projections"]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """`ModelInputProjection` of document 003 (S3.17): one turn."""
+
+    turn: Mapping[str, Any]
+    model_input: Mapping[str, Any]
+    decisions: Sequence[Mapping[str, Any]]
+    """The rows of the ledger."""
+    warnings: Sequence[Mapping[str, Any]]
+    state: Mapping[str, Any]
+
+    @property
+    def input_id(self) -> str:
+        return self.turn["input_id"]
+
+    @property
+    def status(self) -> str:
+        """`ok`, or `over_budget`: then nothing is shown."""
+        return self.model_input["status"]
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        return shapes.messages(self.model_input)
+
+    @property
+    def tool_schemas(self) -> list[dict[str, Any]]:
+        return shapes.tool_schemas(self.model_input)
+
+    @property
+    def estimated_tokens(self) -> int:
+        """Tokens of messages and schemas under the named counter."""
+        return self.model_input["tokens"]
+
+    @property
+    def part_tokens(self) -> dict[str, int]:
+        """Tokens of the eight parts, fences and headings as `frame`."""
+        return {
+            name: int(count) for name, _, count in (each.partition("=") for each in self.model_input["part_tokens"])
+        }
+
+    @property
+    def input_sha256(self) -> str:
+        return self.model_input["input_sha256"]
+
+    @property
+    def conditions(self) -> list[str]:
+        return [row["condition"] for row in self.warnings]
+
+    def text(self) -> str:
+        """Both messages as one text, for people."""
+        return self.model_input["system_text"] + self.model_input["user_text"]
+
+    def neutral(self) -> str:
+        """The neutral form, whose SHA-256 is `input_sha256`."""
+        return shapes.neutral_json(self.model_input)
+
+    def openai(self) -> dict[str, Any]:
+        return shapes.openai(self.model_input)
+
+    def anthropic(self) -> dict[str, Any]:
+        return shapes.anthropic(self.model_input)
+
+    def ledger(self) -> dict[str, Any]:
+        """`ContextDecisionLedger` (S3.39)."""
+        return shapes.ledger(self.turn, self.model_input, self.decisions)
+
+    def decision(self, source_id: str) -> Mapping[str, Any]:
+        """The ledger row of a source.
+
+        Raises:
+            KeyError: the turn has no such source.
+        """
+        return next((row for row in self.decisions if row["source_id"] == source_id), None) or _unknown(source_id)
+
+    def request_event(self, *, event_id: str, created_at: str, model_input_ref: str | None = None) -> dict[str, Any]:
+        """The `model.request` event to append to the session log once the input was sent: what was shown, and its hash (S0.52)."""
+        shown = [row for row in self.decisions if row["mode"] in ("full", "excerpt", "summary")]
+        evidence = [row["evidence_id"] for row in shown if row["evidence_id"]]
+        memories = [row["reference"] for row in shown if row["source_kind"] == "memory_candidate"]
+        return {
+            "id": event_id,
+            "turnId": self.turn["turn_id"],
+            "kind": "model.request",
+            "createdAt": created_at,
+            "payload": {
+                "retrievalSnapshotIds": list(self.model_input["snapshot_ids"]),
+                "modelInputRef": model_input_ref or self.input_id,
+                "visibleToolSet": list(self.model_input["tools"]),
+                "contextHash": f"sha256:{self.input_sha256}",
+                "evidenceIds": [*evidence, *memories],
+            },
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """`ModelInputProjection` as JSON values."""
+        return {
+            "modelInputId": self.input_id,
+            "status": self.status,
+            "messages": self.messages,
+            "toolSchemas": self.tool_schemas,
+            "decisions": shapes.decisions(self.decisions),
+            "estimatedTokens": self.estimated_tokens,
+            "tokenizer": self.model_input["tokenizer"],
+            "upperBound": self.model_input["upper_bound"],
+            "partTokens": self.part_tokens,
+            "inputSha256": self.input_sha256,
+            "prefixSha256": self.model_input["prefix_sha256"],
+            "retrievalSnapshotIds": list(self.model_input["snapshot_ids"]),
+            "warnings": [dict(row) for row in self.warnings],
+            "ledger": self.ledger(),
+        }
+
+
+def _unknown(source_id: str) -> Mapping[str, Any]:
+    raise KeyError(source_id)
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Many turns: the tables of the line, and one `Projection` for each turn."""
+
+    turns: pa.Table
+    tables: Mapping[str, pa.Table]
+
+    def __len__(self) -> int:
+        return self.turns.num_rows
+
+    def __iter__(self) -> Iterator[Projection]:
+        return (self[place] for place in range(len(self)))
+
+    @cached_property
+    def _bounds(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """Where the rows of each turn lie in each table that has several."""
+        found: dict[str, dict[str, tuple[int, int]]] = {}
+        for name in ("context_decisions", "turn_warnings"):
+            bounds: dict[str, tuple[int, int]] = {}
+            for place, id_ in enumerate(self.tables[name]["input_id"].to_pylist()):
+                bounds[id_] = (bounds.get(id_, (place, 0))[0], place + 1)
+            found[name] = bounds
+        return found
+
+    def __getitem__(self, place: int) -> Projection:
+        turn = self.turns.slice(place, 1).to_pylist()[0]
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for name, bounds in self._bounds.items():
+            start, end = bounds.get(turn["input_id"], (0, 0))
+            rows[name] = self.tables[name].slice(start, end - start).to_pylist()
+        one = {name: self.tables[name].slice(place, 1).to_pylist()[0] for name in ("model_inputs", "turn_states")}
+        return Projection(
+            turn, one["model_inputs"], rows["context_decisions"], rows["turn_warnings"], one["turn_states"]
+        )
+
+    def named(self, input_id: str) -> Projection:
+        """The projection of a model input.
+
+        Raises:
+            KeyError: there is none of that id.
+        """
+        return self[self.turns["input_id"].to_pylist().index(input_id)]

@@ -1,0 +1,257 @@
+"""Why: what a model input says about a source that somebody expected, and at which layer it was lost; and what changed
+between two inputs.
+
+Reads a projection, and where they are at hand the session log behind it, its retrieval snapshots, and the input as it was sent.
+Gives `why` (S3.11, S3.43, S3.44) and `difference`.
+
+What one would otherwise get wrong: the layers are looked at in the order in which a source passes them. That a model did not use
+a source is said only where the input had it, and that a check is missing only where the model used it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...nodes.turns.words import CHECK, LEVELS
+from .projection import Projection
+
+__all__ = ["difference", "why"]
+
+Row = Mapping[str, Any]
+
+_OMITTED = {
+    "budget": ("budget_part", "budget_tokens", "over_budget", "reference_for_budget", "carrier_dropped", "disclosure_cap"),
+    "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions"),
+    "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
+    "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
+                      "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate"),
+    "doubtful source": ("ungoverned_memory", "model_guess", "snapshot_missing"),
+}  # fmt: skip
+_RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence")
+_SNAPSHOT_LAYER = {
+    "rank": "ordering_not_ranked",
+    "select": "ordering_not_ranked",
+    "pack": "ordering_not_ranked",
+    "trim": "budget_cut",
+}
+SAYS = {
+    "retrieval_not_recalled": "nothing that was gathered for this turn has it: neither a snapshot, nor the log, nor the rules",
+    "ordering_not_ranked": "it was there, and others came first",
+    "budget_cut": "it was chosen, and the budget had no room for it",
+    "summary_lost_constraint": "it stands there in a shorter form that lacks a duty of the original",
+    "trust_isolation_missing": "the input that was sent has its text outside of its fence",
+    "model_did_not_use": "it stands in the input, and nothing that the model did names it",
+    "tool_execution_wrong": "the model used it, and the tool failed",
+    "verification_missing": "the model used it and changed files, and no check ran after that",
+}
+
+
+def why(
+    seen: Projection,
+    expected: str,
+    *,
+    events: Sequence[Row] = (),
+    snapshots: Mapping[str, Sequence[Row]] | None = None,
+    sent: str | None = None,
+) -> dict[str, Any]:
+    """What became of a source in an input.
+
+    Args:
+        seen: the projection.
+        expected: a path or the end of one, an id of a source or of evidence, or words that it says.
+        events: rows of the session log (LOG_EVENTS), to find words, and what the model did afterwards.
+        snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
+        sent: the input as it was sent, where another program made it.
+    """
+    rows = _meant(seen, expected, events)
+    answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
+                              "kept_instead": []}  # fmt: skip
+    answer["sources"] = [
+        {
+            name: row[name]
+            for name in (
+                "source_id",
+                "source_kind",
+                "path",
+                "action",
+                "mode",
+                "decided_by",
+                "reason_code",
+                "reason",
+                "tokens",
+                "original_ref",
+            )
+        }
+        for row in rows
+    ]
+    if sent is not None and (found := _unfenced(rows, events, sent)):
+        return _at(answer, "trust_isolation_missing", found)
+    if not rows:
+        return _in_snapshots(answer, expected, snapshots or {})
+    row = min(
+        rows,
+        key=lambda each: (
+            ("include", "summarize", "reference", "exclude").index(each["action"]),
+            LEVELS[each["source_kind"]],
+        ),
+    )
+    answer["omitted_for"] = next((word for word, codes in _OMITTED.items() if row["reason_code"] in codes), None)
+    if row["reason_code"] in _OMITTED["budget"]:
+        others = [
+            each
+            for each in seen.decisions
+            if each["part"] == row["part"] and each["mode"] in ("full", "excerpt", "summary")
+        ]
+        answer["kept_instead"] = sorted({each["path"] or each["source_id"] for each in others})
+        kept = ", ".join(answer["kept_instead"]) or "nothing else of its part"
+        return _at(answer, "budget_cut", f"{SAYS['budget_cut']}: it kept {kept}")
+    if row["reason_code"] in _RANKED_OUT:
+        return _at(answer, "ordering_not_ranked", f"{SAYS['ordering_not_ranked']}: {row['reason']}")
+    if row["action"] == "exclude":
+        answer["answer"] = f"left out: {row['reason']}"
+        return answer
+    if row["lost_duties"]:
+        return _at(
+            answer,
+            "summary_lost_constraint",
+            f"{SAYS['summary_lost_constraint']} ({row['lost_duties']}); the original: {row['original_ref']}",
+        )
+    return _afterwards(answer, seen, row, events)
+
+
+def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
+    return answer | {"layer": layer, "answer": words}
+
+
+def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
+    """The rows of the ledger that a name means."""
+    said = {f"event:{event['event_id']}" for event in events if len(expected) > 3 and expected in (event["text"] or "")}
+    found = [
+        row
+        for row in seen.decisions
+        if expected in (row["source_id"], row["evidence_id"], row["path"])
+        or (row["path"] or "").endswith(f"/{expected}")
+        or row["source_id"] in said
+    ]
+    if found:
+        return found
+    return [row for row in seen.decisions if len(expected) > 3 and expected in row["source_id"]]
+
+
+def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    """Whether a snapshot of the turn decided on it before it came here."""
+    for name, decisions in snapshots.items():
+        for row in decisions:
+            if row.get("outcome") == "selected" or not (
+                expected in (row.get("evidence_id"), row.get("path"))
+                or (row.get("path") or "").endswith(f"/{expected}")
+            ):
+                continue
+            layer = _SNAPSHOT_LAYER.get(row.get("stage", ""), "retrieval_not_recalled")
+            return _at(
+                answer,
+                layer,
+                f"snapshot {name} recalled it and did not select it: {row.get('reason_text')} (stage {row.get('stage')})",
+            )
+    return _at(answer, "retrieval_not_recalled", SAYS["retrieval_not_recalled"])
+
+
+def _afterwards(answer: dict[str, Any], seen: Projection, row: Row, events: Sequence[Row]) -> dict[str, Any]:
+    """What the model did with a source that it saw."""
+    answer["answer"] = f"it stands in the input ({row['mode']}): {row['reason']}"
+    later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
+    if later and later[0]["kind"] == "model.request":
+        later = later[1:]
+    end = next(
+        (place for place, event in enumerate(later) if event["kind"] in ("model.request", "user.goal")), len(later)
+    )
+    answer_round, behind = later[:end], later
+    spoken = [event for event in answer_round if event["actor"] == "model"]
+    if not later:
+        return answer
+    names = {
+        name
+        for name in (row["path"], (row["path"] or "").rsplit("/", 1)[-1], row["evidence_id"])
+        if name and len(name) > 3
+    }
+    names |= {label for label in (row["reference"] or "").split(":")[1:] if "#" in label}
+    used = any(
+        name in f"{event['text'] or ''} {event['command'] or ''} {event['path'] or ''}"
+        for event in [*spoken, *_modified(answer_round)]
+        for name in names
+    )
+    if not used:
+        return _at(answer, "model_did_not_use", SAYS["model_did_not_use"])
+    broken = next(
+        (event for event in answer_round if event["kind"] == "tool.error" or event["observation_class"] == "timeout"),
+        None,
+    )
+    if broken:
+        return _at(answer, "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {broken['event_id']}")
+    changed = [event["seq"] for event in _modified(behind)]
+    if changed and not any(_is_check(event) and event["seq"] > changed[-1] for event in behind):
+        return _at(answer, "verification_missing", f"{SAYS['verification_missing']} (after event {changed[-1]})")
+    return answer
+
+
+def _modified(events: Iterable[Row]) -> list[Row]:
+    return [event for event in events if event["kind"] == "file.modified"]
+
+
+def _is_check(event: Row) -> bool:
+    import re
+
+    return event["kind"] == "verification.finished" or (
+        event["kind"] == "command.finished" and bool(re.search(CHECK, event["command"] or ""))
+    )
+
+
+def _unfenced(rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
+    """Whether lines of an untrusted source stand in the input as they are, without a margin."""
+    lines = set(sent.splitlines())
+    texts = {f"event:{event['event_id']}": event["text"] or "" for event in events}
+    for row in rows:
+        if row["standing"] not in ("untrusted", "hint"):
+            continue
+        for line in texts.get(row["source_id"], "").splitlines():
+            if len(line.strip()) > 8 and line in lines:
+                return f"{SAYS['trust_isolation_missing']}: {row['source_id']}"
+    return None
+
+
+def difference(first: Projection, second: Projection) -> dict[str, Any]:
+    """What differs between two inputs: sources, tokens, and lines."""
+    rows = [{row["source_id"]: row for row in each.decisions} for each in (first, second)]
+    shown = [{id_: row for id_, row in each.items() if row["mode"] != "none"} for each in rows]
+    changed = [
+        {"source_id": id_, **{name: [rows[0][id_][name], rows[1][id_][name]] for name in ("action", "mode", "reason_code") if rows[0][id_][name] != rows[1][id_][name]}}
+        for id_ in rows[0].keys() & rows[1].keys()
+        if any(rows[0][id_][name] != rows[1][id_][name] for name in ("action", "mode", "reason_code"))
+    ]  # fmt: skip
+    lines = difflib.unified_diff(_lines(first), _lines(second), first.input_id, second.input_id, lineterm="", n=1)
+    return {
+        "inputs": [first.input_id, second.input_id],
+        "same_input": first.input_sha256 == second.input_sha256,
+        "same_prefix": first.model_input["prefix_sha256"] == second.model_input["prefix_sha256"],
+        "phase": [first.state["phase"], second.state["phase"]],
+        "tokens": [first.estimated_tokens, second.estimated_tokens],
+        "part_tokens": {
+            name: [count, second.part_tokens[name]]
+            for name, count in first.part_tokens.items()
+            if count != second.part_tokens[name]
+        },
+        "only_in_first": sorted(shown[0].keys() - shown[1].keys()),
+        "only_in_second": sorted(shown[1].keys() - shown[0].keys()),
+        "changed": sorted(changed, key=lambda each: each["source_id"]),
+        "warnings": [sorted(first.conditions), sorted(second.conditions)],
+        "diff": list(lines),
+    }
+
+
+def _lines(seen: Projection) -> list[str]:
+    """The lines of an input, without its nonces, which differ wherever anything does."""
+    import re
+
+    return re.sub(r"(?m)^(</?[a-z_]+) [a-z]{7}\b", r"\1", seen.text()).splitlines()

@@ -1,0 +1,102 @@
+"""A model input in the shapes of providers, and the ledger in the shape of document 003.
+
+Reads rows of the line. Gives `messages` and `neutral_json`, `openai`, `anthropic`, `decisions` (S3.14), `ledger` (S3.39).
+
+What one would otherwise get wrong: every shape has the same two texts. The first may instruct and changes seldom, so it is
+what a prompt cache keeps; the recorded digest is that of the neutral form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...nodes.turns.words import LEDGER_TRUST
+
+__all__ = ["anthropic", "decisions", "ledger", "messages", "neutral_json", "openai", "tool_schemas"]
+
+Row = Mapping[str, Any]
+
+
+def messages(model_input: Row) -> list[dict[str, str]]:
+    """The two messages, as no provider owns them."""
+    return [
+        {"role": "system", "content": model_input["system_text"]},
+        {"role": "user", "content": model_input["user_text"]},
+    ]
+
+
+def tool_schemas(model_input: Row) -> list[dict[str, Any]]:
+    """The visible tools: name, description, parameters."""
+    return [json.loads(line) for line in model_input["tool_schemas"].splitlines()]
+
+
+def neutral_json(model_input: Row) -> str:
+    """The neutral form, the bytes whose SHA-256 is recorded."""
+    parts = {"messages": messages(model_input)}
+    body = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return f'{body[:-1]},"tools":[{",".join(model_input["tool_schemas"].splitlines())}]}}'
+
+
+def openai(model_input: Row) -> dict[str, Any]:
+    """`messages` and `tools` of OpenAI's chat completions."""
+    tools = [{"type": "function", "function": schema} for schema in tool_schemas(model_input)]
+    said = [message for message in messages(model_input) if message["content"]]
+    return {"messages": said, "tools": tools} if tools else {"messages": said}
+
+
+def anthropic(model_input: Row) -> dict[str, Any]:
+    """`system`, `messages` and `tools` of Anthropic's messages; the first text is marked for the prompt cache."""
+    made: dict[str, Any] = {}
+    if model_input["system_text"]:
+        made["system"] = [{"type": "text", "text": model_input["system_text"], "cache_control": {"type": "ephemeral"}}]
+    content = [{"type": "text", "text": model_input["user_text"]}] if model_input["user_text"] else []
+    made["messages"] = [{"role": "user", "content": content}] if content else []
+    if schemas := tool_schemas(model_input):
+        made["tools"] = [
+            {"name": s["name"], "description": s["description"], "input_schema": s["parameters"]} for s in schemas
+        ]
+    return made
+
+
+def decisions(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """`ContextDecision[]` of document 003 (S3.14)."""
+    return [
+        {
+            "sourceKind": row["source_kind"],
+            "action": row["action"],
+            "reason": row["reason"],
+            "tokenBudget": row["token_budget"],
+            "trustLevel": row["trust_level"],
+        }
+        for row in rows
+    ]
+
+
+def ledger(turn: Row, model_input: Row, rows: Iterable[Row]) -> dict[str, Any]:
+    """`ContextDecisionLedger` of document 003 (S3.39)."""
+    included: list[dict[str, Any]] = []
+    excluded: list[dict[str, Any]] = []
+    compactions: list[dict[str, Any]] = []
+    for row in rows:
+        named = {"sourceId": row["source_id"], "sourceKind": row["source_kind"]}
+        if row["action"] == "exclude":
+            excluded.append({**named, "reason": row["reason"]})
+            continue
+        included.append(
+            {**named, "mode": row["mode"], "reason": row["reason"], "trustLevel": LEDGER_TRUST[row["standing"]]}
+        )
+        if row["summary_id"]:
+            compactions.append(
+                {"sourceId": row["source_id"], "summaryId": row["summary_id"], "originalRef": row["original_ref"]}
+            )
+    return {
+        "runId": turn["run_id"],
+        "turnId": turn["turn_id"],
+        "modelInputId": turn["input_id"],
+        "estimatedTokens": model_input["tokens"],
+        "included": included,
+        "excluded": excluded,
+        "compactions": compactions,
+    }

@@ -1,0 +1,285 @@
+"""Recorded projections: what each model input was made of, so that it is read again byte for byte, and asked about.
+
+    store = ContextStore.of(settings)
+    store.record(projections)          # one folder below `<runs>/contexts`
+    store.replay("s-1/9")
+
+A record holds the tables of the line; texts stand apart by SHA-256, as in runs. An input is not kept as a whole: a replay puts it
+together from the lines of its sources, and compares the digest. So erasing the text of a row of evidence takes it out of every
+input that showed it, and leaves the ledgers standing.
+
+What one would otherwise get wrong: a record is named by what it says. Recording the same projection twice changes nothing; the
+id of an input that was projected again in another way leads to the record that was written last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.columns.digests import stored_form, text_sha256
+from ...nodes.columns.keys import constants, flat, integers, positions
+from ...nodes.context_tables import CONTEXT_DECISIONS, CONTEXT_TABLES, ISOLATED
+from ...nodes.errors import AccessError, VerificationError
+from ...nodes.turns.frame import neutral, sealed
+from ...nodes.turns.texts import texts_of
+from ..access import audits
+from ..durable import entries, make_folders, stands
+from ..own_folders import keep_out
+from ..places import Place, place_of
+from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
+from ..settings import Settings
+from .projection import Projection, Projections
+
+__all__ = ["ContextStore", "Replayed", "inputs_of"]
+
+FOLDER = "contexts"
+FORMAT = 1
+_RECORDED = (
+    "context_turns",
+    "turn_states",
+    "selection",
+    "ordering",
+    "fitted",
+    "model_inputs",
+    "context_decisions",
+    "turn_warnings",
+    "isolated",
+)
+_TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A recorded turn. `erased` are sources whose text is gone; then `projection` has no input text."""
+
+    projection: Projection
+    record: str
+    recorded_at: str
+    principal: str
+    erased: tuple[str, ...]
+
+
+class ContextStore:
+    """The records below a folder of runs."""
+
+    def __init__(self, runs: str | Place, *, principal: str, settings: Settings | None = None) -> None:
+        self.path = place_of(str(runs)) / FOLDER
+        self.principal, self.settings = principal, settings
+
+    @classmethod
+    def of(cls, settings: Settings) -> ContextStore:
+        """The records beside the runs of some settings, for their principal."""
+        return cls(settings["runs"], principal=settings.principal, settings=settings)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def record(self, projections: Projections, *, now: datetime | None = None) -> str:
+        """Record projections durably; returns the name of the record."""
+        tables = {"context_turns": projections.turns, **projections.tables}
+        texts: list[pa.Array] = []
+        stored: dict[str, pa.Table] = {}
+        for name in _RECORDED:
+            table = tables[name]
+            if name == "isolated":
+                table = _shown(table, tables["fitted"])
+            declared = CONTEXT_TABLES[name]
+            stored[name] = stored_form(table, declared)
+            if name == "model_inputs":  # put together again from its sources, but for the schemas
+                texts += [flat(table["tool_schemas"])]
+                continue
+            texts += [
+                flat(table[column]).drop_null().cast(pa.large_string()) for column in declared.names(free_text=True)
+            ]
+        known = pc.unique(pa.concat_arrays([each.cast(pa.large_string()) for each in texts]))
+        about = hashlib.sha256()
+        for name in _RECORDED:
+            about.update(name.encode() + stored[name].num_rows.to_bytes(8, "big"))
+        about.update("\n".join(flat(stored["model_inputs"]["input_sha256"]).to_pylist()).encode())
+        about.update("\n".join(flat(stored["context_turns"]["input_id"]).to_pylist()).encode())
+        about.update("\n".join(map(str, stored["context_decisions"]["reason_code"].to_pylist())).encode())
+        about.update(self.principal.encode())
+        record = f"ctx-{about.hexdigest()[:24]}"
+        if stands(self.path / record / "manifest.json"):
+            return record
+        make_folders(self.path)
+        keep_out(self.path)
+        folder = self.path / record
+        make_folders(folder)
+        parts = {name: write_parquet(folder / f"{name}.parquet", stored[name], sync=True) for name in _RECORDED}
+        parts["texts"] = write_parquet(
+            folder / "texts.parquet", pa.Table.from_arrays([text_sha256(known), known], schema=_TEXTS), sync=True
+        )
+        manifest = {
+            "format": FORMAT,
+            "record": record,
+            "recorded_at": (now or datetime.now(UTC)).isoformat(),
+            "principal": self.principal,
+            "projects": sorted({project for project in projections.turns["project"].to_pylist() if project}),
+            "inputs": projections.turns["input_id"].to_pylist(),
+            "snapshots": sorted(
+                {name for names in stored["model_inputs"]["snapshot_ids"].to_pylist() for name in names}
+            ),
+            "sha256": parts,
+        }
+        write_json(folder / "manifest.json", manifest, sync=True)
+        return record
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def records(self) -> list[dict[str, Any]]:
+        """The manifests that the principal may read, the oldest first."""
+        if not stands(self.path):
+            return []
+        found = [read_json(folder / "manifest.json") for folder in entries(self.path)
+                 if folder.name.startswith("ctx-") and stands(folder / "manifest.json")]  # fmt: skip
+        return sorted(
+            (each for each in found if self._may_read(each)), key=lambda each: (each["recorded_at"], each["record"])
+        )
+
+    def _may_read(self, manifest: Mapping[str, Any]) -> bool:
+        if manifest["principal"] == self.principal:
+            return True
+        return self.settings is not None and bool(manifest["projects"]) and audits(self.settings, manifest["projects"])
+
+    def replay(self, input_id: str) -> Replayed:
+        """A model input as it was recorded, put together again and compared with its digest.
+
+        Raises:
+            AccessError: no record that the principal may read has it.
+            VerificationError: what is stored does not give the recorded input.
+            StoreError: the record cannot be read.
+        """
+        for manifest in reversed(self.records()):
+            if input_id in manifest["inputs"]:
+                return self._replayed(manifest, input_id)
+        raise AccessError(
+            f"Expected a model input that you may read, got none - at {input_id}",
+            hint="`context project` records inputs; `context list` names those that you may read",
+        )
+
+    def named(self, what: str) -> str:
+        """The id of an input: itself, or the one input of a record."""
+        for manifest in self.records():
+            if manifest["record"] == what and len(manifest["inputs"]) == 1:
+                return manifest["inputs"][0]
+        return what
+
+    def children_of(self, snapshot_id: str) -> list[Replayed]:
+        """The model inputs that draw on a snapshot, the last ones first: what the model really saw of it."""
+        found = []
+        for manifest in reversed(self.records()):
+            if snapshot_id in manifest["snapshots"]:
+                inputs = self._table(manifest, "model_inputs")
+                rows = inputs.select(["input_id", "snapshot_ids"]).to_pylist()
+                mine = [row["input_id"] for row in rows if snapshot_id in row["snapshot_ids"]]
+                found += [self._replayed(manifest, input_id, whole=False) for input_id in mine]
+        return found
+
+    def _table(self, manifest: Mapping[str, Any], name: str) -> pa.Table:
+        file = self.path / manifest["record"] / f"{name}.parquet"
+        if sha256_of(file) != manifest["sha256"][name]:
+            raise VerificationError(
+                f"Expected the part that was recorded, got another - at {manifest['record']}/{name}"
+            )
+        return read_parquet(file, _TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema)
+
+    def _replayed(self, manifest: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
+        texts = self._table(manifest, "texts")
+        tables = {name: self._rows(manifest, name, input_id, texts) for name in _RECORDED}
+        turn, model_input = tables["context_turns"].to_pylist()[0], tables["model_inputs"].to_pylist()[0]
+        isolated = tables["isolated"]
+        gone = isolated.filter(pc.is_null(isolated["body"]))
+        erased = tuple(gone["source_id"].to_pylist())
+        model_input |= {"system_text": "", "user_text": ""}
+        if not erased and whole and model_input["tool_schemas"] is not None:
+            model_input |= _put_together(tables, model_input)
+        projection = Projection(
+            turn,
+            model_input,
+            tables["context_decisions"].to_pylist(),
+            tables["turn_warnings"].to_pylist(),
+            tables["turn_states"].to_pylist()[0],
+        )
+        return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)
+
+    def _rows(self, manifest: Mapping[str, Any], name: str, input_id: str, texts: pa.Table) -> pa.Table:
+        """The rows of one input, with their texts; null where a text was erased."""
+        declared = CONTEXT_TABLES[name]
+        table = self._table(manifest, name)
+        table = table.filter(pc.equal(table["input_id"], input_id)).combine_chunks()
+        for column in declared.names(free_text=True):
+            at = positions(table[column], texts["sha256"])
+            value = flat(texts["text"]).take(pa.array(at, mask=at < 0))
+            table = table.set_column(
+                table.schema.get_field_index(column), pa.field(column, pa.large_string(), True), value
+            )
+        return table
+
+    def erase(self, evidence_ids: Collection[str]) -> int:
+        """Take the texts of rows of evidence out of every record; returns how many. Ledgers and digests stay."""
+        count = 0
+        if not stands(self.path):
+            return 0
+        for folder in entries(self.path):
+            if not (folder.name.startswith("ctx-") and stands(folder / "manifest.json")):
+                continue
+            manifest = read_json(folder / "manifest.json")
+            decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
+            shown = decisions.filter(
+                pc.is_in(decisions["evidence_id"], value_set=pa.array(sorted(evidence_ids), pa.string()))
+            )
+            if not shown.num_rows:
+                continue
+            isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
+            keys = set(zip(shown["input_id"].to_pylist(), shown["source_id"].to_pylist(), strict=True))
+            pairs = zip(isolated["input_id"].to_pylist(), isolated["source_id"].to_pylist(), strict=True)
+            mine = isolated.filter(pa.array([pair in keys for pair in pairs], pa.bool_()))
+            hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "fallback")])
+            texts = read_parquet(folder / "texts.parquet", _TEXTS)
+            left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
+            if left.num_rows == texts.num_rows:
+                continue
+            count += texts.num_rows - left.num_rows
+            manifest["sha256"]["texts"] = write_parquet(folder / "texts.parquet", left, sync=True)
+            write_json(folder / "manifest.json", manifest, sync=True)
+        return count
+
+
+def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
+    """The lines that stand in an input; what was left out is in no record."""
+    return isolated.filter(pc.not_equal(fitted["shown"], "none"))
+
+
+def _put_together(tables: Mapping[str, pa.Table], model_input: Mapping[str, Any]) -> dict[str, str]:
+    """Both messages from the lines of the sources, compared with the digest."""
+    isolated, turns = tables["isolated"], tables["context_turns"]
+    fitted = tables["fitted"].filter(pc.not_equal(tables["fitted"]["shown"], "none"))
+    order = tables["ordering"]
+    order = order.take(pa.array(positions(isolated["source_id"], order["source_id"])))
+    shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(("none", "body", "fallback")))).astype(
+        np.int64
+    )
+    nothing = np.zeros(isolated.num_rows, dtype=np.int64)
+    system, user = sealed(*texts_of(shown, nothing, integers(isolated["section"]), isolated, order, turns))
+    tools = ",".join(model_input["tool_schemas"].splitlines())
+    whole = neutral(system, user, pa.array([tools], pa.large_string()))[0].as_py()
+    if hashlib.sha256(whole.encode()).hexdigest() != model_input["input_sha256"]:
+        raise VerificationError(f"Expected the input that was recorded, got another - at {model_input['input_id']}")
+    return {"system_text": system[0].as_py(), "user_text": user[0].as_py()}
+
+
+def inputs_of(records: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The inputs of some records, for lists."""
+    return [
+        {"input_id": id_, "record": each["record"], "recorded_at": each["recorded_at"]}
+        for each in records
+        for id_ in each["inputs"]
+    ]

@@ -1,0 +1,247 @@
+"""Budget: the limit is hard, parts have shares, and every share, phase and trim order alone changes an input (S3.34 to S3.38)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from context_session import Session, item, memory, modes, policy, projected, reasons, snapshot
+from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounter
+from scoped_retrieval.nodes.context_tables import PHASE_POLICIES
+from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
+from scoped_retrieval.pipeline.context.line import ContextInputs, run_context
+from scoped_retrieval.pipeline.context.phases import load_phases
+
+ELASTIC = [part for part in PARTS.values if part not in REQUIRED_PARTS]
+
+
+def crowded() -> dict[str, Any]:
+    """A session in which every part has more than a small budget takes."""
+    session = Session()
+    session.add("user.constraint", turn=0, text="Do not change the public API.")
+    for number in range(14):
+        session.add(
+            "user.message",
+            turn=number,
+            text=f"message {number} of the user, who has much to say about the tests and the parser",
+        )
+    session.failing("src/a.ts:3 expected 1 received 2\n" + "noise of the log " * 40, turn=15)
+    items = [
+        item(f"code#{n}", f"src/m{n}.ts", f"export const m{n} = {n}; " * 12, evidence_id=f"ev-{n}") for n in range(8)
+    ]
+    memories = [memory(f"m{n}", f"Fact number {n} about how this project is built and tested.") for n in range(4)]
+    return {
+        "session": session,
+        "snapshots": [snapshot(*items)],
+        "memories": memories,
+        "turn": {"snapshotIds": ["snap-1"], "phase": "editing"},
+    }
+
+
+def shown(limit: int, **given: Any) -> dict[str, str]:
+    budget = {"maxTokens": limit, "reservedOutputTokens": 0, **given.pop("budget", {})}
+    return modes(projected(**(crowded() | given), budget=budget))
+
+
+def test_eight_parts_are_counted_and_nothing_else():
+    seen = projected(**crowded())
+    assert set(seen.part_tokens) == {*PARTS.values, "frame"}
+    assert sum(seen.part_tokens.values()) == seen.estimated_tokens
+    assert seen.model_input["upper_bound"] and seen.model_input["tokenizer"] == "approx-bpe/1"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 20, 60, 100, 130, 150, 200, 300, 400, 600, 800, 1200, 2000])
+def test_no_input_is_over_its_limit(limit: int):
+    seen = projected(**crowded(), budget={"maxTokens": limit, "reservedOutputTokens": 0})
+    assert seen.estimated_tokens <= limit
+    if seen.status == "ok":
+        kinds = {row["source_kind"] for row in seen.decisions if row["mode"] != "none"}
+        assert {"system_rules", "user_goal", "state_summary", "active_constraint"} <= kinds
+    else:
+        assert (seen.text(), seen.estimated_tokens, seen.conditions) == ("", 0, ["over_budget"])
+        assert set(reasons(seen).values()) >= {"over_budget"}
+        assert all(row["mode"] == "none" for row in seen.decisions)
+
+
+def test_the_reserved_output_is_kept_free():
+    free = projected(**crowded(), budget={"maxTokens": 900, "reservedOutputTokens": 0})
+    kept = projected(**crowded(), budget={"maxTokens": 900, "reservedOutputTokens": 300})
+    assert free.estimated_tokens > 600 >= kept.estimated_tokens
+    assert kept.model_input["input_limit"] == 600
+
+
+@pytest.mark.parametrize("part", ELASTIC)
+def test_a_limit_of_one_part_alone_changes_the_input(part: str):
+    free, limited = shown(20_000), shown(20_000, budget={"reserved": {part: 10}})
+    kinds = {
+        "latest_observation": "event:e16",
+        "recent_tail": "event:e15",
+        "retrieval": "item:snap-1:code#0",
+        "memory": "memory:m0",
+        "tools": "tool:read_file",
+    }
+    assert free[kinds[part]] != "none" and limited[kinds[part]] in ("none", "reference")
+    others = [id_ for name, id_ in kinds.items() if name != part]
+    assert [free[id_] for id_ in others] == [limited[id_] for id_ in others]
+
+
+@pytest.mark.parametrize("part", ELASTIC)
+def test_a_share_of_one_part_alone_changes_an_input(part: str):
+    phases, _ = load_phases()
+    rows = phases.to_pylist()
+    for row in rows:
+        row[part] = 0.0
+    made = policy()
+    before = {limit: made.project(**_given(limit)).input_sha256 for limit in range(300, 1100, 40)}
+    made.phases = PHASE_POLICIES.from_rows(rows)
+    after = {limit: made.project(**_given(limit)).input_sha256 for limit in before}
+    assert before != after
+
+
+def _given(limit: int) -> dict[str, Any]:
+    world = crowded()
+    return {"events": world["session"].events, "snapshots": world["snapshots"], "memories": world["memories"], "turn": world["turn"],
+            "budget": {"maxTokens": limit, "reservedOutputTokens": 0}}  # fmt: skip
+
+
+def test_the_share_of_rules_decides_when_they_are_cut():
+    rules = [{"path": "AGENTS.md", "text": "This folder holds the parser.\nNever edit dist.\n" * 8}]
+    phases, _ = load_phases()
+    made = policy(rules=rules)
+    given = {"events": Session().events, "budget": {"maxTokens": 1000, "reservedOutputTokens": 0}}
+    whole = made.project(**given)
+    made.phases = PHASE_POLICIES.from_rows([{**row, "rules": 0.01} for row in phases.to_pylist()])
+    cut = made.project(**given)
+    assert (
+        "holds the parser" in whole.text() and "holds the parser" not in cut.text() and "Never edit dist." in cut.text()
+    )
+
+
+@pytest.mark.parametrize(
+    "field", ["full_characters", "retrieval_items", "memory_items", "memory_confidence", "memory_days", "capabilities"]
+)
+def test_every_other_field_of_a_phase_alone_changes_an_input(field: str):
+    phases, _ = load_phases()
+    made = policy()
+    before = made.project(**_given(20_000)).input_sha256
+    other = {"memory_confidence": 1.0, "capabilities": ["read"]}.get(field, 0)
+    made.phases = PHASE_POLICIES.from_rows([{**row, field: other} for row in phases.to_pylist()])
+    assert made.project(**_given(20_000)).input_sha256 != before
+
+
+def test_each_phase_gives_another_input():
+    world = crowded()
+    session = world["session"]
+    texts = {}
+    for phase in ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"):
+        seen = projected(session, snapshots=world["snapshots"], memories=world["memories"], turn={"snapshotIds": ["snap-1"], "phase": phase},
+                         budget={"maxTokens": 900, "reservedOutputTokens": 0})  # fmt: skip
+        texts[phase] = seen.text().replace(f"phase: {phase}", "")
+    assert len(set(texts.values())) == 6
+
+
+def test_the_order_of_trimming_alone_changes_an_input():
+    orders = {}
+    for name in ("default", "s003"):
+        seen = projected(**crowded(), budget={"maxTokens": 760, "reservedOutputTokens": 0, "trimOrder": name})
+        orders[name] = seen.part_tokens
+    assert orders["s003"]["recent_tail"] < orders["default"]["recent_tail"], (
+        "the order of the document cuts the old tail first"
+    )
+    mine = projected(**crowded(), budget={"maxTokens": 760, "reservedOutputTokens": 0, "trimOrder": ["tools"]})
+    assert mine.part_tokens["tools"] < orders["default"]["tools"]
+
+
+def test_trimming_takes_old_events_before_new_ones():
+    seen = projected(**crowded(), budget={"maxTokens": 600, "reservedOutputTokens": 0})
+    kept = [
+        int(row["source_id"].removeprefix("event:e"))
+        for row in seen.decisions
+        if row["source_kind"] == "recent_tail" and row["mode"] == "full"
+    ]
+    cut = [
+        int(row["source_id"].removeprefix("event:e"))
+        for row in seen.decisions
+        if row["reason_code"] in ("budget_part", "budget_tokens") and row["source_kind"] == "recent_tail"
+    ]
+    assert kept and cut and min(kept) > max(cut)
+
+
+def test_what_has_no_room_stays_as_a_reference_where_there_is_room_for_one():
+    seen = projected(**crowded(), budget={"maxTokens": 1550, "reservedOutputTokens": 0})
+    referred = [row for row in seen.decisions if row["reason_code"] == "reference_for_budget"]
+    assert referred and all(row["action"] == "reference" and row["original_ref"] for row in referred)
+    assert f"{referred[0]['path']}" in seen.text()
+
+
+def test_a_tool_schema_larger_than_the_budget_is_left_out_and_told():
+    tools = [
+        {"name": "huge", "capability": "read", "description": "x " * 5000},
+        {"name": "read_file", "capability": "read"},
+    ]
+    seen = projected(tools=tools, budget={"maxTokens": 2000, "reservedOutputTokens": 0})
+    assert seen.model_input["tools"] == ["read_file"]
+    row = seen.decision("tool:huge")
+    assert (row["action"], row["reason_code"], row["decided_by"]) == ("exclude", "budget_tokens", "budget")
+    assert "tool_schema_too_large" in seen.conditions
+
+
+def test_logs_that_crowd_out_the_rules_are_told():
+    session = Session("Fix it.")
+    session.failing("line of a log\n" * 150, stdout_ref=None)
+    seen = projected(session, rules=["Be careful."], tools=[], turn={"phase": "verifying"})
+    assert "logs_crowd_out_rules" in seen.conditions
+    assert "logs_crowd_out_rules" not in projected(Session(), rules=["Be careful."]).conditions
+
+
+def test_the_tail_has_six_to_ten_events_and_eight_unless_told():
+    session = Session()
+    for number in range(20):
+        session.add("user.message", turn=number, text=f"message {number}")
+    for limit, count in ((None, 8), (6, 6), (10, 10)):
+        budget = {"maxTokens": 9000} | ({"tailLimit": limit} if limit else {})
+        told = reasons(projected(session, budget=budget))
+        assert sum(code.startswith("key_event") for code in told.values()) == count
+    assert told["event:e1"] == "tail_limit"
+
+
+def test_users_and_permissions_come_first_in_the_tail_and_the_model_last():
+    session = Session()
+    session.add("user.message", turn=1, text="yes, only the parser")
+    session.add("permission.denied", turn=1, text="denied: apply_patch", requestId="r")
+    for number in range(12):
+        session.add("model.message", turn=2 + number, text=f"I think that {number}")
+        session.add("command.finished", turn=2 + number, command=f"ls {number}", exitCode=0, stdout="x")
+    session.add("user.message", turn=20, text="go on")
+    told = reasons(projected(session, budget={"maxTokens": 9000, "tailLimit": 10}))
+    assert (
+        sum(told[f"event:e{n}"] == "reasoning_cap" for n in range(len(session.events)) if f"event:e{n}" in told) == 10
+    ), "two of its twelve are kept"
+    session.events = session.events[:13]
+    told = reasons(projected(session, budget={"maxTokens": 9000, "tailLimit": 6}))
+    assert told["event:e1"].startswith("key_event") and told["event:e2"].startswith("key_event")
+
+
+def test_a_counter_that_does_not_add_up_is_obeyed_all_the_same():
+    """A counter that takes a third more for whole texts than for their lines: the sum of the parts is no bound."""
+    counter = EncodedCounter("odd", lambda texts: [len(text.split()) + len(text) // 40 for text in texts])
+    world = crowded()
+    made = policy()
+    from scoped_retrieval.pipeline.context.events import read_events
+
+    log = read_events(world["session"].events)
+    for limit in (60, 90, 140, 220, 400):
+        turns = made.turns_of([{"turnId": "1"}], log.events, "session", {"maxTokens": limit, "reservedOutputTokens": 0})
+        turns = turns.set_column(turns.schema.get_field_index("tokenizer"), turns.schema.field("tokenizer"), [["odd"]])
+        found = run_context(_inputs(made, turns, log, Counters({"odd": counter})))
+        row = found["model_inputs"].to_pylist()[0]
+        said = list(counter.encode([row["system_text"], row["user_text"]]))
+        assert sum(said) <= limit
+        assert not row["upper_bound"]
+
+
+def _inputs(made: Any, turns: Any, log: Any, counters: Counters) -> ContextInputs:
+    from scoped_retrieval.nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
+
+    return ContextInputs(turns, log.events, log.matches, STATE_FACTS.empty(), made.rules, MEMORY_RECORDS.empty(), RETRIEVED_ITEMS.empty(),
+                         TOOL_SCHEMAS.empty(), made.phases, counters)  # fmt: skip

@@ -1,0 +1,152 @@
+"""`context …` at the command line: projected, recorded, replayed, compared, asked about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from context_session import Session
+
+INPUTS = """\
+project: shop
+rules:
+  - Only modify the current workspace.
+tools: [read_file, apply_patch]
+budget: {maxTokens: 4000}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    session = Session("Fix the failing tests.")
+    session.failing("src/a.ts:1 error", turn=1)
+    session.add("model.request", turn=1)
+    session.add("file.read", turn=1, path="src/a.ts", version="1", text="export const a = 1;")
+    session.add("model.request", turn=2)
+    session.add("model.message", turn=2, text="I look elsewhere")
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    (tmp_path / "inputs.yaml").write_text(INPUTS)
+    return tmp_path
+
+
+def value_of(*args: str, capsys: Any) -> Any:
+    code, out, err = run(*args, "--json", capsys=capsys)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_an_input_is_projected_recorded_and_replayed(place: Path, capsys: Any):
+    code, out, err = run("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--at", "5", capsys=capsys)
+    assert (
+        code == 0
+        and out.startswith("<trusted_instructions ")
+        and "input: s/2 (ok, " in err
+        and "recorded in ctx-" in err
+    )
+    code, again, err = run("context", "replay", "s/2", capsys=capsys)
+    assert (code, again) == (0, out)
+    assert "input: s/2, recorded " in err
+    listed = value_of("context", "list", capsys=capsys)
+    assert [each["input_id"] for each in listed] == ["s/2"]
+    code, by_record, _ = run("context", "replay", listed[0]["record"], capsys=capsys)
+    assert by_record == out
+    code, neutral, _ = run("context", "replay", "s/2", "--format", "neutral", capsys=capsys)
+    assert json.loads(neutral)["messages"][0]["role"] == "system"
+
+
+@pytest.mark.parametrize("shape", ["text", "neutral", "openai", "anthropic", "decisions", "ledger"])
+def test_every_shape_is_printed(place: Path, capsys: Any, shape: str):
+    code, out, _ = run("context", "project", "s.jsonl", "--no-record", "--format", shape, capsys=capsys)
+    assert code == 0 and out
+    if shape != "text":
+        json.loads(out)
+    assert run("context", "list", capsys=capsys)[1].count("ctx-") == 0, "nothing was recorded"
+
+
+def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
+    values = value_of("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", capsys=capsys)
+    assert [each["modelInputId"] for each in values] == ["s/2", "s/4"]
+    found = value_of("context", "diff", "s/2", "s/4", capsys=capsys)
+    assert found["same_prefix"] and not found["same_input"] and "event:e3" in found["only_in_second"]
+    code, out, _ = run("context", "diff", "s/2", "s/4", capsys=capsys)
+    assert (code == 0 and "same_prefix: True" in out and "+- src/a.ts (" in out) or "+Latest observation" in out
+
+
+def test_why_names_the_layer(place: Path, capsys: Any):
+    run("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", capsys=capsys)
+    found = value_of("context", "why", "s/4", "src/a.ts", "--log", "s.jsonl", capsys=capsys)
+    assert found["layer"] == "model_did_not_use"
+    code, out, _ = run("context", "why", "s/4", "src/b.ts", capsys=capsys)
+    assert code == 0 and out.startswith("retrieval_not_recalled: ")
+    (place / "sent.txt").write_text("all of it\nexport const a = 1;\n")
+    found = value_of(
+        "context", "why", "s/4", "src/a.ts", "--log", "s.jsonl", "--model-input", "sent.txt", capsys=capsys
+    )
+    assert found["layer"] == "trust_isolation_missing"
+
+
+def test_a_log_folder_is_appended_to_compacted_and_opened(place: Path, capsys: Any):
+    found = value_of("context", "log", "log", "--session", "s", "--append", "s.jsonl", capsys=capsys)
+    assert found == {"session_id": "s", "events": 6, "appended": 6, "compacted": 0}
+    assert value_of("context", "log", "log", "--append", "s.jsonl", "--compact", capsys=capsys) == {
+        "session_id": "s",
+        "events": 6,
+        "appended": 0,
+        "compacted": 6,
+    }
+    assert value_of("context", "open", "log", "event:e3", capsys=capsys)["text"].count("export const a = 1;") == 1
+    code, out, _ = run(
+        "context", "project", "log", "--at", "5", "--inputs", "inputs.yaml", "--no-record", capsys=capsys
+    )
+    assert code == 0 and "export const a = 1;" in out
+
+
+def test_a_turn_without_room_fails_with_an_honest_ledger(place: Path, capsys: Any):
+    code, out, err = run(
+        "context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--max-tokens", "1030", "--json", capsys=capsys
+    )
+    value = json.loads(out)
+    assert (code, value["status"], value["estimatedTokens"]) == (4, "over_budget", 0)
+    assert "warning: over_budget: " in err and value["ledger"]["included"] == [] and value["ledger"]["excluded"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("project", "gone.jsonl"), 2, "Expected a readable file"),
+        (("project", "s.jsonl", "--format", "soup"), 2, "Expected one of text, neutral"),
+        (("project", "s.jsonl", "--phase", "dreaming"), 2, "Expected one of diagnosing"),
+        (("project", "s.jsonl", "--at", "99"), 2, "Expected a place in the log from 0 to 6"),
+        (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "Expected a readable file"),
+        (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder"),
+        (("replay", "nothing"), 3, "Expected a model input that you may read"),
+        (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
+        (("open", "s.jsonl", "event:e1"), 7, "Expected the folder of a session log"),
+        (("log", "gone"), 7, "Expected the folder of a session log"),
+    ],
+)
+def test_bad_input_gives_a_message_and_a_code(place: Path, capsys: Any, args: tuple[str, ...], code: int, message: str):
+    got, _, err = run("context", *args, capsys=capsys)
+    assert (got, message in err) == (code, True), err
+
+
+def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(shop: Any, tmp_path: Path, capsys: Any):
+    block, snapshot = ask(capsys=capsys)
+    session = Session("What is the default role?")
+    session.add("retrieval.snapshot.created", turn=1, snapshotId=snapshot)
+    session.add("retrieval.snapshot.created", turn=1, snapshotId="retr-snap-01k8044eu07u0255ub-0001")
+    log = tmp_path / "asked.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    value = value_of("context", "project", str(log), capsys=capsys)
+    label = block.split("[", 1)[1].split("]")[0]
+    ref = block.splitlines()[0].rsplit(" ", 1)[1]
+    assert f"[{ref}:{label}]" in value["messages"][1]["content"], "labels are qualified by their block"
+    assert [row["condition"] for row in value["warnings"]] == ["snapshot_missing"]
+    again = value_of("context", "replay", "asked/1", capsys=capsys)
+    assert [each["snapshot_id"] for each in again["snapshots"]] == [snapshot] and again["snapshots"][0][
+        "status"
+    ] == "ok"

@@ -1,0 +1,193 @@
+"""What a projection is given, read strictly: every error names what was expected and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from context_session import Session, memory, policy, projected
+from scoped_retrieval.nodes.errors import InputError, PolicyError
+from scoped_retrieval.pipeline.context import ContextPolicy
+from scoped_retrieval.pipeline.context.events import LogReader, read_events
+from scoped_retrieval.pipeline.context.inputs import read_rules, read_tools, rule_files
+from scoped_retrieval.pipeline.context.phases import load_phases
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    return {
+        "id": "e1",
+        "turnId": "1",
+        "kind": "user.message",
+        "createdAt": "2026-05-20T08:00:00Z",
+        "payload": {"text": "hello"},
+    } | fields
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "tool.exploded"}, "Expected one of user.goal, user.message"),
+        ({"kind": None}, "Expected one of user.goal, user.message"),
+        ({"id": None}, "Expected the event's id, got nothing - at events[0].id"),
+        ({"createdAt": None}, "Expected an ISO 8601 instant with a time zone, got nothing - at events[0].createdAt"),
+        ({"createdAt": "2026-05-20T08:00:00"}, "events[0].createdAt"),
+        ({"sessionId": "other"}, "Expected events of session 'session', got 'other' - at events[0].sessionId"),
+        ({"kind": "phase.changed", "payload": {"phase": "dreaming"}}, "Expected one of diagnosing, planning"),
+        ({"kind": "phase.changed", "payload": {}}, "Expected one of diagnosing, planning"),
+        ({"kind": "user.goal", "payload": {}}, "Expected text, got nothing"),
+        ({"kind": "command.finished", "payload": {"exitCode": "1"}}, "Expected a whole number, got text"),
+        ({"kind": "search.result", "payload": {"matches": [3]}}, "Expected an object, got a number"),
+        ({"visibility": "secret"}, "Expected one of model-visible"),
+        ({"zone": "cellar"}, "Expected one of public"),
+    ],
+)
+def test_an_event_that_is_not_one_is_refused_by_name(fields: dict[str, Any], message: str):
+    with pytest.raises(InputError) as caught:
+        read_events([event(**fields)])
+    assert message in caught.value.message
+
+
+def test_the_error_of_an_unknown_kind_lists_aliases():
+    with pytest.raises(InputError) as caught:
+        read_events([event(kind="tool.exploded")])
+    assert "test_logs = command.finished" in caught.value.hint
+
+
+def test_an_event_that_comes_twice_is_one_and_with_other_words_an_error():
+    reader = LogReader("session")
+    tables = reader.read([event(), event()])
+    assert (tables.events.num_rows, reader.repeated) == (1, 1)
+    with pytest.raises(InputError, match="Expected an id of its own for every event, got 'e1' again with other words"):
+        read_events([event(), event(payload={"text": "other"})])
+
+
+def test_the_order_of_the_log_is_the_order_of_events_whatever_their_clocks_say():
+    reader = LogReader("session")
+    tables = reader.read([event(createdAt="2026-05-20T09:00:00Z"), event(id="e2", createdAt="2026-05-20T08:00:00Z")])
+    assert tables.events["event_id"].to_pylist() == ["e1", "e2"] and reader.backwards == 1
+
+
+def test_every_kind_of_information_of_the_document_is_read():
+    kinds = ("user_goal", "system_rules", "project_rules", "read_files", "search_results", "test_logs", "tool_errors", "permission_denials",
+             "user_confirmations", "modified_files", "current_plan", "compressed_history_summary", "long_term_memory", "external_retrieval_results")  # fmt: skip
+    payload = {"text": "words", "memoryId": "m1", "path": "a.ts", "version": "1"}
+    values = [event(id=f"e{n}", kind=kind, payload=payload) for n, kind in enumerate(kinds)]
+    found = read_events(values)
+    assert len(set(found.events["kind"].to_pylist())) == 14 == found.events.num_rows
+    assert found.memories.num_rows == 1
+    seen = policy().project(events=values, budget={"maxTokens": 9000})
+    assert {f"event:e{n}" for n in range(14)} <= {row["source_id"] for row in seen.decisions}, "each is in the ledger"
+
+
+def test_snake_case_and_text_payloads_are_read_as_well():
+    value = {
+        "event_id": "e1",
+        "turn_id": "1",
+        "type": "user.message",
+        "created_at": "2026-05-20T08:00:00Z",
+        "payload": "hello",
+    }
+    row = read_events([value]).events.to_pylist()[0]
+    assert (row["event_id"], row["turn_id"], row["kind"], row["text"]) == ("e1", "1", "user.message", "hello")
+
+
+def test_a_long_text_keeps_its_ends_and_becomes_an_artifact():
+    kept: list[str] = []
+    reader = LogReader("session", keep=lambda text: (kept.append(text), "artifact:1")[1])
+    text = "begin\n" + "middle\n" * 3000 + "end"
+    row = reader.read([event(payload={"text": text})]).events.to_pylist()[0]
+    assert row["text"].startswith("begin\n") and row["text"].endswith("\nend") and len(row["text"]) < 6100
+    assert row["ref"] == "artifact:1" and kept == [text]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"budget": {"maxTokens": -1}}, "Expected a whole number from 0, got -1 - at budget.maxTokens"),
+        ({"budget": {"maxTokens": True}}, "Expected a whole number from 0"),
+        ({"budget": {"tokens": 3}}, "Expected one of disclosure, fences, maxTokens"),
+        ({"budget": {"reserved": {"soup": 3}}}, "Expected one of rules, user_goal"),
+        ({"budget": {"trimOrder": "sideways"}}, "Expected one of default, s003, got 'sideways' - at budget.trimOrder"),
+        ({"budget": {"trimOrder": ["soup"]}}, "Expected one of references, memory"),
+        ({"budget": {"fences": "walls"}}, "Expected one of tags, lines"),
+        ({"turn": {"asOfSeq": 7}}, "Expected a place in the log from 0 to 1, got 7 - at turns[0].asOfSeq"),
+        ({"turn": {"phase": "dreaming"}}, "Expected one of diagnosing"),
+        ({"turn": {"zones": ["cellar"]}}, "Expected one of public"),
+        ({"memories": [memory(lifecycle="odd")]}, "Expected one of candidate, verified"),
+        ({"memories": [{"text": "x"}]}, "Expected the id of a memory, got nothing - at memories[0].memoryId"),
+        ({"snapshots": [{"items": []}]}, "snapshots[0].snapshot_id"),
+        ({"tools": ["a", "a"]}, "Expected every tool once, got 'a' again - at tools"),
+        ({"tools": [{"name": "a", "capability": "fly"}]}, "Expected one of read, search"),
+        ({"rules": [3]}, "Expected an object, got a number - at rules[0]"),
+        ({"rules": [{"text": "x", "origin": "moon"}]}, "Expected one of system, global, repository"),
+        ({"defaults": {"color": "red"}}, "Expected one of run_id, project"),
+        ({"budget": {"tokenizer": "unknown"}}, "unknown"),
+    ],
+)
+def test_bad_input_is_refused_by_name(given: dict[str, Any], message: str):
+    with pytest.raises(Exception) as caught:
+        projected(**given)
+    assert message in str(caught.value)
+
+
+def test_a_policy_never_recalls_so_it_takes_no_store_of_memories():
+    with pytest.raises(InputError, match="Expected at most 256 memories, got 257") as caught:
+        projected(memories=[memory(f"m{n}") for n in range(257)])
+    assert "never recalls" in caught.value.hint
+
+
+def test_two_turns_of_one_id_are_refused():
+    with pytest.raises(InputError, match="Expected an id of its own for every turn"):
+        policy().project_turns(turns=[{"inputId": "x"}, {"inputId": "x"}], events=Session().events)
+
+
+def test_tools_are_read_in_the_shapes_of_providers():
+    parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
+    openai = {"type": "function", "function": {"name": "read_file", "description": "Read.", "parameters": parameters}}
+    anthropic = {"name": "read_file", "description": "Read.", "input_schema": parameters}
+    assert read_tools([openai]).equals(read_tools([anthropic]))
+    assert read_tools(["apply_patch", "grep", "mcp_x"])["capability"].to_pylist() == ["write", "search", "external"]
+
+
+def test_rule_files_of_a_work_tree_are_found_by_name(tmp_path: Path):
+    for name, text in (
+        ("AGENTS.md", "# A\n\nroot\n"),
+        ("packages/parser/AGENTS.md", "parser\n"),
+        ("docs/README.md", "no rule\n"),
+        ("CLAUDE.md", "claude\n"),
+    ):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    found = rule_files(tmp_path)
+    assert [each["path"] for each in found] == ["AGENTS.md", "CLAUDE.md", "packages/parser/AGENTS.md"]
+    table = read_rules(found)
+    assert table["folder"].to_pylist() == ["", "", "packages/parser"]
+    assert table["rule_id"].to_pylist() == ["AGENTS.md:2", "CLAUDE.md:1", "packages/parser/AGENTS.md:1"]
+    with pytest.raises(InputError, match="Expected a folder"):
+        rule_files(tmp_path / "gone")
+
+
+def test_a_heading_inside_of_code_is_no_section():
+    table = read_rules([{"path": "AGENTS.md", "text": "# Build\n\n```\n# not a heading\n```\nRun make.\n"}])
+    assert table.num_rows == 1 and "# not a heading" in table["text"][0].as_py()
+
+
+def test_phases_are_read_strictly(tmp_path: Path):
+    file = tmp_path / "phases.yaml"
+    bundled = (Path(__file__).parents[1] / "data" / "context" / "phases.yaml").read_text()
+    file.write_text(bundled.replace("memory_days: 90", "memory_days: many", 1))
+    with pytest.raises(PolicyError, match=r"diagnosing\.memory_days"):
+        load_phases(file)
+    file.write_text(bundled.split("blocked:")[0])
+    with pytest.raises(PolicyError, match=r"Expected a value, got nothing - at .*blocked"):
+        load_phases(file)
+    file.write_text(bundled.replace("schema_version: 1", "schema_version: 2"))
+    with pytest.raises(PolicyError, match="schema version 1"):
+        load_phases(file)
+    with pytest.raises(InputError, match="Expected a readable file"):
+        load_phases(tmp_path / "gone.yaml")
+    assert ContextPolicy(phases=Path(__file__).parents[1] / "data" / "context" / "phases.yaml").phases.equals(
+        load_phases()[0]
+    )

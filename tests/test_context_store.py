@@ -1,0 +1,91 @@
+"""Recorded projections: read again byte for byte, by those who may, and without texts that were erased."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from context_session import Session, item, policy, snapshot
+from scoped_retrieval.nodes.errors import AccessError, VerificationError
+from scoped_retrieval.pipeline.context.store import ContextStore
+
+NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
+
+
+def made(**given: Any) -> Any:
+    session = Session()
+    for number in range(6):
+        session.failing(f"src/a.ts:{number} error", turn=number)
+    turns = [{"asOfSeq": place, "turnId": str(place), "snapshotIds": ["snap-1"]} for place in (2, 4, 6)]
+    return policy().project_turns(
+        turns=turns, events=session.events, snapshots=[snapshot(item(evidence_id="ev-1"))], session_id="s", **given
+    )
+
+
+def test_a_recorded_input_is_read_again_byte_for_byte(tmp_path: Path):
+    projections = made()
+    store = ContextStore(tmp_path, principal="ana")
+    record = store.record(projections, now=NOON)
+    assert record == store.record(projections), "recorded once"
+    for seen in projections:
+        again = store.replay(seen.input_id)
+        assert again.projection.text() == seen.text() and again.projection.neutral() == seen.neutral()
+        assert again.projection.ledger() == seen.ledger() and again.projection.conditions == seen.conditions
+        assert again.projection.openai() == seen.openai() and again.erased == ()
+    assert store.named(record) == record, "it has three inputs"
+
+
+def test_no_text_stands_in_a_table_and_no_input_as_a_whole(tmp_path: Path):
+    store = ContextStore(tmp_path, principal="ana")
+    folder = tmp_path / "contexts" / store.record(made())
+    for file in folder.glob("*.parquet"):
+        rows = str(pq.read_table(file).to_pylist())
+        assert ("export const a = 1;" in rows) == (file.stem == "texts"), file.stem
+    texts = pq.read_table(folder / "texts.parquet")["text"].to_pylist()
+    assert not [text for text in texts if "Latest observation" in text and "Evidence:" in text]
+
+
+def test_erased_evidence_is_gone_from_every_input_and_the_ledger_stands(tmp_path: Path):
+    store = ContextStore(tmp_path, principal="ana")
+    projections = made()
+    record = store.record(projections)
+    assert store.erase(["ev-0"]) == 0
+    assert store.erase(["ev-1"]) == 2, "its lines and its reference"
+    again = store.replay("s/4")
+    assert again.erased == ("item:snap-1:code#1",) and again.projection.text() == ""
+    assert again.projection.ledger() == projections[1].ledger()
+    data = b"".join(file.read_bytes() for file in (tmp_path / "contexts" / record).iterdir())
+    assert b"export const a" not in data
+
+
+def test_another_principal_reads_nothing(tmp_path: Path):
+    ContextStore(tmp_path, principal="ana").record(made())
+    other = ContextStore(tmp_path, principal="bo")
+    assert other.records() == []
+    with pytest.raises(AccessError, match="Expected a model input that you may read, got none - at s/4"):
+        other.replay("s/4")
+    with pytest.raises(AccessError, match="got none - at nothing"):
+        ContextStore(tmp_path, principal="ana").replay("nothing")
+
+
+def test_a_record_that_was_changed_is_told(tmp_path: Path):
+    store = ContextStore(tmp_path, principal="ana")
+    folder = tmp_path / "contexts" / store.record(made())
+    table = pq.read_table(folder / "context_decisions.parquet")
+    pq.write_table(table.slice(1), folder / "context_decisions.parquet")
+    with pytest.raises(VerificationError, match="context_decisions"):
+        store.replay("s/2")
+
+
+def test_the_children_of_a_snapshot_are_the_inputs_that_draw_on_it(tmp_path: Path):
+    store = ContextStore(tmp_path, principal="ana")
+    store.record(made())
+    found = store.children_of("snap-1")
+    assert sorted(each.projection.input_id for each in found) == ["s/2", "s/4", "s/6"]
+    assert store.children_of("snap-2") == []
+    assert [
+        row["reason_code"] for row in found[0].projection.decisions if row["source_kind"] == "retrieval_result"
+    ] == ["failing_stack"]
