@@ -18,7 +18,8 @@ __all__ = ["CLASSES", "FileKind", "file_kind"]
 class FileKind:
     """How files of one kind are read. `splitter` names the chunker, `text_by_name` is False for images and the like.
 
-    `document_type` tells tests and configuration from the code that a program is made of; null for everything else.
+    `document_type` tells tests, vendored code, examples, benchmarks, configuration and data from the code that a program
+    is made of; null for everything else.
     """
 
     splitter: str
@@ -95,7 +96,15 @@ _LOCK_NAMES = _words(
 )
 _LOG_WORDS = re.compile(r"(?:^|[^a-z])(?:logs?|traces?|traceback|output|pytest|jest|vitest)(?:[^a-z]|$)")
 _LOG_FOLDERS = frozenset(["log", "logs"])
-_TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "e2e"])
+_TEST_FOLDER = re.compile(
+    r"^(?:(?:.*[-_.])?tests?(?:[-_.].*)?|testing|__tests__|specs?|e2e|testdata|testcases|_*fixtures_*|__mocks__)$"
+)
+_FOLDERS = {
+    "vendored": re.compile(r"^(?:_?vendor(?:ed|s)?|third[-_]?party|node_modules|bower_components|externs?|externals)$"),
+    "example": re.compile(r"^(?:docs?|docs?[-_]src|documentation|examples?|samples?|demos?|tutorials?)$"),
+    "benchmark": re.compile(r"^(?:(?:.*[-_])?bench(?:mark)?s?)$"),
+}
+"""Code by the folder it lies in, first match first; what a document shows counts as an example."""
 _TEST_NAME = re.compile(
     r"^(?:test_.*|.*_test\.[a-z]+|.*[._](?:test|spec)\.[cm]?[jt]sx?|.*(?:Test|Tests|Spec)\.(?:java|kt|scala|cs)|conftest\.py)$"
 )
@@ -135,14 +144,23 @@ def file_kind(path: str) -> FileKind:
         return document("lines", None)
     splitter = language if language in ("python", "javascript", "typescript", "tsx") else "lines"
     language = "typescript" if language == "tsx" else language
-    of_code = _document_type(folders, path.rpartition("/")[2], language)
+    of_code = _document_type(tuple(folders), path.rpartition("/")[2], language)
     return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name, of_code)
 
 
-def _document_type(folders: list[str], name: str, language: str | None) -> str | None:
-    if _TEST_NAME.match(name) or not _TEST_FOLDERS.isdisjoint(folders):
+def _document_type(folders: tuple[str, ...], name: str, language: str | None) -> str | None:
+    if _TEST_NAME.match(name) or (lies := _folder_type(folders)) == "test":
         return "test"
-    return "config" if language in _CONFIG_LANGUAGES else None
+    if language in _CONFIG_LANGUAGES:
+        return "config"
+    return lies or (None if language else "data")
+
+
+@lru_cache(maxsize=65_536)
+def _folder_type(folders: tuple[str, ...]) -> str | None:
+    if any(map(_TEST_FOLDER.match, folders)):
+        return "test"
+    return next((name for name, rule in _FOLDERS.items() if any(map(rule.match, folders))), None)
 
 
 def _is_prose_name(stem: str, extension: str) -> bool:
