@@ -70,7 +70,7 @@ def test_the_block_stays_inside_its_budget(demo):
 
 def test_no_budget_of_a_row_of_budgets_is_exceeded(demo):
     (request,) = [row for row in demo.requests if row["request_id"] == "1-fix-test"]
-    limits = range(300, 340)
+    limits = range(300, 380)
     with open_retriever(_settings(demo.folder, ASKS)) as retriever:
         blocks = [
             retriever.retrieve(request | {"request_id": f"r{most}", "budget": {"max_tokens": most}}).block
