@@ -286,6 +286,9 @@ PURPOSE_POLICIES = table(
     weight_actionability=float64("weight of the actionability term"),
     weight_diversity=float64("weight of the diversity term"),
     weight_scope=float64("weight of the scope term"),
+    weight_turn_context=float64("weight of the turn_context term"),
+    weight_turn_answer=float64("weight of the turn_answer term"),
+    weight_turn_session=float64("weight of the turn_session term"),
     weight_cross_encoder=float64(
         "weight of the cross-encoder term, under a role as well; without a cross-encoder the term is 0"
     ),
@@ -889,12 +892,27 @@ FILE_SCORES = table(
     passages=float64("lexical term of the file's three best candidates, added up, over three"),
 )
 
+TURN_SCORES = table(
+    "turn_scores",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=False,
+    doc="What the conversation around a bounded candidate says; all 0 where the row is no turn of a session.",
+    request_id=string("the request"),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates"),
+    context=float64("BM25 together with the turns beside it less BM25 alone"),
+    answer=float64("BM25 of the turn before it, where that one asks something"),
+    session=float64("BM25 of its session among the sessions of A(r); 0 where there are not two"),
+    session_reach=float64("the most that BM25 could give a session"),
+)
+
 SCORE_TERMS = table(
     "score_terms",
     key=("request_id", "evidence_id"),
     order=("request_id", "pool_rank"),
     persist=True,
-    doc="The raw score classes of every bounded candidate, 0 to 1, the role's two from -1; `ranked` weighs them.",
+    doc="The raw score classes of every bounded candidate, 0 to 1, turn_context and the role's two from -1; `ranked` weighs them.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
@@ -906,6 +924,9 @@ SCORE_TERMS = table(
     recency=float64("2 ** (-age at as_of / half-life of its kind)"),
     actionability=float64("how far its kind supports the purpose's next action"),
     scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
+    turn_context=float64("what the turns beside it add to its share of BM25, or take from it; 0 of what is no turn"),
+    turn_answer=float64("the share of BM25 of a question just before it"),
+    turn_session=float64("BM25 of its session as a share of the most that the terms could give one"),
     vocabulary=float64("how far it speaks the role's words, -1 to 1; 0 without a role"),
     metadata=float64("the role's boosts less its penalties, -1 to 1; 0 without a role"),
     cross_encoder=float64("what the cross-encoder says of question and text; 0 outside its pool, and where it is off"),
@@ -932,6 +953,9 @@ RERANK_WEIGHTS = table(
     actionability=float64("weight, 0 or more"),
     diversity=float64("weight, 0 or more"),
     scope=float64("weight, 0 or more"),
+    turn_context=float64("weight, 0 or more"),
+    turn_answer=float64("weight, 0 or more"),
+    turn_session=float64("weight, 0 or more"),
     vocabulary=float64("weight, 0 or more"),
     metadata=float64("weight, 0 or more"),
     cross_encoder=float64("weight, 0 or more"),
@@ -957,6 +981,9 @@ RANKED = table(
     actionability=float64("contribution"),
     diversity=float64("contribution: for a kind not chosen before it (greedy)"),
     scope=float64("contribution"),
+    turn_context=float64("contribution; negative where the turns beside it say less of the words"),
+    turn_answer=float64("contribution"),
+    turn_session=float64("contribution"),
     vocabulary=float64("contribution; negative where the row speaks of what the role avoids"),
     metadata=float64("contribution; negative where penalties outweigh boosts"),
     cross_encoder=float64("contribution; 0 where no cross-encoder is set"),
@@ -1329,6 +1356,7 @@ Candidates = CANDIDATES.annotation
 Verdicts = VERDICTS.annotation
 FileScores = FILE_SCORES.annotation
 LaneScores = LANE_SCORES.annotation
+TurnScores = TURN_SCORES.annotation
 ScoreTerms = SCORE_TERMS.annotation
 Ranked = RANKED.annotation
 Packs = PACKS.annotation

@@ -2,7 +2,7 @@
 two of the role, two of the file, and what a cross-encoder says, where one is set.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
-`lane_scores`, `file_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
+`lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
 has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
 What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
@@ -38,6 +38,7 @@ from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, lexical_scores, reach_of, semantic_scores
 from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import RecallTables, sub_query_of
+from .recall.turn_scores import scores_of_rows
 from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
@@ -48,6 +49,7 @@ from .tables import (
     RANKED,
     RERANK_WEIGHTS,
     SCORE_TERMS,
+    TURN_SCORES,
     Anchors,
     Candidates,
     Contracts,
@@ -58,12 +60,14 @@ from .tables import (
     LaneScores,
     Placements,
     PurposePolicies,
+    QueryTerms,
     QueryVectors,
     Ranked,
     RerankWeights,
     RolePolicies,
     RoleRules,
     ScoreTerms,
+    TurnScores,
 )
 from .vocabulary import AUTHORITY, PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
@@ -99,6 +103,7 @@ def plain_terms(
     bounded_candidates: Candidates,
     lane_scores: LaneScores,
     file_scores: FileScores,
+    turn_scores: TurnScores,
     contracts: Contracts,
     anchors: Anchors,
     evidence: Evidence,
@@ -109,7 +114,7 @@ def plain_terms(
 ) -> ScoreTerms:
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
-    `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a candidate.
+    `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a candidate.
     `recency` is measured against `as_of` (S0.96).
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
@@ -129,6 +134,7 @@ def plain_terms(
     age, undated = _age(rows["event_time"], recorded, asked["as_of"])
     recency = _recency(age, half_life)
     authority = _authority(rows)
+    reach = _floats(lane_scores["bm25_reach"])
     role = asked["role"]
     by_role = role_terms(role, bounded_candidates["row"].to_numpy(), evidence, age, role_policies, role_rules)
     return SCORE_TERMS.build(
@@ -138,12 +144,15 @@ def plain_terms(
             "pool_rank": bounded_candidates["pool_rank"],
             "evidence_kind": rows["evidence_kind"],
             "semantic": quantise(np.clip(_floats(lane_scores["cosine"]), 0.0, 1.0)),
-            "lexical": _share(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"])),
+            "lexical": _share(_floats(lane_scores["bm25"]), reach),
             "anchor": anchored.value,
             "authority": authority,
             "recency": recency,
             "actionability": quantise(_floats(take_or(kind_policies["actionability"], policy, 0.0))),
             "scope": _scope(owner, rows, asked, anchors, anchor_owner),
+            "turn_context": _share(_floats(turn_scores["context"]), reach, least=-1.0),
+            "turn_answer": _share(_floats(turn_scores["answer"]), reach),
+            "turn_session": _share(_floats(turn_scores["session"]), _floats(turn_scores["session_reach"])),
             "vocabulary": by_role.vocabulary,
             "metadata": by_role.metadata,
             "cross_encoder": np.zeros(bounded_candidates.num_rows),
@@ -206,6 +215,23 @@ def file_scores(
     return FILE_SCORES.build({**keys, **terms._asdict()})
 
 
+def turn_scores(
+    bounded_candidates: Candidates,
+    lexical_recall: Weighed,
+    query_terms: QueryTerms,
+    recall_tables: RecallTables,
+    placements: Placements,
+    postings: PostingIndex,
+    bm25: Bm25,
+) -> TurnScores:
+    """What the conversation around each bounded candidate says, in recall order; nothing of rows that are no turns."""
+    request = positions(bounded_candidates["request_id"], recall_tables.contracts["request_id"])
+    pairs = Pairs(request, bounded_candidates["row"].to_numpy())
+    found = scores_of_rows(pairs, lexical_recall.weights, query_terms, recall_tables, placements, postings, bm25)
+    keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    return TURN_SCORES.build({**keys, **found._asdict()})
+
+
 def cross_encoder_pool(
     bounded_candidates: Candidates, plain_terms: ScoreTerms, rerank_weights: RerankWeights, contracts: Contracts
 ) -> Candidates:
@@ -237,7 +263,7 @@ def rerank_weights(
 ) -> RerankWeights:
     """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
 
-    A role has no weight for a cross-encoder, or for a file: the purpose's hold under it.
+    A role has no weight for a cross-encoder, a file or a turn: the purpose's hold under it.
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
@@ -319,9 +345,9 @@ def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
     return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _share(score: Float, reach: Float) -> Float:
+def _share(score: Float, reach: Float, least: float = 0.0) -> Float:
     """The part of what BM25 could give at most that it gives (Bruch et al. 2023 on convex combination); 0 of nothing."""
-    return quantise(np.clip(np.divide(score, reach, out=np.zeros(len(score)), where=reach > 0), 0.0, 1.0))
+    return quantise(np.clip(np.divide(score, reach, out=np.zeros(len(score)), where=reach > 0), least, 1.0))
 
 
 def _authority(rows: Rows) -> Float:

@@ -269,6 +269,8 @@ AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
 """Conditions that speak of withheld rows: no caller learns of them."""
 ROLE_TERMS = ("vocabulary", "metadata")
 """The score classes of a role; without one they weigh nothing."""
+TURN_TERMS = ("turn_context", "turn_answer", "turn_session")
+"""The score classes of turns of a conversation; of any other row they are 0."""
 SCORE_TERMS = (
     "semantic",
     "lexical",
@@ -278,13 +280,15 @@ SCORE_TERMS = (
     "actionability",
     "diversity",
     "scope",
+    *TURN_TERMS,
     *ROLE_TERMS,
     "cross_encoder",
     "file",
     "passages",
 )
-"""The eight score classes of S0.94, the two of a role, the cross-encoder's and the two of a file, in the order they are added."""
-PURPOSE_TERMS = ("cross_encoder", "file", "passages")
+"""The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's and the two of a file, in the order they are
+added."""
+PURPOSE_TERMS = (*TURN_TERMS, "cross_encoder", "file", "passages")
 """Score classes that only a purpose weighs, under a role as well; a policy that names none of them weighs them 0."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """Score classes that a purpose weighs, and a request: the others are a role's alone."""

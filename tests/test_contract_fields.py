@@ -13,7 +13,7 @@ import pytest
 import role_world
 from policy_world import MODE, NOW, ROWS, answer, asked
 from scoped_retrieval.nodes.tables import CONTRACTS
-from scoped_retrieval.nodes.vocabulary import PURPOSE_TERMS, WEIGHED_TERMS
+from scoped_retrieval.nodes.vocabulary import PURPOSE_TERMS, TURN_TERMS, WEIGHED_TERMS
 from selection_line import line
 
 Parts = Mapping[str, Mapping[str, Any]]
@@ -161,7 +161,11 @@ def test_a_required_citation_leaves_out_what_has_none() -> None:
 
 
 def test_every_column_of_a_contract_is_tried() -> None:
-    tried = {*CASES, *OF_ROLES, "require_citation", "weight_cross_encoder"}  # the last: test_cross_encoder
+    elsewhere = {
+        "weight_cross_encoder",
+        *(f"weight_{term}" for term in TURN_TERMS),
+    }  # test_cross_encoder, test_turn_scores
+    tried = {*CASES, *OF_ROLES, "require_citation", *elsewhere}
     assert set(CONTRACTS.columns) == tried | NO_EFFECT.keys()
     assert not tried & NO_EFFECT.keys()
     assert len(ROWS) > 30

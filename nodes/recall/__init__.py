@@ -7,6 +7,7 @@
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `graded_lists`
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
+- `turns`: the order of conversations; `turn_scores`: what stands around a turn says of it
 - `pair_scores`: what the lexical and the semantic lane say of any pair of request and row
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

@@ -76,7 +76,7 @@ class Bm25:
             weight = np.log((total + 1.0) / np.maximum(held, 1.0))
         return np.where(held > 0, weight, 0.0)
 
-    def saturation(self, frequency: NDArray[np.int32], length: Integers, average_length: Floats) -> Floats:
+    def saturation(self, frequency: NDArray[np.integer] | Floats, length: Integers, average_length: Floats) -> Floats:
         """The factor of a term that occurs `frequency` times in a row of `length` terms."""
         if self.variant == "lucene":
             return frequency / (frequency + self.half(length, average_length))

@@ -1,6 +1,6 @@
 """The expansion lane: what stands beside the best hits, found through the rows' own links.
 
-Reads the visible hits of the other lanes. Gives neighbours in the same document, parents and children, partners in a
+Reads the visible hits of the other lanes. Gives neighbours in the same document or conversation, parents and children, partners in a
 conflict set, superseding records, and as far as the contract says documents that are cited and structured records that
 are named; each is judged by the same gates as any other row before it becomes a hit.
 
@@ -28,9 +28,12 @@ from ..text.index_keys import conflict_keys, id_keys
 from ..text.references import References, cited_documents, named_records
 from .recall_scope import PAIRS, Int, RecallTables, Scope
 from .recall_selection import VIA, Found, best_found
+from .turns import links_of_turns
 
 SEEDS = 10
 """Hits per request, over all lanes, whose links are followed; conflict sets are followed from every hit."""
+TURNS = 1
+"""Turns of a conversation to each side of a hit that return with it."""
 WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "record": 1.0, "parent": 0.5, "child": 0.5, "neighbour": 0.5,
            "citation": 0.5}  # fmt: skip
 """Share of the seed's fusion score: a competing, newer or canonical claim is worth as much as its seed, a surrounding or
@@ -148,9 +151,11 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
 
 
 def _beside(scope: Scope, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
-    """Rows of the same document and children; looked for only where a contract wants them."""
+    """Rows of the same document or conversation, and children; looked for only where a contract wants them."""
     if pc.any(_contracts_of(scope)["chunk_expansion"]).as_py():
         yield _neighbours(scope, sub, local, placements)
+        for seed, turn in links_of_turns(scope, sub, rows, placements, TURNS):
+            yield seed, turn, "neighbour"
         yield from _children(scope, rows)
 
 

@@ -74,6 +74,8 @@ class GroupPart(NamedTuple):
     """bool[profiles, groups]: an admissible row of the group holds a term."""
     reach: Float
     """The most that the terms of each profile could give."""
+    held: Int
+    """How many groups have an admissible row, per profile."""
 
 
 def group_scores(
@@ -106,8 +108,7 @@ def group_scores(
             own = Entries(entries.keys, entries.sub[a:b] - profile[low], entries.key[a:b], entries.weight[a:b])
             line = profile[low:high] - profile[low]
             leading = scope.request[low:high][first_of_runs(line)]
-            score, matched, reach = _scored(scope, groups, members, found, own, leading, rule)
-            yield GroupPart(np.arange(low, high), line, score, matched, reach)
+            yield GroupPart(np.arange(low, high), line, *_scored(scope, groups, members, found, own, leading, rule))
 
 
 def pair_group_scores(
@@ -118,6 +119,8 @@ def pair_group_scores(
     pairs: Pairs,
     postings: PostingIndex,
     bm25: Bm25,
+    *,
+    least: int = 1,
 ) -> tuple[Float, Float]:
     """The best BM25 of each pair's group over the sub-queries of its request, and the most that each could reach.
 
@@ -129,6 +132,7 @@ def pair_group_scores(
         pairs: of request and row; a row of no group scores 0.
         postings: the frame's index.
         bm25: k1 and b.
+        least: a request with fewer groups scores none.
     """
     best, reach = np.zeros(len(pairs.row)), np.zeros(len(pairs.row))
     if not len(pairs.row):
@@ -146,7 +150,7 @@ def pair_group_scores(
             for low, high in slabs(counts, PAIRS):
                 of, pair = spread(starts[request[low:high]], counts[low:high])
                 group = groups.of[scope.local(pairs.row[pair])]
-                own = group >= 0
+                own = (group >= 0) & (part.held[of + low] >= least)
                 of, pair, group = of[own] + low, pair[own], group[own]
                 np.maximum.at(best, pair, part.score[of, group])
                 np.maximum.at(reach, pair, part.reach[of])
@@ -183,8 +187,8 @@ class _Postings:
 
 def _scored(
     scope: Scope, groups: Groups, members: Int, found: _Postings, entries: Entries, request: Int, bm25: Bm25
-) -> tuple[Float, Bool, Float]:
-    """Score and match per (profile, group), and the reach of each profile; `request` is that of each profile."""
+) -> tuple[Float, Bool, Float, Int]:
+    """Score and match per (profile, group), and reach and number of groups of each profile; `request` is that of each profile."""
     clock, of_request = scope.tables.clock
     clocks, at_clock = distinct_numbers(of_request[request])
     open_ = clock.grid(scope.tables.row_index, clocks, scope.rows[found.touched])
@@ -205,17 +209,13 @@ def _scored(
         entry, group = np.divmod(cell, groups.count)
         held = np.bincount(entry, minlength=high - low)
         weight = entries.weight[low:high] * bm25.idf(held, count[own])
-        part = weight[entry] * _saturation(bm25, frequency, length[own[entry], group], mean[own[entry]])
+        part = weight[entry] * bm25.saturation(frequency, length[own[entry], group], mean[own[entry]])
         line = sub[entry] * groups.count + group
         score += np.bincount(line, weights=quantise(capped(part, sub, most, entry)), minlength=len(score))
         matched[line] = True
         known = held > 0
         reach += np.bincount(sub[known], weights=quantise(capped(weight, sub, most))[known], minlength=len(reach))
-    return score.reshape(shape), matched.reshape(shape), reach
-
-
-def _saturation(bm25: Bm25, frequency: Float, length: Int, mean: Float) -> Float:
-    return frequency / (frequency + bm25.half(length, mean))
+    return score.reshape(shape), matched.reshape(shape), reach, count[at_clock]
 
 
 def _statistics(scope: Scope, groups: Groups, members: Int, clocks: Int) -> tuple[Int, Int]:

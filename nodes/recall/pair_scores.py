@@ -53,9 +53,9 @@ def lexical_scores(
     best = np.zeros(len(pairs.row))
     if not len(best) or not len(weights.sub):
         return best
-    weights = _of_distinct_texts(weights, tables)
+    weights = of_distinct_texts(weights, tables)
     rows, row_code = distinct_numbers(pairs.row)
-    code, frequency = _postings(weights.keys, rows, postings)
+    code, frequency = postings_of(weights.keys, rows, postings)
     subs, sub = distinct_numbers(weights.sub)
     request = tables.sub_request[subs]
     starts = pairs.starts(tables.contracts.num_rows)
@@ -112,7 +112,7 @@ def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vect
     return best
 
 
-def _of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:
+def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:
     """The weights of one sub-query of those of a request that ask the same text: a plan often asks one of several kinds."""
     subs, sub = distinct_numbers(weights.sub)
     asked = [
@@ -126,7 +126,7 @@ def _of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeight
     return TermWeights(weights.keys, weights.sub[kept], weights.key[kept], weights.weight[kept])
 
 
-def _postings(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple[Int, NDArray[np.int32]]:
+def postings_of(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple[Int, NDArray[np.int32]]:
     """Which of some rows (ascending) hold which key, as key * len(rows) + place, ascending, and how often."""
     segments = np.unique(np.searchsorted(postings.row_starts, rows, side="right") - 1)
     matches = postings.lookup(keys, segments)

@@ -34,6 +34,7 @@ from ...nodes.tables import (
     SESSION_EVENTS,
     SESSION_TEXTS,
     TABLES,
+    TURN_SCORES,
 )
 from ..corpus.memory import MemoryCorpus
 from ..driver import PLANNED, SCOPED, build_driver
@@ -270,6 +271,7 @@ class _Tail:
                 self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
             )
             known["lane_scores"] = self._scores.filter(admitted)
+            known["turn_scores"] = _no_turns(known["lane_scores"])
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
 
     def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
@@ -306,3 +308,10 @@ class _Tail:
 
 def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     return {snake(key): one for key, one in value.items()}
+
+
+def _no_turns(lane_scores: pa.Table) -> pa.Table:
+    """TURN_SCORES of candidates that are no turns."""
+    keys = {name: lane_scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    names = ("context", "answer", "session", "session_reach")
+    return TURN_SCORES.build({**keys, **{name: np.zeros(lane_scores.num_rows) for name in names}})

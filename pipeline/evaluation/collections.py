@@ -130,6 +130,7 @@ class Collection:
             lifecycle="verified",
             event_time=time,
             recorded_time=time,
+            line_start=_turns(corpus),
         )
 
     def _code_rows(self) -> Iterator[pa.Table]:
@@ -225,6 +226,14 @@ def _read_part(folder: Path, part: str, columns: list[str] | None) -> pd.DataFra
     return pq.read_table(folder / f"{part}.parquet", columns=columns).to_pandas()
 
 
+def _turns(corpus: pd.DataFrame) -> pd.Series:
+    """The place of each message in its session, from 1: by its turn, where it says one, else by row."""
+    sessions = [corpus["user"], corpus["session"]]
+    if "turn" not in corpus.columns:
+        return corpus.groupby(sessions).cumcount() + 1
+    return corpus["turn"].groupby(sessions).rank(method="first").astype("int32")
+
+
 def _rows(corpus: pd.DataFrame, **columns: Any) -> pa.Table:
     data: dict[str, pa.Array] = {
         "entity": pa.array(corpus["doc_id"], pa.string()),
@@ -234,6 +243,8 @@ def _rows(corpus: pd.DataFrame, **columns: Any) -> pa.Table:
         if name.endswith("_time"):
             values = value if isinstance(value, pd.Series) else pd.Series(value, index=corpus.index)
             data[name] = _instants(values)
+        elif isinstance(value, pd.Series) and pd.api.types.is_integer_dtype(value):
+            data[name] = pa.array(value, pa.int32())
         else:
             values = value.tolist() if isinstance(value, pd.Series) else [value] * len(corpus)
             data[name] = pa.array(values, pa.string(), from_pandas=True)

@@ -67,7 +67,7 @@ _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
 """What the states call for that do not call for a warning."""
 
 _CLASSES = {
-    "lexical": ("lexical", "anchor"),
+    "lexical": ("lexical", "anchor", "turn_context", "turn_answer", "turn_session"),
     "semantic": ("semantic",),
     "metadata": ("metadata", "authority", "recency", "scope"),
     "rerank": ("vocabulary", "actionability", "diversity", "cross_encoder"),

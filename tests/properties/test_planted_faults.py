@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import boundary_filtering, boundary_gates, budget_trimming, task_aware_reranking
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
-from scoped_retrieval.nodes.recall import group_scores, lane_recall, posting_recall, recall_scope
+from scoped_retrieval.nodes.recall import group_scores, lane_recall, posting_recall, recall_scope, turns
 from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
@@ -202,6 +203,30 @@ def files_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_scores, "_statistics", wrong)
 
 
+def turns_beside_withheld_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn is scored with its neighbours, even with those that a visibility gate withholds."""
+    right = turns._members
+
+    def wrong(tables: Any, *rest: Any) -> Any:
+        at = tables.reachable.schema.get_field_index("withheld_by")
+        field = tables.reachable.schema.field(at)
+        nothing = pa.array(np.zeros(tables.reachable.num_rows), field.type)
+        return right(replace(tables, reachable=tables.reachable.set_column(at, field, nothing)), *rest)
+
+    monkeypatch.setattr(turns, "_members", wrong)
+
+
+def sessions_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions are counted whether the request may see a turn of theirs or not."""
+    right = group_scores._statistics
+
+    def wrong(scope: Any, groups: Any, *rest: Any) -> Any:
+        count, length = right(scope, groups, *rest)
+        return np.full_like(count, groups.count), length
+
+    monkeypatch.setattr(group_scores, "_statistics", wrong)
+
+
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are about equal are taken as they come: the order differs from call to call."""
     right, calls = posting_recall.best_cells, np.random.default_rng(5)
@@ -260,6 +285,8 @@ INTERFERENCE: dict[str, Plant] = {
     "vectors of whole segments": vectors_of_whole_segments,
     "vectors lent by equal texts": vectors_lent_by_equal_texts,
     "imports that encode their owner": imports_that_encode_their_owner,
+    "turns beside withheld ones": turns_beside_withheld_ones,
+    "sessions counted whole": sessions_counted_whole,
     "zones inherited across owners": zones_inherited_across_owners,
     "files of every row": files_of_every_row,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,

@@ -24,8 +24,8 @@ from scoped_retrieval.pipeline.policies.roles import NO_ROLES, Roles
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
-    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "vocabulary": 0.0, "metadata": 0.0,
-    "cross_encoder": 0.0, "file": 0.0, "passages": 0.0,
+    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "turn_context": 0.0, "turn_answer": 0.0,
+    "turn_session": 0.0, "vocabulary": 0.0, "metadata": 0.0, "cross_encoder": 0.0, "file": 0.0, "passages": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -147,6 +147,7 @@ def line(
         "bounded_candidates": _of("candidates", candidates),
         "lane_scores": _of("lane_scores", [_lane_scores(one, candidates) for one in candidates]),
         "file_scores": _of("file_scores", [_file_scores(one, evidence) for one in candidates]),
+        "turn_scores": _of("turn_scores", [_turn_scores(one) for one in candidates]),
         "verdicts": _of("verdicts", verdicts),
         "anchors": _of("anchors", anchors),
         "evidence": _of("evidence", evidence),
@@ -170,6 +171,12 @@ def line(
         ),
     }
     return Line(tables, counters or Counters())
+
+
+def _turn_scores(one: Mapping[str, Any]) -> dict[str, Any]:
+    """No candidate is a turn."""
+    keys = {name: one[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    return keys | dict.fromkeys(("context", "answer", "session", "session_reach"), 0.0)
 
 
 def _lane_scores(one: Mapping[str, Any], pool: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -138,6 +138,8 @@ def rows(draw: st.DrawFn) -> Row:
     record = (
         draw(st.sampled_from([None, None, *RECORDS])) if origin != "structured-sot" else draw(st.sampled_from(RECORDS))
     )
+    session = draw(st.sampled_from([None, "s-1", "s-1", "s-2"])) if kind in ("memory", "session-event") else None
+    asks = ["?"] if session is not None and draw(st.booleans()) else []
     said = "" if record is None else f"id: {record}\nfee: ${draw(st.integers(1, 3))}\n"
     return {
         "entity": record if origin == "structured-sot" else None,
@@ -148,8 +150,9 @@ def rows(draw: st.DrawFn) -> Row:
         "owner_user": draw(st.sampled_from(USERS)) if origin == "memory" else None,
         "path": draw(st.sampled_from([*PATHS, *PATHS, None])),
         "section": draw(st.sampled_from([None, "Roles", "createUser"])),
-        "session_id": draw(st.sampled_from([None, "s-1"])) if kind == "session-event" else None,
-        "text": said + " ".join([*words, *(["`createUser`"] if kind == "session-event" else [])]),
+        "session_id": session,
+        "event_time": None if session is None else NOW - timedelta(days=30, minutes=draw(st.integers(0, 9)) * 45),
+        "text": said + " ".join([*words, *(["`createUser`"] if kind == "session-event" else []), *asks]),
         "level": draw(st.sampled_from([None] * 4 + ["task", "project"])),
         "links": draw(st.sampled_from([[], [], ["docs/roles.md"], ["src/cache.py"]])),
         "excluded_roles": draw(st.sampled_from([None] * 4 + [["architect"]])),
@@ -291,6 +294,7 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
         "joins": draw(st.sampled_from(JOINS)),
     }
     row["source_id"] = f"{row['origin_class']}:foreign"
+    row["session_id"] = row["session_id"] and draw(st.sampled_from([row["session_id"], "s-foreign"]))
     reason = draw(st.sampled_from(sorted(set(SHUT) - set(but))))
     if reason in OF_ANOTHER_OWNER and row["evidence_kind"] != "structured-fact" and draw(st.booleans()):
         row |= {"entity": draw(st.sampled_from(OTHER_OWNERS_ENTITIES)), "zone": "restricted"}
@@ -305,7 +309,7 @@ BOUND: dict[str, tuple[Row, Row]] = {
     "namespace": ({"namespace": "elsewhere"}, {"namespace": "core"}),
     "test suite": ({"test_suite": "nightly"}, {"test_suite": "unit"}),
     "window": (
-        {"recorded_time": NOW - timedelta(days=400)},
+        {"recorded_time": NOW - timedelta(days=400), "event_time": None},
         {"include_after": (NOW - timedelta(days=100)).isoformat()},
     ),
 }

@@ -1,0 +1,250 @@
+"""What stands around a turn says of it: neighbours of its session, a question before it, its session; nothing unseen."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from recall_world import Row, day, frame, line, names, passes, rules
+from scoped_retrieval.nodes.columns.keys import positions
+from scoped_retrieval.nodes.recall import turn_scores, turns
+from scoped_retrieval.nodes.recall.bm25 import Bm25
+from scoped_retrieval.nodes.recall.lane_recall import Terms
+from scoped_retrieval.nodes.recall.pair_scores import Pairs
+from scoped_retrieval.nodes.recall.recall_entries import TermWeights
+from scoped_retrieval.nodes.recall.turns import sessions_of, turns_beside
+from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.task_aware_reranking import ranked
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
+from scoped_retrieval.nodes.vocabulary import TURN_TERMS
+
+WORDS = ("session", "token", "cache", "retry", "role")
+REQUESTS: list[Row] = [
+    {"request_id": "a", "question": "session token", "projects": ("shop", "docs"), "as_of": day(30)},
+    {"request_id": "b", "question": "session token", "projects": ("shop",), "as_of": day(9)},
+    {"request_id": "c", "question": "cache role absent", "projects": ("shop", "docs"), "as_of": day(30)},
+]
+PLAN = rules({}, {"kinds": ["memory"]}, {"lanes": ["lexical", "expansion"]})
+
+
+def at(hours: float) -> datetime:
+    """Hours into the second of May."""
+    return day(2) + timedelta(hours=hours)
+
+
+def turn(text: str, hours: float, **columns: Any) -> Row:
+    said = {"text": text, "event_time": at(hours), "evidence_kind": "session-event", "session_id": "s1", "name": text}
+    return said | {"origin_class": "session-event", "source_id": "chat:1", "section": str(hours)} | columns
+
+
+def conversation(seed: int = 0) -> list[Row]:
+    """160 rows of two projects: turns minutes or hours apart, some recorded late, withheld or foreign, some no turns."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for n in range(160):
+        words = " ".join(rng.choice(WORDS, int(rng.integers(1, 6))))
+        row = turn(words + ("?" if rng.random() < 0.3 else ""), float(rng.integers(0, 40)) / 2)
+        row |= {"name": n, "section": str(n), "session_id": f"s{n % 4}", "project": "shop" if n % 3 else "docs"}
+        row |= {"evidence_kind": ("session-event", "memory", "doc")[int(rng.choice(3, p=(0.6, 0.3, 0.1)))]}
+        row |= {"recorded_time": day(int(rng.integers(1, 28))), "line_start": int(rng.integers(1, 9))}
+        row |= {"withheld_by": 11 if n % 13 == 0 else 0, "foreign": n % 11 == 0}
+        rows.append(row)
+    return rows
+
+
+def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tuple[str, int], tuple[float, ...]]:
+    """The scores of every admissible turn, by request and row."""
+    out: dict[str, Any] = line(world, requests, "recall_tables", "query_terms", "lexical_recall", plan=PLAN)
+    tables = out["recall_tables"]
+    named = tables.contracts["request_id"].to_pylist()
+    by_id = {request["request_id"]: request for request in requests}
+    session = sessions_of(tables.evidence)
+    assert session is not None
+    pairs = [
+        (r, row)
+        for r, name in enumerate(named)
+        for row in range(len(world["rows"]))
+        if session[row] >= 0 and passes(world, by_id[name], row)
+    ]
+    request, row = np.array(pairs).T
+    found = turn_scores.turn_scores(
+        Pairs(request, row),
+        TermWeights.concat(out["lexical_recall"].weights),
+        Terms.of(tables, out["query_terms"], ("text",)),
+        tables,
+        world["placements"],
+        world["postings"],
+        Bm25(),
+    )
+    values = zip(*(part.tolist() for part in found), strict=True)
+    return {(named[r], at): own for (r, at), own in zip(pairs, values, strict=True)}
+
+
+def expected(world: dict[str, Any], request: Row, row: int) -> tuple[float, float]:
+    """Context and answer in plain Python."""
+    seen = [n for n in range(len(world["rows"])) if passes(world, request, n)]
+    rows, ids = world["rows"], world["evidence"]["evidence_id"].to_pylist()
+    said = {n: Counter(rows[n]["text"].replace("?", "").split()) for n in seen}
+    mean = sum(sum(one.values()) for one in said.values()) / len(seen)
+    own = rows[row]
+    of_session = sorted(
+        (n for n in seen if rows[n]["evidence_kind"] in ("session-event", "memory")
+         and (rows[n]["project"], rows[n]["session_id"]) == (own["project"], own["session_id"])),
+        key=lambda n: (rows[n]["event_time"], rows[n]["line_start"], ids[n]),
+    )  # fmt: skip
+    here = of_session.index(row)
+    shares = {row: 1.0}
+    for step in (-1, 1):
+        before = here
+        for share in (0.5, 0.25):
+            now = before + step
+            if not 0 <= now < len(of_session):
+                break
+            if abs(rows[of_session[now]]["event_time"] - rows[of_session[before]]["event_time"]) > timedelta(hours=2):
+                break
+            shares[of_session[now]] = share
+            before = now
+
+    def bm25(weighed: dict[int, float]) -> float:
+        total = 0.0
+        for word in request["question"].split():
+            held = sum(word in one for one in said.values())
+            often = sum(share * said[n][word] for n, share in weighed.items())
+            if held and often:
+                idf = math.log(1 + (len(seen) - held + 0.5) / (held + 0.5))
+                length = sum(share * sum(said[n].values()) for n, share in weighed.items()) / sum(weighed.values())
+                total += idf * often / (often + 1.2 * (0.25 + 0.75 * length / mean))
+        return total
+
+    before = of_session[here - 1] if here and of_session[here - 1] in shares else None
+    asks = before is not None and "?" in rows[before]["text"]
+    return bm25(shares) - bm25({row: 1.0}), bm25({before: 1.0}) if asks and before is not None else 0.0
+
+
+@pytest.mark.parametrize("at_once", [9, 1 << 20])
+def test_context_and_answer_are_those_of_the_admissible_turns_beside_one(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (turns, turn_scores):
+        monkeypatch.setattr(module, "PAIRS", at_once)
+    world = frame(conversation())
+    by_id = {request["request_id"]: request for request in REQUESTS}
+    found = scored(world)
+    assert {name for name, _ in found} == set(by_id)
+    for (name, row), values in found.items():
+        assert values[:2] == pytest.approx(expected(world, by_id[name], row), abs=1e-7), (name, row)
+        assert all((value * 2**30).is_integer() for value in values)
+    assert sum(context != 0 for context, *_ in found.values()) > 50
+    assert sum(answer != 0 for _, answer, *_ in found.values()) > 10
+    assert sum(session != 0 for *_, session, _ in found.values()) > 50
+
+
+def test_a_turn_has_the_same_scores_alone_and_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = frame(conversation())
+    together = scored(world)
+    monkeypatch.setattr(turn_scores, "PAIRS", 7)
+    alone = {key: value for request in REQUESTS for key, value in scored(world, [request]).items()}
+    assert alone == together
+
+
+def test_turns_that_a_request_may_not_see_have_no_part_in_the_scores_of_others() -> None:
+    everything = conversation()
+    open_ = [row for row in everything if not row["withheld_by"] and not row["foreign"]]
+    request = {"request_id": "a", "question": "session token cache", "projects": ("shop",), "as_of": day(15)}
+    found = []
+    for given in (everything, open_, [row for row in open_ if row["recorded_time"] <= day(15)]):
+        world = frame(given)
+        found.append({world["rows"][row]["name"]: values for (_, row), values in scored(world, [request]).items()})
+    assert found[0] == found[1] == found[2]
+    assert any(any(values) for values in found[0].values())
+
+
+ASKED = turn("who has the token?", 1)
+ANSWERS: dict[str, tuple[list[Row], float]] = {
+    "the next turn": ([turn("bob", 1.5)], 1),
+    "after two hours": ([turn("bob", 3)], 1),
+    "after more": ([turn("bob", 3.1)], 0),
+    "another session": ([turn("bob", 1.5, session_id="s2")], 0),
+    "another owner": ([turn("bob", 1.5, project="docs")], 0),
+    "no session": ([turn("bob", 1.5, session_id=None)], 0),
+    "another kind": ([turn("bob", 1.5, evidence_kind="doc")], 0),
+    "a memory of the session": ([turn("bob", 1.5, evidence_kind="memory", source_id="memory:1")], 1),
+    "a turn between": ([turn("well", 1.2), turn("bob", 1.5)], 0),
+    "a withheld turn between": ([turn("well", 1.2, withheld_by=11), turn("bob", 1.5)], 1),
+    "a turn between that is recorded later": ([turn("well", 1.2, recorded_time=day(29)), turn("bob", 1.5)], 1),
+    "at one time by line": ([turn("well", 1, line_start=3), turn("bob", 1, line_start=2)], 1),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_an_answer_follows_its_question(case: str) -> None:
+    rows, wanted = ANSWERS[case]
+    world = frame([ASKED | {"line_start": 1}, *rows, turn("other words", 9, session_id="s9")])
+    request = {"request_id": "a", "question": "token", "projects": ("shop", "docs"), "as_of": day(28)}
+    row = next(n for n, one in enumerate(world["rows"]) if one["name"] == "bob")
+    found = scored(world, [request])
+    answer = found["a", row][1] if ("a", row) in found else 0.0
+    assert bool(answer) == bool(wanted)
+
+
+@pytest.mark.parametrize("mark", ["?", "\uff1f", "\u061f"])
+def test_a_question_is_told_by_its_mark(mark: str) -> None:
+    request = {"request_id": "a", "question": "token", "projects": ("shop",), "as_of": day(28)}
+    values = []
+    for text in (f"the token{mark}", "the token."):
+        world = frame([turn(text, 1), turn("bob", 1.1)])
+        values.append(scored(world, [request])["a", 1][1])
+    assert values[0] > 0 == values[1]
+
+
+def test_the_session_counts_only_beside_another_admissible_one() -> None:
+    rows = [turn("token", 1), turn("bob", 1.1), turn("other", 2, session_id="s2", recorded_time=day(20))]
+    world = frame(rows)
+    for as_of, counts in ((day(25), True), (day(15), False)):
+        request = {"request_id": "a", "question": "token", "projects": ("shop",), "as_of": as_of}
+        assert (scored(world, [request])["a", 1][2] > 0) == counts
+
+
+def test_a_turn_beside_a_hit_is_found_through_it() -> None:
+    rows = [
+        ASKED,
+        turn("bob", 1.5),
+        turn("ann", 4),
+        turn("eve", 1.2, withheld_by=11),
+        turn("joe", 1.3, session_id="s2"),
+    ]
+    world = frame(rows)
+    out = line(world, [{"request_id": "a", "question": "token", "as_of": day(28)}], "expansion_hits", plan=PLAN)
+    assert names(world, out["expansion_hits"]) == ["bob"]
+    assert out["expansion_hits"]["via"].to_pylist() == ["neighbour"]
+
+
+def test_without_turns_nothing_is_beside_anything() -> None:
+    world = frame([turn("token", 1, session_id=None), turn("bob", 1.1, session_id=None)])
+    tables: Any = line(world, [{"request_id": "a", "question": "token"}], "recall_tables", plan=PLAN)["recall_tables"]
+    assert sessions_of(tables.evidence) is None
+    found = turns_beside(tables, world["placements"], np.zeros(2, dtype=np.int64), np.arange(2), 2)
+    assert (found == -1).all()
+    assert positions(pa.array(["a"]), tables.contracts["request_id"]).tolist() == [0]
+
+
+@pytest.mark.parametrize("name", TURN_TERMS)
+def test_a_weight_of_0_turns_a_term_off_and_another_changes_the_order(name: str) -> None:
+    other = {"request_id": "r", "evidence_kind": "memory", "freshness": "fresh", "source_signal": "memory"}
+    flat = other | dict.fromkeys(CLASSES, 0.0)
+    terms = SCORE_TERMS.from_rows(
+        [flat | {"evidence_id": "a", "pool_rank": 1}, flat | {"evidence_id": "b", "pool_rank": 2, name: 0.5}]
+    )
+    orders = []
+    for weight in (0.0, 0.2):
+        weights = RERANK_WEIGHTS.from_rows([{"request_id": "r"} | dict.fromkeys(CLASSES, 0.0) | {name: weight}])
+        made = ranked(terms, weights)
+        orders.append(made["evidence_id"].to_pylist())
+        assert made["final"].to_pylist() == made[name].to_pylist()
+    assert orders == [["a", "b"], ["b", "a"]]
