@@ -2,7 +2,7 @@
 
 Its parts rest on each other in one direction, which the import rules of the project hold. By what it is for:
 
-- doors: `cli`; `compat` (interfaces of other documents), `demo`, `doctor`, `evaluation`, `leaktest`
+- doors: `cli`; `compat` (interfaces of other documents), `demo`, `doctor` with `model_checks`, `evaluation`, `leaktest`
 - `contracts`: looked at before anything is asked, and asked why afterwards
 - `context`: what a model sees of a session this round
 - `service`: what doors share; `access`: who may look at what was written
@@ -13,7 +13,8 @@ Its parts rest on each other in one direction, which the import rules of the pro
 - `auditing`: the line of a run executed again, whole or from frozen tables
 - what was written: `runs`, `views`, `pinned` (generations), `out_of_scope` (for auditors); `verification` with its `witness`;
   `answers` with `verify_facts`; `model_turns`; `erasure`
-- the ground: `settings` and `model_settings`, `places`, `durable`, `locks`, `own_folders`, `file_access`, `cores`, `progress`
+- the ground: `settings` (`declared_settings`, `model_settings`), `places`, `durable`, `locks`, `own_folders`, `file_access`,
+  `cores`, `progress`
 - what people write: `yaml_files`, `strict_json`, `patterns`, `model_errors`, `quoting`
 
 `Retriever`, `Corpus` and `RunStore` are imported from here; each is loaded when it is first used, because the command

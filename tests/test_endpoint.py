@@ -83,7 +83,7 @@ def raw(answer: bytes, times: int, then: threading.Event | None = None) -> tuple
                     if then is not None:
                         then.wait(30)
 
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     return f"http://127.0.0.1:{listening.getsockname()[1]}", thread
 
