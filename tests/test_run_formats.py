@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.runs.formats import FORMAT
 from scoped_retrieval.pipeline.runs.states import states
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
 
-VERSIONS: tuple[int | str, ...] = (1, 2, "2-to-6", 4, 5, 6)
+VERSIONS: tuple[int | str, ...] = (1, 2, "2-to-6", 4, 5, 6, 7)
 """`2-to-6` was written by version 2 and upgraded by version 6."""
 CANARY = "azurelark"
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "run_commands": ("snapshots", "replay", "replay-turn", "verify", "xray", "report", "lineage", "compact"),
     "action_commands": ("context-actions",),
     "contract_commands": ("contract", "why"),
-    "audit_commands": ("reproduce", "diff", "what-if", "sql"),
+    "audit_commands": ("reproduce", "diff", "what-if", "sql", "export"),
     "role_commands": ("overlay", "bundle"),
     "safety_commands": ("verify-answer", "answers", "erase", "leak-test"),
     "context_commands": ("context",),

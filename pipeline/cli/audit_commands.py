@@ -1,8 +1,10 @@
-"""`reproduce`, `diff`, `what-if`, `sql`: what was written, compared with what the line gives now, or with something else that was written."""
+"""`reproduce`, `diff`, `what-if`, `sql`, `export`: what was written, compared with what the line gives now, or with something else that was written."""
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +17,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (reproduce, diff, what_if, sql):
+    for command in (reproduce, diff, what_if, sql, export):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -135,6 +137,36 @@ def sql(
         return EXIT["ok"]
     rows = found.to_pylist()
     emit(rows, as_json=as_json, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
+    return EXIT["ok"]
+
+
+def export(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id, or the id that a block prints.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to this file; default: standard output.")
+    ] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """One file that an auditor checks alone with `verify --file`: an in-toto statement in a DSSE envelope, signed where a key is set."""
+    from ..auditing.export import exported
+    from ..durable import write_atomic
+    from ..service import snapshot_named
+
+    settings = settings_of(runs=runs, grants=grants)
+    name = snapshot_named(settings, snapshot)
+    envelope = exported(settings, name)
+    if out is None:
+        emit(envelope, as_json=True)
+        return EXIT["ok"]
+    write_atomic(out, (json.dumps(envelope) + "\n").encode())
+    written = {"snapshot_id": name, "file": str(out), "signed": bool(envelope["signatures"])}
+    emit(
+        written,
+        as_json=as_json,
+        text=f"wrote {out}{', signed' if written['signed'] else ', not signed: no signing_key is set'}\n",
+    )
     return EXIT["ok"]
 
 

@@ -167,11 +167,16 @@ def verify(
     runs: RunsFlag = None,
     anchor: Annotated[str | None, typer.Option(help="Head of the run log as kept elsewhere.")] = None,
     witness: Annotated[bool, typer.Option("--witness", help="Recompute lexical scores with rank-bm25, too.")] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="An exported snapshot, which is checked alone.")
+    ] = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Check the runs that you may know of against their records; names the first part that differs."""
+    if file is not None:
+        return _verify_file(file, run, anchor, as_json)
     from ..service import verified
 
     report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor, witness=witness)
@@ -190,6 +195,26 @@ def verify(
         return _verify_code(report)
     unseen = [seen for seen in report["witness"] if "gone" in seen]
     return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
+
+
+def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool) -> int:
+    """Check an exported snapshot: no folder of runs is read."""
+    from ...nodes.errors import InputError
+    from ..auditing.exported_file import check_file
+    from ..opening import trust_of
+
+    if run is not None:
+        raise InputError.expected("either a run or --file", f"both {run} and a file", "RUN")
+    found = check_file(file, trust_of(settings_of()), anchor=anchor)
+    signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
+    lines = [f"{found.snapshot_id}: {'ok' if found.ok else 'changed'}", *(f"  {problem}" for problem in found.problems)]
+    if found.ok:
+        lines.append(f"  {signed}")
+    if found.erased:
+        lines.append(f"  erased texts: {found.erased}")
+    lines.append(f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file has no way to it)'}")
+    emit(found.as_dict(), as_json=as_json, text="\n".join(lines))
+    return EXIT["ok"] if found.ok else EXIT["differs"]
 
 
 def xray(

@@ -22,7 +22,7 @@ from .parts import TEXTS, stored_schema, values_of
 __all__ = ["FORMAT", "OLDER", "adapted", "check_format", "inline_texts", "version_of"]
 
 _FAMILY = "scoped-retrieval/run/"
-VERSION = 7
+VERSION = 8
 FORMAT = f"{_FAMILY}{VERSION}"
 """Schema version of a run as it is written."""
 UPGRADED = f"v{VERSION}"

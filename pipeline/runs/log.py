@@ -24,7 +24,7 @@ from ..durable import read_whole, stands, sync_path
 from ..file_access import open_new
 from ..places import ObjectPlace, Place
 from .files import locked
-from .log_lines import START, Line
+from .log_lines import START, Line, canonical
 from .signed_head import Signer, sign_next
 
 LOG = "LOG"
@@ -285,7 +285,7 @@ def log_at(folder: Place, signer: Signer | None = None) -> RunLog:
 
 def _line(kind: str, run_id: str, body: dict[str, Any], previous: str, sequence: int) -> tuple[str, bytes]:
     """The hash and the bytes of the line after `previous`."""
-    text = _canonical({"kind": kind, "run_id": run_id, "sequence": sequence + 1, "previous": previous, **body})
+    text = canonical({"kind": kind, "run_id": run_id, "sequence": sequence + 1, "previous": previous, **body})
     digest = hashlib.sha256(text.encode()).hexdigest()
     return digest, f"{digest} {text}\n".encode()
 
@@ -296,7 +296,7 @@ def _parse(raw: bytes, number: int) -> Line:
         body = json.loads(text)
         sound = (
             hashlib.sha256(text).hexdigest().encode() == digest
-            and _canonical(body).encode() == text
+            and canonical(body).encode() == text
             and isinstance(body["sequence"], int)
         )
         if sound:
@@ -307,7 +307,3 @@ def _parse(raw: bytes, number: int) -> Line:
     raise VerificationError(
         f"Expected a line that matches its hash, got a changed one - at {LOG}:{number or 'last'}", hint=_CHANGED
     )
-
-
-def _canonical(body: dict[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

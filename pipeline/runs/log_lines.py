@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["START", "Line"]
+__all__ = ["START", "Line", "canonical"]
 
 START = "0" * 64
 """What stands for the line before the first."""
@@ -21,3 +22,13 @@ class Line:
     run_id: str
     body: dict[str, Any]
     hash: str
+
+    @property
+    def text(self) -> str:
+        """Its JSON as it stands in LOG, which `hash` is of."""
+        return canonical({"kind": self.kind, "run_id": self.run_id, "sequence": self.sequence, **self.body})
+
+
+def canonical(body: dict[str, Any]) -> str:
+    """The JSON of a line: keys sorted, no spaces, ASCII."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

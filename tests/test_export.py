@@ -1,0 +1,168 @@
+"""Export and verify --file: one file that is checked alone; every change to it is named, and erased text is not in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audited_runs import ASKED, audited, settings_of
+from command_line import run as command
+from scoped_retrieval.nodes.errors import AccessError, InputError
+from scoped_retrieval.pipeline.auditing.export import exported, pre_authentication
+from scoped_retrieval.pipeline.auditing.exported_file import check_file
+from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
+from scoped_retrieval.pipeline.runs import RunStore, compact, replay
+from scoped_retrieval.pipeline.runs.erasing import erase_evidence
+from signing_keys import keys
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("export"))
+
+
+def batch_snapshot(world) -> str:
+    return RunStore(world.folder / "runs").open(world.run).snapshots["snapshot_id"][0].as_py()
+
+
+def written(folder: Path, envelope: dict[str, Any]) -> Path:
+    path = folder / "exported.json"
+    path.write_text(json.dumps(envelope), encoding="utf-8")
+    return path
+
+
+def statement_of(envelope: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(base64.b64decode(envelope["payload"]))
+
+
+def with_statement(envelope: dict[str, Any], statement: dict[str, Any]) -> dict[str, Any]:
+    return envelope | {"payload": base64.b64encode(json.dumps(statement, ensure_ascii=False).encode()).decode()}
+
+
+def test_a_snapshot_of_either_kind_of_run_is_checked_without_the_runs(world, tmp_path):
+    for name in (world.ana, batch_snapshot(world)):
+        found = check_file(written(tmp_path, exported(settings_of(world.folder), name)), UNSIGNED)
+        assert (found.problems, found.snapshot_id, found.chained, found.erased) == ((), name, True, 0)
+        assert found.head == RunStore(world.folder / "runs").log.head()
+
+
+def test_the_statement_names_block_and_snapshot_and_reads_without_a_tool(world):
+    statement = statement_of(exported(settings_of(world.folder), world.ana))
+    snapshot = replay(RunStore(world.folder / "runs"), world.ana)
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert [one["name"] for one in statement["subject"]] == ["block", world.ana]
+    readable = statement["predicate"]["readable"]
+    assert (readable["question"], readable["block"]) == (ASKED["question"], snapshot.block)
+    assert len(readable["decisions"]) == snapshot.decisions.num_rows
+
+
+def test_a_compacted_snapshot_is_exported_too(tmp_path):
+    world = audited(tmp_path)
+    compact(RunStore(tmp_path / "runs"), world.ana.replace("retr-snap-", "run-").rpartition("-")[0])
+    assert check_file(written(tmp_path, exported(settings_of(tmp_path), world.ana)), UNSIGNED).ok
+
+
+CHANGES = {
+    "block": lambda p: p["readable"].update(block="another"),
+    "citation": lambda p: p["readable"]["citations"][0].update(label="doc#9"),
+    "text": lambda p: p["texts"].update({next(iter(p["texts"])): "another"}),
+    "missing text": lambda p: p["texts"].pop(next(iter(p["texts"]))),
+    "table": lambda p: p["tables"].update(ranked=p["tables"]["decisions"]),
+    "provenance": lambda p: p.update(provenance=p["tables"]["ranked"]),
+    "log line": lambda p: p["log"]["lines"].__setitem__(0, p["log"]["lines"][0].replace("sequence", "Sequence")),
+    "log gap": lambda p: p["log"]["lines"].pop(1),
+    "head": lambda p: p["log"].update(head="0" * 64),
+    "own line": lambda p: p["log"]["lines"].pop(0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_is_named(world, tmp_path, change):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement = statement_of(envelope)
+    CHANGES[change](statement["predicate"])
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
+    assert found.problems, change
+    assert all(problem.startswith("Expected ") for problem in found.problems)
+
+
+def test_another_manifest_or_part_is_named(world, tmp_path):
+    envelope = exported(settings_of(world.folder), batch_snapshot(world))
+    for name in ("manifest", "snapshots_part"):
+        statement = statement_of(envelope)
+        if name == "manifest":
+            data = base64.b64decode(statement["predicate"]["manifest"]) + b" "
+            statement["predicate"]["manifest"] = base64.b64encode(data).decode()
+        else:
+            statement["predicate"]["snapshots_part"]["path"] = "tables/snapshots/part-00009.parquet"
+        assert check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED).problems, name
+
+
+def test_a_signature_is_checked_with_the_trusted_key_alone(world, tmp_path):
+    private, public = keys(tmp_path, "own")
+    _, other = keys(tmp_path, "other")
+    envelope = exported(settings_of(world.folder, signing_key=private), world.ana)
+    path = written(tmp_path, envelope)
+    assert check_file(path, Trust(trusted_key=public)).signed
+    assert check_file(path, Trust(trusted_key=other)).problems == (f"Expected a signature of {other}, got another",)
+    assert check_file(path, UNSIGNED).ok
+    unsigned = written(tmp_path, envelope | {"signatures": []})
+    assert check_file(unsigned, Trust(trusted_key=public)).problems == (f"Expected a signature of {public}, got none",)
+
+
+def test_what_is_signed_is_what_dsse_says():
+    assert pre_authentication("{}") == "DSSEv1 28 application/vnd.in-toto+json 2 {}"
+
+
+def test_the_anchor_has_to_stand_on_the_way_to_the_head(world, tmp_path):
+    path = written(tmp_path, exported(settings_of(world.folder), world.ana))
+    store = RunStore(world.folder / "runs")
+    assert check_file(path, UNSIGNED, anchor=store.log.head()).ok
+    assert not check_file(path, UNSIGNED, anchor="0" * 64).ok
+
+
+def test_erased_text_is_not_in_the_file(tmp_path):
+    world = audited(tmp_path)
+    store = RunStore(tmp_path / "runs")
+    item = replay(store, world.ana).tables["trimmed"].to_pylist()[0]
+    erase_evidence(store, {item["evidence_id"]}, reason="asked by its owner")
+    envelope = exported(settings_of(tmp_path), world.ana)
+    assert item["visible_text"] not in base64.b64decode(envelope["payload"]).decode()
+    found = check_file(written(tmp_path, envelope), UNSIGNED)
+    assert (found.ok, found.erased > 0) == (True, True)
+
+
+def test_only_auditors_export(world):
+    with pytest.raises(AccessError, match="audits this snapshot"):
+        exported(settings_of(world.folder, "bob"), world.bob)
+    with pytest.raises(AccessError, match="that you may read"):
+        exported(settings_of(world.folder, "eve"), world.bob)
+
+
+def test_another_file_is_refused(tmp_path):
+    for text in ("", "[]", '{"payload": "!"}', '{"payload": "e30=", "payloadType": "x"}'):
+        (tmp_path / "file.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match="Expected an exported snapshot, got another file"):
+            check_file(tmp_path / "file.json", UNSIGNED)
+    with pytest.raises(InputError, match="No such file"):
+        check_file(tmp_path / "none.json", UNSIGNED)
+
+
+def test_the_commands_write_and_check_a_file(world, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    flags = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    code, out, _ = command("export", world.ana, "--out", "one.json", *flags, capsys=capsys)
+    assert (code, out) == (0, "wrote one.json, not signed: no signing_key is set\n")
+    code, out, _ = command("verify", "--file", "one.json", capsys=capsys)
+    assert code == 0
+    assert out.startswith(f"{world.ana}: ok\n")
+    envelope = json.loads(Path("one.json").read_text(encoding="utf-8"))
+    statement = statement_of(envelope)
+    statement["predicate"]["readable"]["block"] = "another"
+    Path("one.json").write_text(json.dumps(with_statement(envelope, statement)), encoding="utf-8")
+    assert command("verify", "--file", "one.json", capsys=capsys)[0] == 5
+    assert command("verify", world.run, "--file", "one.json", capsys=capsys)[0] == 2
