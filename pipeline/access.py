@@ -29,6 +29,7 @@ from .settings import Settings
 __all__ = [
     "Audience",
     "audience_of",
+    "audiences",
     "audited_projects",
     "audits",
     "audits_corpus",
@@ -182,6 +183,18 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
     if audience is None:
         raise unknown(snapshot_id)
     return audience
+
+
+def audiences(settings: Settings, run: Any) -> pa.Table:
+    """How much of every snapshot of a run the principal may see: snapshot_id, request_id, audience; null = nothing.
+
+    Raises:
+        StoreError: the run is damaged.
+    """
+    with as_damage(run.run_id):
+        table, of_alike, alike = _judged(run, _Viewer(settings.principal, _grants_for(run, _in_force(settings))))
+    found = pa.array(of_alike, pa.string()).take(pa.array(alike))
+    return table.select(["snapshot_id", "request_id"]).append_column("audience", found)
 
 
 def audited_projects(settings: Settings, run: Any) -> frozenset[str]:

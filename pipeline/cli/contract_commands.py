@@ -169,10 +169,20 @@ def delegate(
 
 
 def why(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id; with --gold a run, too.")],
     evidence: Annotated[
         str | None,
         typer.Argument(metavar="EVIDENCE", help="An evidence id, or path[#line]; none: what --capture-withheld kept."),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option("--gold", metavar="QRELS", help="Where judged rows were lost: TREC qrels, BEIR's TSV or Parquet."),
+    ] = None,
+    system: Annotated[
+        str, typer.Option("--system", help="With --gold, of a run of `eval`: full, block or block@2000.")
+    ] = "full",
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="With --gold, the funnel as .svg or .png.")
     ] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
@@ -180,10 +190,17 @@ def why(
     as_json: JsonFlag = False,
 ) -> int:
     """Say where a row was lost, which rule decided, and what would admit it; callers learn of rows they may see."""
+    from ...nodes.errors import InputError
     from ..contracts.why import captured, why_not
     from ..service import snapshot_named
 
     settings = settings_of(corpus=corpus, runs=runs, grants=grants)
+    if gold is not None:
+        if evidence is not None:
+            raise InputError.described("a row or --gold", "both", "EVIDENCE")
+        from .gold_output import show_lost_gold
+
+        return show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
     snapshot = snapshot_named(settings, snapshot)
     if evidence is None:
         kept = captured(settings, snapshot)

@@ -162,7 +162,7 @@ def ask(
         return Asked(corpus, run, queries, lanes, budgets, round(indexed - started, 2), 0.0)
     grants = work / "grants.yaml"
     projects = sorted(project for collection in collections for project in collection.projects())
-    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": projects}}}
+    granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": projects, "audit": True}}}
     grants.write_text(yaml.safe_dump(granted), encoding="utf-8")
     retriever = Retriever.open(
         corpus,

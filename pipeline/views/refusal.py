@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from ...nodes.columns.keys import rank_within
 from ...nodes.tables import CANDIDATES
 
-__all__ = ["refusals"]
+__all__ = ["refusals", "refused_pairs"]
 
 
 def refusals(
@@ -31,18 +33,40 @@ def refusals(
     Returns:
         Per row: evidence_id, source_id, path, admitted, decided_by, reason_code.
     """
+    at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
+    stored = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at))
+    judged = refused_pairs(contracts, bounds, frame, contracts["request_id"].to_pylist() * len(at), at).to_pylist()
+    return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]
+
+
+def refused_pairs(
+    contracts: pa.Table, bounds: pa.Table, frame: Any, requests: Sequence[str], rows: NDArray[np.int64]
+) -> pa.Table:
+    """The verdict of the contract of each request on the row beside it, in their order.
+
+    Args:
+        contracts: CONTRACTS.
+        bounds: their rows of CONTRACT_BOUNDS.
+        frame: a `CorpusFrame`, of any projects.
+        requests: a request per pair; pairs are given once.
+        rows: a frame row per pair.
+
+    Returns:
+        Per pair: evidence_id, admitted, decided_by, reason_code.
+    """
     from ..driver import build_driver
 
-    at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
-    count = len(at)
-    stored = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at))
+    order = np.lexsort((rows, np.asarray(requests, dtype=object).astype(str)))
+    at, count = rows[order], len(rows)
+    asked = pa.array(requests, pa.string()).take(pa.array(order))
+    evidence = frame.evidence["evidence_id"].take(pa.array(at))
     candidates = CANDIDATES.build(
         {
-            "request_id": pa.repeat(contracts["request_id"][0], count),
-            "evidence_id": stored["evidence_id"],
+            "request_id": asked,
+            "evidence_id": evidence,
             "row": at,
             "placement": frame.row_index.placement_starts[at],
-            "pool_rank": np.arange(1, count + 1, dtype=np.int32),
+            "pool_rank": (rank_within(asked.dictionary_encode().indices.to_numpy()) + 1).astype(np.int32),
             "merge_score": np.zeros(count),
             "lanes": [[]] * count,
             "intents": [[]] * count,
@@ -55,6 +79,6 @@ def refusals(
     given = {"candidates": candidates, "contracts": contracts, "contract_bounds": bounds}
     inputs = {"evidence": frame.evidence, "placements": frame.placements}
     verdicts = build_driver().execute(["verdicts"], inputs=inputs, overrides=given)["verdicts"]
-    columns = ("evidence_id", "admitted", "decided_by", "reason_code")
-    judged = verdicts.select(list(columns)).to_pylist()
-    return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]
+    back = np.empty(count, dtype=np.int64)
+    back[order] = np.arange(count)
+    return verdicts.select(["evidence_id", "admitted", "decided_by", "reason_code"]).take(pa.array(back))

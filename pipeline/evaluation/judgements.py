@@ -1,0 +1,89 @@
+"""Relevance judgements and rankings as people exchange them: TREC qrels and runs, BEIR's TSV, Parquet.
+
+Reads one file. Gives a frame: query_id, doc_id, relevance, or query_id, doc_id, score. Ids are text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...nodes.errors import InputError
+
+COLUMNS = ("query_id", "doc_id", "relevance")
+BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
+
+
+def read_qrels(path: Path) -> pd.DataFrame:
+    """The judgements of a file, those of relevance 0 or less left out.
+
+    `.parquet` has the columns query_id, doc_id (or path) and relevance, `.tsv` a first line `query-id corpus-id score` or these
+    names, and any other name is TREC's: `query 0 document relevance`, white space between.
+
+    Raises:
+        InputError: it is not there, or a line is not what was expected; the message names it.
+    """
+    frame = _parquet(path) if path.suffix == ".parquet" else pd.DataFrame(_judged(path), columns=pd.Index(COLUMNS))
+    return frame[frame["relevance"] > 0].reset_index(drop=True)
+
+
+def read_trec_run(path: Path) -> pd.DataFrame:
+    """A ranking: `query Q0 document rank score tag` per line; documents of which a query has several keep the best.
+
+    Raises:
+        InputError: it is not there, or a line is not what was expected.
+    """
+    rows = []
+    for at, cells in _lines(path):
+        if len(cells) < 5:
+            raise InputError.expected("query Q0 document rank score tag", f"{len(cells)} columns", at)
+        rows.append((cells[0], cells[2].replace("%20", " "), _number(cells[4], at)))
+    frame = pd.DataFrame(rows, columns=pd.Index(["query_id", "doc_id", "score"]))
+    return pd.DataFrame(frame.groupby(["query_id", "doc_id"], as_index=False)["score"].max())
+
+
+def _judged(path: Path) -> Iterator[tuple[str, str, float]]:
+    tabs = path.suffix in (".tsv", ".csv")
+    for n, (at, cells) in enumerate(_lines(path, {".tsv": "\t", ".csv": ","}.get(path.suffix))):
+        if tabs and n == 0 and cells[:1] in (["query-id"], ["query_id"]):
+            continue
+        if len(cells) != (3 if tabs else 4):
+            wanted = "query-id, corpus-id, score" if tabs else "query 0 document relevance"
+            raise InputError.expected(wanted, f"{len(cells)} columns", at)
+        yield cells[0], cells[-2].replace("%20", " ") if not tabs else cells[1], _number(cells[-1], at)
+
+
+def _lines(path: Path, between: str | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Each line that says something, in cells, with its place."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield f"{path.name}:{number}", [cell.strip() for cell in line.rstrip("\n").split(between)]
+    except OSError as error:
+        raise InputError(f"Expected a file, got {error.strerror} - at {path}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"Expected UTF-8, got another encoding - at {path}") from error
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame = pq.read_table(path).to_pandas()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"Expected a Parquet file, got none that can be read - at {path}") from error
+    if "doc_id" not in frame or ("path" in frame and (frame["doc_id"].astype(str) == "").all()):
+        frame = frame.assign(doc_id=frame.get("path"))
+    if missing := [name for name in COLUMNS if name not in frame or frame[name].isna().all()]:
+        raise InputError.expected(", ".join(COLUMNS), f"no {missing[0]}", str(path))
+    return frame[list(COLUMNS)].astype({"query_id": str, "doc_id": str, "relevance": float})
+
+
+def _number(text: str, at: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError.expected("a number", text, at) from error

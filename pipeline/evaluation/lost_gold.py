@@ -1,0 +1,226 @@
+"""Where the rows that people judged relevant were lost: one answer per judged document and query of a run.
+
+Reads a run, judgements, and the generation that the run was made from. Gives `LostGold`: of every judged document the
+stage at which the last of its rows was lost, what decided, and for what was outranked the terms it fell behind in.
+
+Who may learn what is as for `why`: of requests that the principal audits, everything; of their own, what was decided
+about rows that passed every gate, and of every other row, absent ones included, one answer. Requests that are nobody's
+of theirs do not exist for them.
+
+What one would otherwise get wrong: a document has several rows, and the one that came furthest says where it was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import AccessError
+from ...nodes.vocabulary import SCORE_TERMS
+from ..access import audiences, unknown
+from ..service import audited_projects, open_run, pinned_corpus
+from ..settings import Settings
+from ..views.refusal import refused_pairs
+from .rankings import FULL
+
+STAGES = ("request", "corpus", "unseen", "gate", "recall", "merge", "select", "pack", "trim", "cite", "shown")
+"""How far a document came: lost with its request, not in the corpus, not to be told, stopped by a gate, recalled by no
+lane, cut when lanes were merged, outranked, dropped while packing, trimmed, without a citation; or shown."""
+_PLACE = {stage: place for place, stage in enumerate(STAGES)}
+_STAGE_OF = {"gate": "gate", "rank": "select", "select": "select", "pack": "pack", "trim": "trim", "cite": "cite"}
+OUTRANKED = ("select", "trim")
+NAMES = ("entity", "path", "evidence_id")
+"""Columns of a row that a judged document may be named by."""
+_COLUMNS = ["query_id", "doc_id", "relevance", "stage", "reason", "decided_by", "evidence_id", "rank", "behind"]
+
+
+@dataclass(frozen=True)
+class LostGold:
+    """What became of every judged document."""
+
+    run_id: str
+    gold: pd.DataFrame
+    """query_id, doc_id, relevance, stage, reason, decided_by, evidence_id, rank, behind: term -> what the row lacks
+    beside the weakest row that was shown, the most first."""
+
+    def stages(self) -> pd.DataFrame:
+        """One row per stage and reason at which something was lost, and for what is shown: stage, reason, gold, share."""
+        counted = self.gold.groupby(["stage", "reason"], dropna=False).size().rename("gold").reset_index()
+        counted = counted.assign(share=counted["gold"] / max(len(self.gold), 1))
+        place = counted["stage"].map(_PLACE)
+        return counted.assign(place=place).sort_values(["place", "gold"], ascending=[True, False]).drop(columns="place")
+
+    def funnel(self) -> dict[str, int]:
+        """How many judged documents were still there after each stage, from all of them to those shown."""
+        place = self.gold["stage"].map(_PLACE)
+        lost = set(self.gold["stage"]) - {"shown"}
+        left = {stage: int((place > _PLACE[stage]).sum()) for stage in STAGES if stage in lost}
+        return {"judged": len(self.gold), **left}
+
+    def behind(self) -> pd.DataFrame:
+        """Of outranked documents, per term: how many lack most in it, and what they lack in the mean."""
+        lacking = [(term, value) for behind in self.gold["behind"] for term, value in list(behind.items())[:1]]
+        frame = pd.DataFrame(lacking, columns=pd.Index(["term", "lacking"]))
+        table = frame.groupby("term")["lacking"].agg(["size", "mean"]).reset_index()
+        return table.set_axis(["term", "gold", "lacking"], axis=1).sort_values("gold", ascending=False)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The judged documents as plain values."""
+        plain = self.gold.astype(object).where(self.gold.notna(), None)
+        return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+
+
+def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str = FULL) -> LostGold:
+    """What became of the judged documents of a run, or of one snapshot.
+
+    Args:
+        id_: a run or a snapshot.
+        qrels: query_id, doc_id, relevance; a query is a request id, or what stands behind its last `/`. A document is a
+            row's entity, path or evidence id.
+        system: of a run of `eval`, under which budget: `full`, `block` or `block@2000`.
+
+    Raises:
+        AccessError: there is no such run, or no judged request in it that the principal may read.
+        StoreError: the corpus, or the generation that the run was made from, is gone.
+    """
+    run = open_run(settings, id_)
+    seen = audiences(settings, run).to_pandas()
+    seen = seen[seen["audience"].notna()]
+    if id_ != run.run_id:
+        seen = seen[seen["snapshot_id"] == id_]
+    if not len(seen):
+        raise unknown(id_)
+    asked = _requests_of(seen, qrels, system)
+    if not len(asked):
+        raise AccessError(
+            f"Expected a judged query among the requests that you may read, got none - at {id_}",
+            hint="a query of the judgements is a request id, or what stands behind its last `/`",
+        )
+    case = _Case(settings, run, asked)
+    gold = case.rows.drop(columns="audience")
+    return LostGold(run.run_id, gold[_COLUMNS].sort_values(["query_id", "doc_id"], ignore_index=True))
+
+
+def _requests_of(seen: pd.DataFrame, qrels: pd.DataFrame, system: str) -> pd.DataFrame:
+    """The judgements with request_id and audience: those whose query is a request, in full or behind its last slash."""
+    suffix = "" if system == FULL else f"@{system}"
+    requests = seen[seen["request_id"].str.endswith(suffix)]
+    whole = requests["request_id"].str.removesuffix(suffix)
+    short = whole.str.rpartition("/")[2]
+    known = set(whole)
+    parts = []
+    for names, judged in (
+        (whole, qrels[qrels["query_id"].isin(known)]),
+        (short[~short.duplicated(keep=False)], qrels[~qrels["query_id"].isin(known)]),
+    ):
+        named = requests.loc[names.index, ["request_id", "audience"]].assign(query_id=names)
+        parts.append(judged.merge(named, on="query_id"))
+    return pd.concat(parts, ignore_index=True)
+
+
+class _Case:
+    """The judged documents of one run, and what its tables say of them."""
+
+    def __init__(self, settings: Settings, run: Any, asked: pd.DataFrame) -> None:
+        self.run = run
+        requests = pa.array(asked["request_id"].unique(), pa.string())
+        self.contracts, self.bounds, self.decisions, self.hits, self.ranked = (
+            _of(run.table(name), requests) for name in ("contracts", "contract_bounds", "decisions", "hits", "ranked")
+        )
+        corpus = pinned_corpus(settings, run)
+        reached = set(pc.unique(self.bounds["project"]).to_pylist()) | set(audited_projects(settings, run))
+        self.frame = corpus.frame(sorted(reached & set(corpus.projects())))
+        self.audited = np.isin(
+            self.frame.evidence["owner_project"].to_numpy(zero_copy_only=False), list(audited_projects(settings, run))
+        )
+        self.rows = self._judged(asked)
+
+    def _judged(self, asked: pd.DataFrame) -> pd.DataFrame:
+        asked = asked.assign(gold=np.arange(len(asked)))
+        lost = self._lost_requests()
+        pairs = self._with_fates(self._pairs(asked[~asked["request_id"].isin(lost)]))
+        best = pairs.sort_values(["place", "rank"], ascending=[False, True], kind="stable").drop_duplicates("gold")
+        told = asked.merge(best.drop(columns=["request_id", "audience"]), on="gold", how="left")
+        audit = told["audience"] == "audit"
+        none = told["stage"].isna()
+        told["stage"] = told["stage"].where(~none, np.where(audit, "corpus", "unseen"))
+        words = np.where(audit, "no row of it in the projects that you audit", "no row that you may ask about")
+        told["reason"] = told["reason"].where(~none, words)
+        gone = told["request_id"].isin(lost)
+        told["stage"] = told["stage"].mask(gone, "request")
+        told["reason"] = told["reason"].mask(gone, told["request_id"].map(lost))
+        told["rank"] = told["rank"].astype("Int64")
+        return told.assign(behind=pd.Series(self._behind(told), index=told.index, dtype=object))
+
+    def _pairs(self, asked: pd.DataFrame) -> pd.DataFrame:
+        """The rows of every judged document: gold, request_id, audience, row, evidence_id."""
+        named = self.frame.evidence.select(list(NAMES)).to_pandas()
+        named = named.assign(row=np.arange(len(named)), evidence_id_=named["evidence_id"])
+        parts = []
+        for name in NAMES:
+            rows = named[[name, "row", "evidence_id_"]].rename(columns={name: "doc_id"})
+            rows = rows[rows["doc_id"].isin(set(asked["doc_id"]))]
+            parts.append(asked[["gold", "request_id", "audience", "doc_id"]].merge(rows, on="doc_id"))
+        pairs = pd.concat(parts, ignore_index=True).drop_duplicates(["gold", "row"])
+        return pairs.rename(columns={"evidence_id_": "evidence_id"}).drop(columns="doc_id").reset_index(drop=True)
+
+    def _with_fates(self, pairs: pd.DataFrame) -> pd.DataFrame:
+        """Stage, place, reason, decided_by and rank of every row; rows that the principal may not ask about left out."""
+        columns = ["request_id", "evidence_id", "outcome", "stage", "reason_code", "decided_by", "rank"]
+        decided = self.decisions.select(columns).to_pandas()
+        pairs = pairs.merge(decided, on=["request_id", "evidence_id"], how="left")
+        own = pairs["stage"].notna() & (pairs["stage"] != "gate")
+        pairs = pairs[own | ((pairs["audience"] == "audit") & self.audited[pairs["row"].to_numpy()])]
+        shown = pairs["outcome"] == "selected"
+        stage = pairs["stage"].map(_STAGE_OF).mask(shown, "shown")
+        reason = pairs["reason_code"].mask(shown, "shown")
+        left = pairs["stage"].isna()
+        if left.any():
+            undecided = pairs.loc[left, ["request_id", "row", "evidence_id"]]
+            verdicts = refused_pairs(
+                self.contracts, self.bounds, self.frame, undecided["request_id"].tolist(), undecided["row"].to_numpy()
+            )
+            hit = self.hits.select(["request_id", "evidence_id"]).to_pandas().drop_duplicates().assign(hit=True)
+            found = undecided.merge(hit, on=["request_id", "evidence_id"], how="left")["hit"].notna().to_numpy()
+            admitted = np.asarray(verdicts["admitted"], dtype=bool)
+            stage[left] = np.where(admitted, np.where(found, "merge", "recall"), "gate")
+            reason[left] = np.where(admitted, "not_recalled", verdicts["reason_code"].to_numpy())
+            gates = verdicts["decided_by"].to_numpy()
+            pairs.loc[left, "decided_by"] = np.where(admitted & found, "pool_k", gates)
+        return pairs.drop(columns=["outcome", "stage", "reason_code"]).assign(
+            stage=stage, reason=reason, place=stage.map(_PLACE)
+        )
+
+    def _lost_requests(self) -> dict[str, str]:
+        """Requests that were denied or failed, with the reason."""
+        denied = self.contracts.filter(self.contracts["denied"]).select(["request_id", "denied_reason"]).to_pylist()
+        failed = self.run.table("failures")["request_id"].to_pylist()
+        return {row["request_id"]: row["denied_reason"] for row in denied} | dict.fromkeys(failed, "request_failed")
+
+    def _behind(self, told: pd.DataFrame) -> list[Mapping[str, float]]:
+        """Of each outranked row, the terms in which it lacks most beside the weakest row of its request that was shown."""
+        ranked = self.ranked.select(["request_id", "evidence_id", "rank", *SCORE_TERMS]).to_pandas()
+        shown = self.decisions.filter(pc.equal(self.decisions["outcome"], "selected")).select(
+            ["request_id", "evidence_id"]
+        )
+        weakest = ranked.merge(shown.to_pandas(), on=["request_id", "evidence_id"]).sort_values("rank", kind="stable")
+        weakest = weakest.drop_duplicates("request_id", keep="last").set_index("request_id")
+        own = told[["request_id", "evidence_id"]].merge(ranked, on=["request_id", "evidence_id"], how="left")
+        lacking = weakest.reindex(own["request_id"])[list(SCORE_TERMS)].to_numpy() - own[list(SCORE_TERMS)].to_numpy()
+        outranked = told["stage"].isin(OUTRANKED).to_numpy()
+        return [_most(row) if was else {} for row, was in zip(lacking, outranked, strict=True)]
+
+
+def _most(lacking: np.ndarray) -> dict[str, float]:
+    order = np.argsort(-lacking, kind="stable")
+    return {SCORE_TERMS[n]: round(float(lacking[n]), 4) for n in order if lacking[n] > 0}
+
+
+def _of(table: pa.Table, requests: pa.Array) -> pa.Table:
+    return table.filter(pc.is_in(table["request_id"], requests))
