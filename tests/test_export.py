@@ -75,7 +75,7 @@ CHANGES = {
     "log line": lambda p: p["log"]["lines"].__setitem__(0, p["log"]["lines"][0].replace("sequence", "Sequence")),
     "log gap": lambda p: p["log"]["lines"].pop(1),
     "head": lambda p: p["log"].update(head="0" * 64),
-    "own line": lambda p: p["log"]["lines"].pop(0),
+    "own lines": lambda p: p["log"]["lines"].__delitem__(slice(0, 2)),
 }
 
 
