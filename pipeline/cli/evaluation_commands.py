@@ -27,6 +27,7 @@ def evaluate(
     work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Where corpora, runs and figures go.")] = WORK,
     metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
+    split: Annotated[str, typer.Option(help="Of BEIR folders, the judgements qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
     block: Annotated[
         list[int] | None, typer.Option(min=1, metavar="TOKENS", help="Measure the block of this budget, too.")
@@ -59,7 +60,7 @@ def evaluate(
     settings = settings_of(weights=weights)
     metrics = tuple(metric or DEFAULT_METRICS)
     done = measure(
-        opened(settings, collections),
+        opened(settings, collections, split),
         work=work,
         semantic=not no_semantic and (encoder_available()[0] or not is_bundled(settings["encoder"])),
         encoder=settings.encoder_choice,
@@ -87,12 +88,13 @@ def evaluate(
     return EXIT["ok"]
 
 
-def opened(settings: Any, collections: list[Path]) -> list[Any]:
+def opened(settings: Any, collections: list[Path], split: str) -> list[Any]:
     """The collections of these folders, or of these names in `eval_data`."""
     from ..evaluation.collections import open_collection
 
     root = settings["eval_data"]
-    return [open_collection(given if given.exists() or not root else root / given) for given in collections]
+    folders = (given if given.exists() or not root else root / given for given in collections)
+    return [open_collection(folder, split) for folder in folders]
 
 
 def compared_table(title: str, table: Any, against: str) -> str:
@@ -138,6 +140,7 @@ def tune(
     ] = None,
     metric: Annotated[Texts, typer.Option("--metric", help="nDCG@k or R@k, to be reported.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
+    split: Annotated[str, typer.Option(help="Of BEIR folders, the judgements qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the queries of a collection that is alone.")] = 5,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of the optimiser, at most.")] = 30,
@@ -154,7 +157,7 @@ def tune(
 
     settings = settings_of(weights=weights)
     done = tuned(
-        opened(settings, collections),
+        opened(settings, collections, split),
         work=work,
         semantic=not no_semantic and encoder_available()[0],
         encoder=settings["encoder"],

@@ -1,6 +1,6 @@
 """Evaluation: how well the line finds what people judged relevant, beside what it is compared with.
 
-- `collections`: what was judged; `evaluate`: every judged query asked in one run; `roles`: role overlays on their golden sets
+- `collections`: what was judged, as `layouts` of folders hold it; `evaluate`: every judged query asked in one run; `roles`: role overlays on their golden sets
 - `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line and its block; `ablation`: the line
   without a score term; `baselines`: rankings of others; `attribution`: which lane found what
 - `frozen_terms`: score terms as arrays; `fitting`: weights fitted to them; `tuning`: and measured on what was left out

@@ -1,6 +1,6 @@
 """Labelled collections in the uniform layout, as import rows and requests.
 
-A collection is a folder with `corpus.parquet`, `queries.parquet`, `qrels.parquet` and, for code, `blobs.parquet`.
+A collection is a folder with a corpus, queries and judgements (`layouts`).
 Three shapes are read: documents (doc_id, title, text), conversations (a `user` per row: each user becomes a project) and
 code snapshots (commit, path, blob_sha: each task is asked as of its own commit). Snapshots are read as `index --git`
 reads a branch, each one a commit.
@@ -20,13 +20,13 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError
 from ..sources.files import ReadOptions, RowBuilder
 from ..sources.git_commands import ABSENT, Change, Commit
 from ..sources.path_history import commit_table, read_changes
 from ..sources.report import SourceReport
+from .layouts import SPLIT, Layout, layout_of, rankings_of
 
 Shape = Literal["documents", "conversations", "code"]
 
@@ -42,11 +42,21 @@ class Collection:
 
     name: str
     shape: Shape
-    folder: Path
+    layout: Layout
     key: Literal["entity", "path"]
     """The evidence column that qrels speak of."""
     qrels: pd.DataFrame
     """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.layout.folder
+
+    def rankings(self) -> dict[str, pd.DataFrame]:
+        """The rankings of others that lie beside it as `NAME.run`, with the query ids of the requests."""
+        found = rankings_of(self.folder)
+        return {name: ranking.assign(query_id=self._named(ranking["query_id"])) for name, ranking in found.items()}
 
     def projects(self) -> list[str]:
         """The projects its rows belong to, sorted."""
@@ -58,8 +68,9 @@ class Collection:
         """SHA-256 over the files that its rows are read from, hex; queries and judgements are no part of a corpus."""
         digest = hashlib.sha256()
         for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
-            with (self.folder / f"{part}.parquet").open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            for path in self.layout.files(part):
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
 
     def rows(self) -> Iterator[pa.Table]:
@@ -166,7 +177,7 @@ class Collection:
         return self.name + "/" + names.astype(str)
 
     def _read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
-        return _read_part(self.folder, part, columns)
+        return self.layout.read(part, columns)
 
 
 class _Texts:
@@ -179,14 +190,15 @@ class _Texts:
         return self._texts[blob].encode("utf-8")[: limit + 1] if blob in self._texts else None
 
 
-def open_collection(folder: Path) -> Collection:
-    """The collection in `folder`.
+def open_collection(folder: Path, split: str = SPLIT) -> Collection:
+    """The collection in `folder`, in any of the layouts of `layouts`; of BEIR's the judgements of one split.
 
     Raises:
         StoreError: a part is missing or cannot be read.
-        InputError: its columns are of none of the three shapes.
+        InputError: its columns are of none of the three shapes, or a file is not what was expected.
     """
-    columns = set(_schema(folder, "corpus"))
+    layout = layout_of(folder, split)
+    columns = set(layout.columns("corpus"))
     shape: Shape
     if {"commit", "path", "blob_sha"} <= columns:
         shape = "code"
@@ -198,32 +210,16 @@ def open_collection(folder: Path) -> Collection:
         raise InputError.expected(
             "a corpus of documents (doc_id, text), conversations (user, timestamp, text) or code (commit, path, blob_sha)",
             ", ".join(sorted(columns)),
-            f"{folder / 'corpus'}.parquet",
+            str(layout.files("corpus")[0]),
         )
-    qrels = _read_part(folder, "qrels", None)
+    qrels = layout.read("qrels")
     qrels = qrels[qrels["relevance"] > 0]
     qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
     if shape == "code":
         qrels = qrels.assign(doc_id=qrels["path"])
     return Collection(
-        folder.name, shape, folder, "path" if shape == "code" else "entity", qrels[["query_id", "doc_id", "relevance"]]
+        folder.name, shape, layout, "path" if shape == "code" else "entity", qrels[["query_id", "doc_id", "relevance"]]
     )
-
-
-def _schema(folder: Path, part: str) -> list[str]:
-    try:
-        return pq.read_schema(folder / f"{part}.parquet").names
-    except (OSError, pa.ArrowInvalid) as error:
-        missing = isinstance(error, FileNotFoundError)
-        raise StoreError(
-            f"Expected a Parquet file, got {'nothing' if missing else 'a damaged one'} - at {folder / part}.parquet",
-            hint="a collection is a folder with corpus.parquet, queries.parquet and qrels.parquet",
-        ) from error
-
-
-def _read_part(folder: Path, part: str, columns: list[str] | None) -> pd.DataFrame:
-    _schema(folder, part)
-    return pq.read_table(folder / f"{part}.parquet", columns=columns).to_pandas()
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:

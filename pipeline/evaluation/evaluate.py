@@ -274,13 +274,14 @@ def evaluate(
         if baselines and collection.shape == "code":
             rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
             rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
+        rankings |= {f"{name}.run": ranking for name, ranking in collection.rankings().items()}
         scores = Scores(collection.name, collection.shape, len(queries), evidence.num_rows)
         trec = work / "trec" / collection.name
         trec.mkdir(parents=True, exist_ok=True)
         qrels = collection.qrels[collection.qrels["query_id"].isin(queries)]
         for system, ranking in rankings.items():
             ranking = ranking[ranking["query_id"].isin(queries)]
-            write_trec_run(trec / f"{system}.run", ranking, system)
+            write_trec_run(trec / f"{system.removesuffix('.run')}.run", ranking, system)
             scores.add(system, per_query(qrels, ranking, metrics))
         for system, shown in blocks_shown.items():
             scores.metrics[system] |= tables.block_figures(qrels, shown, queries, system)

@@ -28,7 +28,9 @@ def read_qrels(path: Path) -> pd.DataFrame:
         InputError: it is not there, or a line is not what was expected; the message names it.
     """
     frame = _parquet(path) if path.suffix == ".parquet" else pd.DataFrame(_judged(path), columns=pd.Index(COLUMNS))
-    return frame[frame["relevance"] > 0].reset_index(drop=True)
+    if (part := frame["relevance"] % 1 != 0).any():
+        raise InputError.expected("a whole number", frame.loc[part, "relevance"].iloc[0], f"{path.name}: relevance")
+    return frame[frame["relevance"] > 0].astype({"relevance": "int64"}).reset_index(drop=True)
 
 
 def read_trec_run(path: Path) -> pd.DataFrame:

@@ -1,0 +1,118 @@
+"""Collections in BEIR's and TREC's files are the collection that Parquet holds, and rankings of others stand beside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.evaluation.collections import open_collection
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+
+
+def beir(folder: Path) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [json.dumps({"_id": id_, "title": title, "text": text, "metadata": {}}) for id_, title, text in PAPERS]
+    (folder / "corpus.jsonl").write_text("\n".join(corpus) + "\n")
+    (folder / "queries.jsonl").write_text("".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in QUESTIONS))
+    lines = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in JUDGED)
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq9\td4\t1\n")
+    return folder
+
+
+def trec(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    corpus = "".join(
+        f"<DOC>\n<DOCNO> {id_} </DOCNO>\n{f'<TITLE>{title}</TITLE>' if title else ''}\n<TEXT>\n{text}\n</TEXT>\n</DOC>\n"
+        for id_, title, text in PAPERS
+    )
+    (folder / "papers.trec").write_text(corpus)
+    topics = "".join(
+        f"<top>\n<num> Number: {id_}\n<title> Topic: {text}\n<desc> Description:\nmore\n</top>\n"
+        for id_, text in QUESTIONS
+    )
+    (folder / "topics.txt").write_text(topics)
+    (folder / "qrels.txt").write_text("".join(f"{query} 0 {document} {grade}\n" for query, document, grade in JUDGED))
+    return folder
+
+
+@pytest.mark.parametrize("written", [beir, trec])
+def test_every_layout_gives_the_same_rows_requests_and_judgements(tmp_path, written):
+    ours = open_collection(documents_folder(tmp_path / "uniform"))
+    theirs = open_collection(written(tmp_path / "other" / "papers"))
+    assert (theirs.name, theirs.shape, theirs.key) == (ours.name, ours.shape, ours.key)
+    assert theirs.qrels.values.tolist() == ours.qrels.values.tolist()
+    assert theirs.requests() == ours.requests()
+    assert [table.to_pylist() for table in theirs.rows()] == [table.to_pylist() for table in ours.rows()]
+
+
+def test_another_split_has_other_judgements_and_an_unknown_one_is_named(tmp_path):
+    folder = beir(tmp_path / "papers")
+    assert open_collection(folder, "dev").qrels["query_id"].tolist() == ["papers/q9"]
+    assert open_collection(folder, "dev").digest() == open_collection(folder).digest()  # one corpus
+    with pytest.raises(InputError, match="Expected one of dev, test, got 'train' - at --split of papers"):
+        open_collection(folder, "train")
+
+
+def test_the_digest_moves_with_the_documents(tmp_path):
+    folder = trec(tmp_path / "papers")
+    before = open_collection(folder).digest()
+    (folder / "papers.trec").write_text((folder / "papers.trec").read_text().replace("thin", "thick"))
+    assert open_collection(folder).digest() != before
+
+
+def test_topics_as_lines_and_texts_in_latin_1_are_read(tmp_path):
+    folder = trec(tmp_path / "papers")
+    (folder / "topics.txt").write_text("q1\theat of a tube\n\nq2\tlift of wings\nq3\tslow flow\n")
+    (folder / "papers.trec").write_bytes("<DOC><DOCNO>d2</DOCNO>die Wärme</DOC>".encode("latin-1"))
+    collection = open_collection(folder)
+    assert [request["question"] for request in collection.requests()] == [
+        "heat of a tube",
+        "lift of wings",
+        "slow flow",
+    ]
+    (rows,) = collection.rows()
+    assert rows["text"].to_pylist() == ["die Wärme"]
+
+
+def test_rankings_of_others_are_measured_and_tested_beside_the_line(tmp_path, capsys):
+    folder = beir(tmp_path / "papers")
+    (folder / "theirs.run").write_text("q1 Q0 d2 1 9.5 x\nq1 Q0 d1 2 7 x\nq2 Q0 d4 1 3 x\nq2 Q0 d1 2 2 x\n")
+    done = evaluate([open_collection(folder)], work=tmp_path / "w", semantic=False, metrics=["RR@10"])
+    assert done.scores[0].metrics["theirs.run"]["RR@10"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert (tmp_path / "w/trec/papers/theirs.run").read_text().startswith("papers/q1 Q0 d2 1 9.5 ")
+    assert main(["eval", str(folder), "--work", str(tmp_path / "w"), "--no-semantic", "--against", "theirs.run"]) == 0
+    assert "less theirs.run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": \n', "Expected a JSON object, got text that is not - at corpus.jsonl:2"),
+    ("corpus.jsonl", '{"id": "d1"}\n', "Expected an object with _id and text, got another - at corpus.jsonl:1"),
+    ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', "Expected every id once, got d1 again"),
+    ("queries.jsonl", "", "Expected queries in it, got none - at .*queries.jsonl"),
+])  # fmt: skip
+def test_files_that_are_not_what_was_expected_are_named(tmp_path, name, text, said):
+    folder = beir(tmp_path / "papers")
+    (folder / name).write_text(text)
+    with pytest.raises(InputError, match=said):
+        open_collection(folder).requests()
+
+
+@pytest.mark.parametrize("missing", ["topics.txt", "qrels.txt"])
+def test_a_missing_file_is_named_with_what_there_should_be(tmp_path, missing):
+    folder = trec(tmp_path / "papers")
+    (folder / missing).unlink()
+    part = {"topics.txt": "queries", "qrels.txt": "qrels"}[missing]
+    with pytest.raises(InputError, match=f"Expected a file of {part}, got none - at .*papers"):
+        open_collection(folder).requests()
+
+
+def test_a_corpus_of_parquet_goes_before_other_files(tmp_path):
+    folder = documents_folder(tmp_path)
+    (folder / "corpus.jsonl").write_text("{}")
+    assert isinstance(open_collection(folder).qrels, pd.DataFrame)
