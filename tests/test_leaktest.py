@@ -18,20 +18,22 @@ import pytest
 import test_planted_faults as faults
 import yaml
 from command_line import run
-from scoped_retrieval.nodes import audit_snapshot, scope_resolution
+from scoped_retrieval.nodes import audit_snapshot, rendering, scope_resolution
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
-from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
+from scoped_retrieval.pipeline.leaktest.own_rows import CHECKS
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.sources import importing
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -87,6 +89,7 @@ def test_the_demo_leaks_nothing_and_stays_as_it_is(demo: Path) -> None:
     before = content(demo / "corpus")
     report = probed(demo, canaries=None, probes=1)
     assert (report.ok, report.leaks, report.differences, report.tenants) == (True, [], 0, 1)
+    assert (report.own, report.skipped) == (len(CHECKS), [])
     assert report.batches == len(ANGLES)
     assert report.comparisons > 100
     assert content(demo / "corpus") == before
@@ -288,6 +291,41 @@ def test_a_broken_line_is_found(
     assert kind in {leak["kind"] for leak in found["leaks"]}
     assert {leak["state"] for leak in found["leaks"]} <= {"before", "planted", "changed", "removed"}
     assert {leak["angle"] for leak in found["leaks"]} == {angle}
+
+
+def secrets_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of a key are looked at one by one."""
+    monkeypatch.setattr(importing, "without_keys_over_rows", lambda texts, _: texts)
+
+
+def tokens_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "redact_columns", lambda columns: list(columns))
+
+
+def characters_that_act(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "escape", lambda text: text)
+
+
+def any_pointer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CURRENT is taken for what it says."""
+    monkeypatch.setattr(manifest, "checked_pointer", heads.read_pointer)
+
+
+OWN: dict[str, tuple[Plant, str]] = {
+    "key lines": (secrets_stored, "corpus"),
+    "tokens": (tokens_stored, "corpus"),
+    "control characters": (characters_that_act, "block"),
+    "pointer set back": (any_pointer, "heads"),
+}
+
+
+@pytest.mark.parametrize(("plant", "surface"), OWN.values(), ids=OWN)
+def test_a_secret_a_control_character_or_an_older_head_is_found(
+    plant: Plant, surface: str, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    report = probed(demo, probes=1, canaries=1, angles=("open",))
+    assert {leak.surface for leak in report.leaks if leak.probe == "own rows"} == {surface}
 
 
 def test_an_angle_that_there_is_not_is_an_error(demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -141,7 +141,7 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
     changed: list[Row] = []
     origin: list[tuple[Case, str, str, str]] = []
     for case in cases:
-        base = _base(case, as_of)
+        base = base_of(case, as_of)
         for role, reason in case.pairs():
             token = "zq" + hashlib.sha256(f"{case.name}/{role}/{reason}".encode()).hexdigest()[:14]
             row = base | _as(role, token, case) | _shut(case.angle.shut[reason], token)
@@ -156,8 +156,8 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
         numbers = list(group)
         case = origin[numbers[0]][0]
         known = [(*origin[number][1:], planted[number], ids[0][0][number]) for number in numbers]
-        parts += (contained := list(_parts(_base(case, as_of), case, known)))
-        own = [*_hooks(_base(case, as_of), case, known), *contained]
+        parts += (contained := list(_parts(base_of(case, as_of), case, known)))
+        own = [*_hooks(base_of(case, as_of), case, known), *contained]
         hooks += own
         of_hook += [name] * len(own)
         found.tokens[name] = [origin[number][3] for number in numbers]
@@ -176,7 +176,7 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
     found.removed.append(import_table([row | gone for row in changed]))
 
 
-def _base(case: Case, as_of: datetime) -> Row:
+def base_of(case: Case, as_of: datetime) -> Row:
     """The row shown, without what would shut it out of some request or tie it to another row."""
     return case.seen | dict.fromkeys(_TIMES) | {
         "recorded_time": min(case.seen["recorded_time"], as_of - timedelta(days=2)), "branch": None,

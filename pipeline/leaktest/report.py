@@ -34,6 +34,8 @@ class LeakReport:
     differences: int = 0
     batches: int = 0
     """Runs of all probes from one angle, over the tenants that do not reach each other's projects; four states each."""
+    own: int = 0
+    """Checks of secrets, control characters and heads, by what was planted in rows of the first tenant."""
     roles: dict[str, int] = field(default_factory=dict)
     """Canaries by the role that they play."""
     gates: dict[str, int] = field(default_factory=dict)
@@ -72,4 +74,6 @@ class LeakReport:
             f"{len(self.gates)} gates, {self.comparisons} comparisons: {self.differences} differences, "
             f"{len(self.leaks)} leaks"
         )
+        if self.own:
+            lines.append(f"{self.own} checks of a tenant's own rows and of heads")
         return "\n".join(lines) + "\n"

@@ -33,6 +33,7 @@ from ..settings import Settings
 from .angles import ANGLES, OPEN, angle, with_own_presets
 from .batches import Bench, Unit, test_batch
 from .canaries import Case, folder_of
+from .own_rows import CHECKS, own_rows
 from .probes import Probe, derived, given
 from .report import LeakReport
 from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
@@ -109,6 +110,10 @@ def leak_test(
             under = policies if name == OPEN else own
             for group in of_angle:
                 tested |= test_batch(bench.under(under), group, report)
+        if ready and requests is None and (pristine / "CURRENT").is_file():
+            (first,) = units[0][0][:1]
+            report.own = len(CHECKS)
+            report.leaks += own_rows(bench, first.tenant, first.case, report)
         report.tenants = len(tested)
     if not report.tenants:
         found = "; ".join(report.skipped) or "none in the grants"
