@@ -21,7 +21,8 @@ _PATTERN = re.compile(
     rf"""(?ix)
       (?P<uuid>\b[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}}\b)
     | (?P<iso>\b\d{{4}}-\d{{2}}-\d{{2}})(?:[T ](?P<clock>\d{{2}}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?))?(?:Z|[+-]\d{{2}}:?\d{{2}})?(?!\w|-\d)
-    | (?P<dmy>\b(?P<d1>\d{{1,2}})\.?\ (?P<m1>{MONTH})\.?,?\ (?P<y1>\d{{4}})\b)
+    | (?P<ymd>\b\d{{4}}/\d{{2}}/\d{{2}}(?![\w/]))
+    | (?P<dmy>\b(?P<d1>\d{{1,2}})(?:\.|st|nd|rd|th)?[\ -](?P<m1>{MONTH})\.?,?[\ -](?P<y1>\d{{4}})\b)
     | (?P<mdy>\b(?P<m2>{MONTH})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})\b)
     | (?P<numeric>(?<![\w./-])\d{{1,2}}(?:/\d{{1,2}}/|\.\d{{1,2}}\.)\d{{4}}(?![\w/-]|\.\w))
     | (?P<ulid>\b[0-7][0-9A-HJKMNP-TV-Z]{{25}}\b)
@@ -53,6 +54,8 @@ def values_in(text: str) -> Iterator[Value]:
             yield Value(*match.span("iso"), "date", match["iso"])
             if match["clock"]:
                 yield Value(*match.span("clock"), "time", _clock(match["clock"]))
+        elif match["ymd"]:
+            yield from _date(start, end, *match["ymd"].split("/"))
         elif match["dmy"] or match["mdy"]:
             parts = [match[name + ("1" if match["dmy"] else "2")] for name in ("y", "m", "d")]
             yield from _date(start, end, *parts)
@@ -69,7 +72,7 @@ def values_in(text: str) -> Iterator[Value]:
 
 
 def _date(start: int, end: int, year: str, month: str, day: str) -> Iterator[Value]:
-    number = [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
+    number = int(month) if month.isdigit() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
     try:
         yield Value(start, end, "date", date(int(year), number, int(day)).isoformat())
     except ValueError:  # 31 June: no date, and nothing to look up

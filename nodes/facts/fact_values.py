@@ -49,12 +49,13 @@ _NUMBER = rf"(?:^|[\s(:=~])(-?{_AMOUNT})(?:[\s,;:)%.]|$)"
 _UNREAD = ""
 
 PATTERNS = (
+    ("date", rf"(?i)\b(\d{{1,2}}-(?:{MONTH})-\d{{4}})\b"),  # before ids: NOV-2025 has the form of one
     ("id", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b"),
     ("id", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"),
     ("id", r"(?i)\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
-    ("date", r"\b(\d{4}-\d{2}-\d{2})(?:\b|T)"),
-    ("date", rf"(?i)\b(\d{{1,2}} {_MONTH} \d{{4}})\b"),
-    ("date", rf"(?i)\b({_MONTH} \d{{1,2}}, \d{{4}})\b"),
+    ("date", r"\b(\d{4}-\d{2}-\d{2}|\d{4}/\d{2}/\d{2})(?:\b|T)"),
+    ("date", rf"(?i)\b(\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}})\b"),
+    ("date", rf"(?i)\b({_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}})\b"),
     ("date", r"\b(\d{1,2}/\d{1,2}/\d{4})\b"),
     ("date", r"\b(\d{1,2}\.\d{1,2}\.\d{4})\b"),
     (_UNREAD, r"(\d+(?:\.\d+){2,})"),  # a version, an address
@@ -153,7 +154,7 @@ def _date(value: str) -> date | None:
     if written := DAY_MONTH.fullmatch(value):
         return day_and_month(written)
     try:
-        return date.fromisoformat(value[:10])
+        return date.fromisoformat(value[:10].replace("/", "-"))
     except ValueError:
         words = re.findall(r"[a-z]+|\d+", value.lower())
     months = [number for word in words for number, name in enumerate(MONTHS, start=1) if name[:3] == word[:3]]
