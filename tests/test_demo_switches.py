@@ -220,7 +220,7 @@ def test_each_output_shape_reads_in_its_own_way(ask, shape: str, texts: bool, he
         ("fix-test", ["code", "test-log", "rule"]),
         ("explain-code", ["code", "rule", "decision-record"]),
         ("review-risk", ["rule", "decision-record", "code"]),
-        ("answer-question", ["rule", "decision-record", "code"]),
+        ("answer-question", ["rule", "code", "decision-record"]),
     ],
 )
 def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: str, first: list[str]):

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import gathered_columns, integers, rank_within
+from ..columns.keys import distinct_rows, gathered_columns, integers, rank_within
 from ..columns.numbers import quantise
 from ..columns.orders import order_by
 from ..columns.ragged import spread, starts_of
@@ -37,6 +37,8 @@ BM25 = Bm25(k1=4.0, b=0.6)
 """A file repeats its terms far more often than a chunk: they saturate later."""
 CHUNKS = 3
 """Chunks of a file that the lane returns, and that count as its best passages."""
+TELLING = 24
+"""Terms of a text by which the chunks of a file are told apart."""
 
 
 class FileRecall(NamedTuple):
@@ -90,6 +92,7 @@ def recall_files(
         bm25: how a chunk scores.
     """
     terms = Terms.of(tables, query_terms, ("text",))
+    weights = _strongest(tables, weights)
     parts = []
     for scope in tables.scopes("file"):
         if (files := files_of(scope)) is None:
@@ -100,6 +103,20 @@ def recall_files(
         scored = group_scores(scope, files.groups, postings, rooted, BM25)
         parts += [_best(scope, files, part, postings, weights, bm25) for part in scored]
     return FileRecall.concat(parts)
+
+
+def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
+    """The `TELLING` terms that weigh most in each text that the lane asks, however long a question is."""
+    asked = tables.sub_queries
+    texts = [asked[name].combine_chunks().dictionary_encode().indices for name in ("query_text", "expansion")]
+    _, text = distinct_rows(tables.sub_request, *(integers(one.fill_null(-1)) for one in texts))
+    kept = np.isin(text[weights.sub], text[tables.uses("file")]).nonzero()[0]
+    place = np.empty(len(weights.keys), dtype=np.int64)
+    place[np.asarray(pc.array_sort_indices(pa.array(weights.keys, pa.large_string())))] = np.arange(len(place))
+    sub, key, weight = (each[kept] for each in (weights.sub, weights.key, weights.weight))
+    order = order_by(sub, -quantise(weight), place[key])
+    order = order[rank_within(sub[order]) < TELLING]
+    return TermWeights(weights.keys, sub[order], key[order], weight[order])
 
 
 def files_of(scope: Scope) -> Files | None:
