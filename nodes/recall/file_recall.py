@@ -113,7 +113,7 @@ def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
     kept = np.isin(text[weights.sub], text[tables.uses("file")]).nonzero()[0]
     place = np.empty(len(weights.keys), dtype=np.int64)
     place[np.asarray(pc.array_sort_indices(pa.array(weights.keys, pa.large_string())))] = np.arange(len(place))
-    sub, key, weight = (each[kept] for each in (weights.sub, weights.key, weights.weight))
+    sub, key, weight = weights.sub[kept], weights.key[kept], weights.weight[kept]
     order = order_by(sub, -quantise(weight), place[key])
     order = order[rank_within(sub[order]) < TELLING]
     return TermWeights(weights.keys, sub[order], key[order], weight[order])
