@@ -14,6 +14,8 @@ __all__ = ["register"]
 
 Texts = list[str] | None
 WORK = Path(".scoped-retrieval/eval")
+BLOCKS = (900, 2000, 4000)
+"""Budgets in tokens of which the block is measured unless others are named."""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +32,8 @@ def evaluate(
     split: Annotated[str, typer.Option(help="Of BEIR folders, the judgements qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
     block: Annotated[
-        list[int] | None, typer.Option(min=1, metavar="TOKENS", help="Measure the block of this budget, too.")
+        list[int] | None,
+        typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
     ] = None,
     without: Annotated[
         Texts, typer.Option("--without", metavar="TERM", help="Also the line without a score term; `each`: every one.")
@@ -68,7 +71,7 @@ def evaluate(
         baselines=baselines,
         limit=limit,
         purpose=purpose,
-        blocks=block or (),
+        blocks=block or BLOCKS,
         without=without or (),
         against=against,
         run_id=run,
