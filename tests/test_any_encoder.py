@@ -61,6 +61,18 @@ def test_a_corpus_is_indexed_and_asked_through_a_server(
     assert served.encoder in lane(capsys)["found"]
 
 
+def test_rows_and_questions_get_the_prompts_that_are_set(
+    served: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER_QUERY_PROMPT", "query: ")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER_PASSAGE_PROMPT", "passage: ")
+    assert index(capsys)[0] == 0
+    assert [text.startswith("passage: ") for text in served.asked if text not in PROBES] == [True]
+    served.asked.clear()
+    assert run(*ASK, capsys=capsys)[0] == 0
+    assert [text for text in served.asked if text not in PROBES] == ["query: retrying of payment"]
+
+
 def test_what_is_sent_is_redacted(served: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert index(capsys)[0] == 0
     assert run("ask", f"payment with {SECRET}", "--project", "shop", capsys=capsys)[0] == 0

@@ -35,7 +35,7 @@ class _Probed(NamedTuple):
     profile: str
     alone: bool
     dimensions: int
-    first: NDArray[np.int16]
+    first: NDArray[np.float64]
     """The vector of the first probe."""
 
 
@@ -98,7 +98,7 @@ class OpenAIEncoder:
         # Asked afterwards: a model that was replaced half-way gives no vectors either.
         if _cosine(self._vectors(PROBES[:1], probed.dimensions)[0], probed.first) < _SAME:
             raise self._endpoint.error("another model than before")
-        return found[[places[text] for text in texts]]
+        return rounded(found)[[places[text] for text in texts]]
 
     def _probed(self) -> _Probed:
         if self._state is None:
@@ -116,7 +116,7 @@ class OpenAIEncoder:
         """What the profile starts with."""
         return f"{OPENAI}{self.served}"
 
-    def _profile(self, alone: NDArray[np.int16]) -> str:
+    def _profile(self, alone: NDArray[np.float64]) -> str:
         """The profile that is known, if this server has that model and what was encoded can be encoded as it was."""
         dimensions, sketch = alone.shape[1], sketch_of(alone)
         cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
@@ -130,8 +130,8 @@ class OpenAIEncoder:
             return f"{known}+{other}"
         return f"{start}+{_ALONE if dependent else _TOGETHER}+{sketch}"
 
-    def _vectors(self, texts: Sequence[str], dimensions: int | None) -> NDArray[np.int16]:
-        """Those of some texts in one request; of the length that is known, if one is."""
+    def _vectors(self, texts: Sequence[str], dimensions: int | None) -> NDArray[np.float64]:
+        """Those of some texts in one request, each divided by its greatest component; of the length that is known, if one is."""
         body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
         data = self._endpoint.ask(self._path, body).get("data")
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
@@ -145,7 +145,7 @@ class OpenAIEncoder:
         rows = [self._row(found[at], dimensions) for at in range(len(texts))]
         if len({len(row) for row in rows}) > 1:
             raise self._endpoint.error("vectors of several lengths")
-        return rounded(np.stack(rows))
+        return np.stack(rows)
 
     def _row(self, found: object, dimensions: int | None) -> NDArray[np.float64]:
         row = numbers(found)
@@ -153,9 +153,9 @@ class OpenAIEncoder:
             raise self._endpoint.error("a vector with something that is no number" if found else "no vector")
         if dimensions not in (None, len(row)):
             raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}")
-        return row
+        return row / (np.abs(row).max() or 1.0)
 
 
-def _cosine(one: NDArray[np.int16], other: NDArray[np.int16]) -> float:
-    a, b = one.astype(np.float64), other.astype(np.float64)
-    return float(a @ b / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1.0))
+def _cosine(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / lengths if lengths else 0.0

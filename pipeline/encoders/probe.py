@@ -7,8 +7,8 @@ at an angle of a, a share of a/pi of the signs differs. Rounding on a server mov
 half of them.
 
 What one would otherwise get wrong: neighbors that change nothing here may still change something elsewhere. So whether a
-model reads alone is asked in two orders and two sizes of batch, with texts of different lengths, and one component that
-differs is enough.
+model reads alone is asked in two orders and two sizes of batch, with texts of different lengths, before anything is
+rounded: rounding hides the difference in some texts, and in others it does not.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _DIRECTIONS = 64
 _MOVED = 8
 """So many of the 256 signs may differ between two answers of one model."""
 
-Vectors = Callable[[Sequence[str]], NDArray[np.int16]]
+Vectors = Callable[[Sequence[str]], NDArray[np.float64]]
 
 
-def reads_alone(vectors: Vectors, alone: NDArray[np.int16]) -> bool:
+def reads_alone(vectors: Vectors, alone: NDArray[np.float64]) -> bool:
     """Whether a text has to be encoded by itself, because others in its batch change its vector.
 
     Args:
-        vectors: those of some texts, in one batch.
+        vectors: those of some texts, in one batch, as the model gives them.
         alone: those of `PROBES`, each from a batch of its own.
     """
     together, two = vectors(PROBES), vectors(PROBES[:0:-2])
     return not (np.array_equal(together, alone) and np.array_equal(two, alone[:0:-2]))
 
 
-def sketch_of(alone: NDArray[np.int16]) -> str:
+def sketch_of(alone: NDArray[np.float64]) -> str:
     """The signs as 64 hexadecimal digits."""
     directions = _directions(alone.shape[1])
-    return np.packbits(alone.astype(np.int64) @ directions.T > 0).tobytes().hex()
+    return np.packbits(alone @ directions.T > 0).tobytes().hex()
 
 
 def same_sketch(one: str, other: str) -> bool:
@@ -64,9 +64,9 @@ def same_sketch(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _directions(dimensions: int) -> NDArray[np.int64]:
-    """int64[64, dimensions] of 1 and -1, the same everywhere."""
+def _directions(dimensions: int) -> NDArray[np.float64]:
+    """float64[64, dimensions] of 1 and -1, the same everywhere."""
     size = _DIRECTIONS * dimensions
     stream = hashlib.shake_256(b"scoped-retrieval probe/1").digest(-(-size // 8))
     bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8))[:size]
-    return 2 * bits.reshape(_DIRECTIONS, dimensions).astype(np.int64) - 1
+    return 2 * bits.reshape(_DIRECTIONS, dimensions).astype(np.float64) - 1

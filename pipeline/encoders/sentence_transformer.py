@@ -108,7 +108,7 @@ class SentenceTransformerEncoder:
             return np.zeros((0, model.dimensions), dtype=np.int16)
         places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
         found = _vectors(model.loaded, list(places), kind, prompt, 1 if model.alone else BATCH, self._files()[0])
-        return found[[places[text] for text in texts]]
+        return rounded(found)[[places[text] for text in texts]]
 
 
 def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEncoder:
@@ -233,7 +233,7 @@ def _loaded(folder: Path, files: str) -> _Model:
 
 def _vectors(
     model: Any, texts: Sequence[str], kind: str, prompt: str | None, size: int, folder: Path
-) -> NDArray[np.int16]:
+) -> NDArray[np.float64]:
     """Those of texts in batches of so many, in their order; without a prompt, with the one that the model has."""
     from .threads import single_threads
 
@@ -250,7 +250,7 @@ def _vectors(
         raise ModelError(f"Expected vectors, got {type(error).__name__} - at {folder}", hint=_HINT) from error
     if not np.isfinite(found).all():
         raise ModelError(f"Expected finite vectors, got others - at {folder}", hint=_HINT)
-    return rounded(found)
+    return found
 
 
 def _expect_all_weights(model: Any, folder: Path) -> None:
