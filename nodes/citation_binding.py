@@ -98,6 +98,9 @@ def item_details(
             **stored,
             "origin_class": gathered(evidence["origin_class"], row),
             "authority": pc.fill_null(gathered(evidence["authority"], row), 0),
+            "confidence": gathered(evidence["confidence"], row).cast(pa.float64()),
+            "lifecycle": gathered(evidence["lifecycle"], row),
+            "disputed": gathered(evidence["conflict_set"], row).is_valid(),
             "freshness": take_or(score_terms["freshness"], term, "undated"),
             "updated_at": pc.coalesce(gathered(evidence["event_time"], row), recorded),
         }

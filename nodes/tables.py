@@ -1171,6 +1171,11 @@ ITEM_DETAILS = table(
     domain=caller(text("subject area", nullable=True)),
     tags=caller(texts("labels of the importer", nullable=True)),
     authority=caller(int32("0 untrusted, 1 general, 2 preferred, 3 authoritative")),
+    confidence=caller(float64("how sure the record is, 0 to 1; null = it does not say", nullable=True)),
+    lifecycle=caller(
+        string("candidate, verified, deprecated, expired or revoked; null = it does not say", nullable=True)
+    ),
+    disputed=caller(boolean("it belongs to a set of competing claims")),
     freshness=caller(string("fresh, aging, stale or undated")),
     updated_at=caller(timestamp("when it happened, else when it was recorded")),
     applicable_roles=caller(texts("roles it is for; null = every role", nullable=True)),

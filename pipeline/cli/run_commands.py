@@ -235,13 +235,22 @@ def xray(
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Namespace of the question, with --ask.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="text, json or html.")] = "text",
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, markdown, json (document 002), html, or tables (rows by table, as JSON).",
+        ),
+    ] = "text",
     as_json: JsonFlag = False,
 ) -> int:
     """Show why each item of a snapshot is there, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
     from ..service import audience_of, open_retriever, open_run, report_of, snapshot_named, snapshot_rows
+    from ..views.recall_xray import TABLES_READ, envelope, recall_xray, render_markdown
     from ..views.xray import FORMATS, caller_rows, render_text
+    from ..views.xray import TABLES_READ as XRAY_TABLES
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     if not subject.strip():
@@ -275,9 +284,14 @@ def xray(
     if format_ == "html":
         _deliver(None, report_of(settings, subject), out, False)
         return EXIT["ok"]
-    rows = snapshot_rows(run, subject)
-    shown: dict[str, Any] = {"snapshotFound": True, "snapshot": rows if audit else caller_rows(rows)}
-    _deliver(shown, render_text(rows, audit=audit), out, format_ == "json")
+    rows = snapshot_rows(run, subject, TABLES_READ)
+    if format_ == "tables":
+        told = {name: rows[name] for name in XRAY_TABLES}
+        _deliver(told if audit else caller_rows(told), "", out, True)
+        return EXIT["ok"]
+    found = recall_xray(rows, audit=audit)
+    text = render_markdown(found) if format_ == "markdown" else render_text(rows, audit=audit)
+    _deliver(envelope(found), text, out, format_ == "json")
     return EXIT["ok"]
 
 

@@ -35,7 +35,7 @@ from ..runs.ids import SNAPSHOT_ID
 from ..runs.run import Run
 from ..service import audited_projects, corpus_facts, readable_snapshots
 from ..settings import Settings
-from ..views import report, xray
+from ..views import recall_xray, report, xray
 from ..views.context_actions import actions_of, as_csv
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
 
 Surfaces = dict[str, str]
 
-ECHOES = frozenset({"report", "xray text", "xray", "tables", "scores", "context block", "bundle"})
+ECHOES = frozenset({"recall xray", "report", "xray text", "xray", "tables", "scores", "context block", "bundle"})
 """Surfaces that repeat the question."""
 
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
@@ -70,10 +70,12 @@ def surfaces_of(
         role = tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None
         answer = replace(retrieval_of(tables), max_age_days=max_age_days(role))
         rows = {name: tables[name].to_pylist() for name in xray.TABLES_READ}
-        reported = rows | {name: tables[name].to_pylist() for name in report.TABLES_READ}
+        beside = {*report.TABLES_READ, *recall_xray.TABLES_READ}
+        reported = rows | {name: tables[name].to_pylist() for name in sorted(beside)}
         found = _answered(answer) | {
             "xray text": xray.render_text(rows, audit=False),
             "xray": _json(xray.caller_rows(rows)),
+            "recall xray": _json(recall_xray.recall_xray(reported, audit=False)),
             "report": report.snapshot_page(reported, audit=False),
         }
         yield request_id, answer, {name: plain(text, folder) for name, text in found.items()}

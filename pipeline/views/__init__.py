@@ -1,6 +1,6 @@
 """Views: what was written, in the forms that people and other programs read. Each reads tables and decides nothing.
 
-- of one snapshot: `xray`, `bundle` (types in `bundle_models`), `harness_forms`, `refusal`; `masked_places` of rejected rows
+- of one snapshot: `xray`, `recall_xray` (document 002), `bundle` (types in `bundle_models`), `harness_forms`, `refusal`; `masked_places` of rejected rows
 - of a folder of runs: `context_actions`
 - of the line: `lineage`, `dictionary`
 - for people: `demonstration`, `text_table`

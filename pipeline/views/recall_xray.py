@@ -1,0 +1,334 @@
+"""The `RecallXraySnapshot` of document 002, schema version 1, and its Markdown (S2.15 to S2.30).
+
+Reads: the rows of one snapshot by table name. Gives: `recall_xray`, the snapshot as plain JSON values in the document's
+names, `envelope`, and `render_markdown`. The types are declared with pydantic, so that a schema can be derived.
+
+Note: the tiers of the document are lanes here. An item that several lanes found is served by the first of: exact
+look-ups (direct-answer), words, meaning or symbols (hybrid), links (graph), the newest rows (recent-scan). Project rules
+are procedural whichever lane found them, and what a review mode chained is review-context.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
+
+__all__ = ["TABLES_READ", "RecallXraySnapshot", "envelope", "recall_xray", "render_markdown"]
+
+TABLES_READ = ("item_details", "score_terms")
+"""What is read beside the tables of an x-ray."""
+
+ServedBy = Literal["direct-answer", "hybrid", "graph", "recent-scan", "procedural", "review-context"]
+CorrectionState = Literal["none", "correction", "superseded", "disputed", "forgotten"]
+Safety = Literal["safe", "requires-review", "blocked"]
+USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
+"""Tags of a row that name where it may be used (S2.24)."""
+_HYBRID = frozenset({"lexical", "semantic", "symbol", "file"})
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Budget(_Part):
+    """Characters that the block may have, and has."""
+
+    chars: int = Field(ge=0)
+    used: int = Field(ge=0)
+
+
+class FilterTrace(_Part):
+    """One filter: `considered` = admitted + rejected."""
+
+    name: str
+    considered: int = Field(ge=0)
+    admitted: int = Field(ge=0)
+    reason: str | None = None
+
+
+class ScoreDecomposition(_Part):
+    """Terms of the score, `final` always there: cosine, BM25 as a share of its reach, confidence, authority."""
+
+    vector: float | None = None
+    bm25: float | None = None
+    importance: float | None = None
+    mmrPenalty: float | None = None  # noqa: N815 - the document's name
+    tierPrior: float | None = None  # noqa: N815
+    reinforcementBoost: float | None = None  # noqa: N815
+    final: float
+
+
+class Provenance(_Part):
+    """Where an item comes from, and whether it is safe to use now."""
+
+    source: str
+    created: str | None = None
+    updated: str | None = None
+    namespace: str | None = None
+    scope: str
+    userContextScopes: list[str]  # noqa: N815
+    retrievalReason: str  # noqa: N815
+    confidence: float = Field(ge=0, le=1)
+    stale: bool
+    corrected: bool
+    correctionState: CorrectionState  # noqa: N815
+    safeToUse: bool  # noqa: N815
+    safety: Safety
+    safetyReasons: list[str]  # noqa: N815
+
+
+class Result(_Part):
+    """Why one item is there."""
+
+    memoryId: str  # noqa: N815
+    path: str
+    servedBy: ServedBy  # noqa: N815
+    scoreDecomposition: ScoreDecomposition  # noqa: N815
+    auditEntryId: str | None = None  # noqa: N815
+    admittedBy: list[str]  # noqa: N815
+    rejectedBy: str | None = None  # noqa: N815
+    provenance: Provenance | None = None
+
+
+class TierExplain(_Part):
+    """What an exact look-up answered, where one did."""
+
+    tier: Literal["direct-answer"]
+    reason: str
+    candidatesConsidered: int  # noqa: N815
+    filteredBy: list[str]  # noqa: N815
+    sourceAnchors: list[str]  # noqa: N815
+
+
+class RecallXraySnapshot(_Part):
+    """The canonical shape of version 1."""
+
+    schemaVersion: Literal["1"]  # noqa: N815
+    query: str
+    snapshotId: str  # noqa: N815
+    capturedAt: int  # noqa: N815
+    tierExplain: TierExplain | None  # noqa: N815
+    results: list[Result]
+    filters: list[FilterTrace]
+    budget: Budget
+    sessionKey: str | None = None  # noqa: N815
+    namespace: str | None = None
+    traceId: str | None = None  # noqa: N815
+
+
+def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What every surface answers with."""
+    return {"snapshotFound": False} if snapshot is None else {"snapshotFound": True, "snapshot": dict(snapshot)}
+
+
+def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
+    """The snapshot as plain values, absent optional fields left out.
+
+    Args:
+        rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
+        audit: False leaves out counts and everything about rows that the caller may not know of.
+    """
+    scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}
+    terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
+    found = {row["evidence_id"]: row for row in rows.get("candidates", ())}
+    decisions = {row["evidence_id"]: row for row in rows.get("decisions", ())}
+    shown = rows if audit else caller_rows(rows)
+    request, contract, snapshot, block = (one_of(shown, t) for t in ("requests", "contracts", "snapshots", "blocks"))
+    items = {row["label"]: row for row in shown.get("trimmed", ())}
+    details = {row["evidence_id"]: row for row in shown.get("item_details", ())}
+    results = []
+    for citation in shown.get("citations", ()):
+        id_ = citation["evidence_id"]
+        item, detail, decision = items.get(citation["label"], {}), details.get(id_, {}), decisions.get(id_, {})
+        served = _served_by(found.get(id_, {}), citation, contract)
+        results.append(
+            Result(
+                memoryId=id_,
+                path=line_of(citation["locator"]),
+                servedBy=served,
+                scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {})),
+                auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
+                admittedBy=_words(decision.get("admitted_by")) if audit else [],
+                rejectedBy=decision.get("would_reject_by") if audit else None,
+                provenance=_provenance(citation, item, detail, contract, scores.get(id_, {})),
+            )
+        )
+    return RecallXraySnapshot(
+        schemaVersion="1",
+        query=line_of(request.get("question")),
+        snapshotId=text_of(snapshot.get("snapshot_id")),
+        capturedAt=_milliseconds(snapshot.get("created_at")),
+        tierExplain=_explained(results, shown, snapshot, audit),
+        results=results,
+        filters=_filters(shown) if audit else [],
+        budget=Budget(chars=contract.get("max_chars") or 0, used=block.get("chars") or 0),
+        sessionKey=request.get("session_id"),
+        namespace=contract.get("namespace") or request.get("namespace"),
+        traceId=request.get("trace_id"),
+    ).model_dump(exclude_none=True) | ({} if results and _has_exact(results) else {"tierExplain": None})
+
+
+def _words(text: str | None) -> list[str]:
+    return (text or "").split()
+
+
+def _has_exact(results: Sequence[Result]) -> bool:
+    return any(result.servedBy == "direct-answer" for result in results)
+
+
+def _served_by(candidate: Row, citation: Row, contract: Row) -> ServedBy:
+    lanes = set(candidate.get("lanes") or ())
+    if citation.get("standing") == "instruction":
+        return "procedural"
+    if "exact" in lanes:
+        return "direct-answer"
+    if lanes & _HYBRID or not lanes:
+        return "hybrid"
+    if lanes & {"expansion", "graph"}:
+        return "review-context" if contract.get("mode") == "review" else "graph"
+    return "recent-scan"
+
+
+def _decomposed(served: ServedBy, ranked: Row, terms: Row) -> ScoreDecomposition:
+    """The terms that a tier reports (S2.28), and the final score, which holds for every tier."""
+    final = ranked.get("final", 0.0)
+    if served == "direct-answer":
+        return ScoreDecomposition(importance=terms.get("actionability"), tierPrior=terms.get("authority"), final=final)
+    return ScoreDecomposition(vector=terms.get("semantic"), bm25=terms.get("lexical"), final=final)
+
+
+def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Row) -> Provenance:
+    namespace = contract.get("namespace")
+    stale = detail.get("freshness") == "stale"
+    state: CorrectionState = "superseded" if item.get("history") else "disputed" if detail.get("disputed") else "none"
+    reasons: list[str] = [f"status={state}"] if state != "none" else []
+    reasons += ["stale=true"] if stale else []
+    reasons += ["standing=untrusted"] if citation.get("standing") == "untrusted" else []
+    reasons += [f"lifecycle={detail['lifecycle']}"] if detail.get("lifecycle") not in (None, "verified") else []
+    confidence = detail.get("confidence")
+    return Provenance(
+        source=text_of(citation.get("source_id")),
+        created=_iso(citation.get("captured_time")),
+        updated=_iso(detail.get("updated_at")),
+        namespace=namespace,
+        scope=f"namespace:{namespace}" if namespace else f"project:{text_of(contract.get('project'))}",
+        userContextScopes=[scope for scope in USER_SCOPES if scope in (detail.get("tags") or ())],
+        retrievalReason=ranked.get("selected_reason") or "selected",
+        confidence=1.0 if confidence is None else min(1.0, max(0.0, confidence)),  # as ranking reads it
+        stale=stale,
+        corrected=state == "superseded",
+        correctionState=state,
+        safeToUse=not reasons,
+        safety="requires-review" if reasons else "safe",
+        safetyReasons=reasons,
+    )
+
+
+def _explained(results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool) -> TierExplain | None:
+    exact = [result for result in results if result.servedBy == "direct-answer"]
+    if not exact:
+        return None
+    lost = {d["reason_code"] for d in rows.get("decisions", ()) if d["outcome"] != "selected"} if audit else set()
+    return TierExplain(
+        tier="direct-answer",
+        reason="an id that the request names",
+        candidatesConsidered=snapshot.get("recalled") or 0 if audit else len(results),
+        filteredBy=sorted(lost),
+        sourceAnchors=[result.path for result in exact],
+    )
+
+
+def _filters(rows: Rows) -> list[FilterTrace]:
+    """The gates in the order of the ladder, then the stages that lost candidates."""
+    found = [
+        FilterTrace(
+            name=gate["gate"].replace("_", "-"),
+            considered=gate["considered"],
+            admitted=gate["admitted"],
+            reason=gate["reason_code"] if gate["admitted"] < gate["considered"] else None,
+        )
+        for gate in rows.get("filter_ladder", ())
+    ]
+    decisions = rows.get("decisions", ())
+    left = len(decisions) - sum(d["stage"] == "gate" for d in decisions if d["outcome"] != "selected")
+    for stage in ("merge", "rank", "select", "pack", "trim", "cite", "project"):
+        lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
+        if lost:
+            said = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
+            found.append(FilterTrace(name=stage, considered=left, admitted=left - lost.total(), reason=said))
+            left -= lost.total()
+    return found
+
+
+def render_markdown(snapshot: Mapping[str, Any]) -> str:
+    """The snapshot as GitHub Markdown: H2 for the whole, H3 for its sections and results, tables inside."""
+    head = [
+        ("query", snapshot["query"]), ("snapshot-id", snapshot["snapshotId"]),
+        ("captured-at", _iso(datetime.fromtimestamp(snapshot["capturedAt"] / 1000, UTC))),
+        ("session", snapshot.get("sessionKey")), ("namespace", snapshot.get("namespace")), ("trace-id", snapshot.get("traceId")),
+        ("budget", f"{snapshot['budget']['used']} / {snapshot['budget']['chars']} chars"),
+    ]  # fmt: skip
+    lines = ["## Recall X-ray", "", *_table(("field", "value"), head)]
+    if snapshot["filters"]:
+        rows = [(f["name"], f"{f['admitted']}/{f['considered']}", f.get("reason")) for f in snapshot["filters"]]
+        lines += ["", "### Filters", "", *_table(("filter", "admitted", "reason"), rows)]
+    lines += ["", "### Results"]
+    for place, result in enumerate(snapshot["results"], start=1):
+        lines += ["", f"### {place}. {_cell(result['memoryId'])} (served-by: {result['servedBy']})", ""]
+        lines += _table(("field", "value"), list(_of_result(result)))
+    if not snapshot["results"]:
+        lines += ["", "none"]
+    if explained := snapshot.get("tierExplain"):
+        rows = [(name, ", ".join(value) if isinstance(value, list) else value) for name, value in explained.items()]
+        lines += ["", "### Tier explain", "", *_table(("field", "value"), rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _of_result(result: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
+    score = result["scoreDecomposition"]
+    ordered = ["final", *(name for name in score if name != "final")]
+    known = result.get("provenance", {})
+    rows = [
+        ("path", result["path"]),
+        ("score", " ".join(f"{name}={score[name]:.4f}" for name in ordered)),
+        ("provenance", " ".join(f"{name}={_plain(known.get(name))}" for name in ("source", "created", "scope", "confidence", "stale", "corrected"))
+         + f" safe={_plain(known.get('safeToUse'))}"),
+        ("retrieval-reason", known.get("retrievalReason")),
+        ("context-scopes", ", ".join(known.get("userContextScopes") or ()) or None),
+        ("safety", f"{known['safety']} ({', '.join(known['safetyReasons'])})" if known.get("safetyReasons") else None),
+        ("admitted-by", ", ".join(result["admittedBy"]) or None),
+        ("rejected-by", result.get("rejectedBy")),
+        ("audit-entry", result.get("auditEntryId")),
+    ]  # fmt: skip
+    return [(name, value) for name, value in rows if value is not None]
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    lines: list[str] = [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
+    return lines + [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
+
+
+def _cell(value: Any) -> str:
+    """A value in a cell: evidence opens no column, link, image or HTML."""
+    text = line_of(value)
+    for sign in ("\\", "|", "`", "*", "_", "[", "]", "<", ">", "#"):
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def _plain(value: Any) -> str:
+    return text_of(value)
+
+
+def _iso(value: Any) -> str | None:
+    return None if value is None else text_of(value)
+
+
+def _milliseconds(value: datetime | None) -> int:
+    return 0 if value is None else int(value.timestamp() * 1000)
