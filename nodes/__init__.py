@@ -13,6 +13,7 @@ The steps, in the order of the line, with the folders they draw on most:
 - `boundary_gates`, the first wall: which rows recall may score; `walls`
 - `candidate_recall`: hits lane by lane, and candidates; `recall`, which runs over `kernels` where they pay
 - `boundary_filtering`, the second wall: every candidate judged again; `walls`
+- `relevance_feedback`: what the best rows of a request say of its others
 - `task_aware_reranking`: score terms and ranks; `reranking`
 - `evidence_packing`: candidates become items; `blocks`
 - `fact_verification`: facts against structured records; `facts`

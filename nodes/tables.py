@@ -280,6 +280,8 @@ PURPOSE_POLICIES = table(
     mask=strings("what is masked at projection: email, absolute-path; null = nothing", nullable=True),
     weight_semantic=float64("weight of the semantic term"),
     weight_lexical=float64("weight of the lexical term"),
+    weight_lexical_feedback=float64("weight of the lexical feedback; 0 = it is not worked out"),
+    weight_semantic_feedback=float64("weight of the semantic feedback; 0 = it is not worked out"),
     weight_anchor=float64("weight of the anchor term"),
     weight_authority=float64("weight of the authority term"),
     weight_recency=float64("weight of the recency term"),
@@ -907,6 +909,44 @@ TURN_SCORES = table(
     session_reach=float64("the most that BM25 could give a session"),
 )
 
+FEEDBACK_ROWS = table(
+    "feedback_rows",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="The rows that a request takes feedback from: its best bounded candidates, words before meaning.",
+    request_id=string("the request"),
+    evidence_id=string("the row"),
+    row=int64("its frame row; envelope", digest=False),
+    rank=int32("1 is best"),
+    score=float64("3/4 of its share of the lexical reach and 1/4 of its cosine"),
+)
+
+FEEDBACK_TERMS = table(
+    "feedback_terms",
+    key=("request_id", "term"),
+    order=("request_id", "term"),
+    persist=False,
+    doc="The terms that the feedback rows of a request use most (RM1, Lavrenko & Croft 2001).",
+    request_id=string("the request"),
+    term=text("a term of the posting index"),
+    weight=float64("its share of all that are taken, times how many those are: 1 on average"),
+)
+
+FEEDBACK_SCORES = table(
+    "feedback_scores",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=False,
+    doc="What the feedback rows say of every bounded candidate; `score_terms` has it.",
+    request_id=string("the request"),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates"),
+    rank=int32("its place among the feedback rows; 0 = none of them"),
+    lexical=float64("BM25 of the feedback terms as a share of the most that they could give"),
+    semantic=float64("mean cosine with the best feedback rows"),
+)
+
 SCORE_TERMS = table(
     "score_terms",
     key=("request_id", "evidence_id"),
@@ -919,6 +959,8 @@ SCORE_TERMS = table(
     evidence_kind=string("its kind, for the diversity term"),
     semantic=float64("cosine, clipped at 0"),
     lexical=float64("BM25 as a share of the most that the request's terms could give"),
+    lexical_feedback=float64("BM25 of the feedback terms as a share of the most that they could give; 0 = no feedback"),
+    semantic_feedback=float64("mean cosine with the best feedback rows, clipped at 0; 0 = no feedback"),
     anchor=float64("0 without a hit; else 0.6 of the strongest anchor hit, and the share of all anchors on top"),
     authority=float64("authority rank, lifecycle and confidence"),
     recency=float64("2 ** (-age at as_of / half-life of its kind)"),
@@ -936,6 +978,7 @@ SCORE_TERMS = table(
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
     role_signal=string("why the role prefers it, in words; null = it does not", nullable=True),
+    feedback_rank=int32("its place among the rows that gave feedback; 0 = none of them"),
 )
 
 RERANK_WEIGHTS = table(
@@ -947,6 +990,8 @@ RERANK_WEIGHTS = table(
     request_id=string("the request", digest=False),
     semantic=float64("weight, 0 or more"),
     lexical=float64("weight, 0 or more"),
+    lexical_feedback=float64("weight, 0 or more"),
+    semantic_feedback=float64("weight, 0 or more"),
     anchor=float64("weight, 0 or more"),
     authority=float64("weight, 0 or more"),
     recency=float64("weight, 0 or more"),
@@ -975,6 +1020,8 @@ RANKED = table(
     final=float64("sum of the contributions"),
     semantic=float64("contribution: weight times term, a multiple of 2**-30"),
     lexical=float64("contribution"),
+    lexical_feedback=float64("contribution"),
+    semantic_feedback=float64("contribution"),
     anchor=float64("contribution"),
     authority=float64("contribution"),
     recency=float64("contribution"),
@@ -1362,6 +1409,9 @@ Verdicts = VERDICTS.annotation
 FileScores = FILE_SCORES.annotation
 LaneScores = LANE_SCORES.annotation
 TurnScores = TURN_SCORES.annotation
+FeedbackRows = FEEDBACK_ROWS.annotation
+FeedbackTerms = FEEDBACK_TERMS.annotation
+FeedbackScores = FEEDBACK_SCORES.annotation
 ScoreTerms = SCORE_TERMS.annotation
 Ranked = RANKED.annotation
 Packs = PACKS.annotation

@@ -30,7 +30,7 @@ from .columns.keys import (
     take_or,
     truth,
 )
-from .columns.numbers import quantise
+from .columns.numbers import quantise, share_of
 from .columns.orders import order_by
 from .frames import MICROS_PER_DAY, OPEN_START, PostingIndex, VectorIndex, micros
 from .recall.bm25 import Bm25
@@ -55,6 +55,7 @@ from .tables import (
     Contracts,
     CrossEncoderScores,
     Evidence,
+    FeedbackScores,
     FileScores,
     KindPolicies,
     LaneScores,
@@ -102,6 +103,7 @@ Int = NDArray[np.int64]
 def plain_terms(
     bounded_candidates: Candidates,
     lane_scores: LaneScores,
+    feedback_scores: FeedbackScores,
     file_scores: FileScores,
     turn_scores: TurnScores,
     contracts: Contracts,
@@ -114,7 +116,8 @@ def plain_terms(
 ) -> ScoreTerms:
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
-    `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a candidate.
+    `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a
+    candidate (Bruch et al. 2023 on convex combination).
     `recency` is measured against `as_of` (S0.96).
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
@@ -144,15 +147,17 @@ def plain_terms(
             "pool_rank": bounded_candidates["pool_rank"],
             "evidence_kind": rows["evidence_kind"],
             "semantic": quantise(np.clip(_floats(lane_scores["cosine"]), 0.0, 1.0)),
-            "lexical": _share(_floats(lane_scores["bm25"]), reach),
+            "lexical": share_of(_floats(lane_scores["bm25"]), reach),
+            "lexical_feedback": feedback_scores["lexical"],
+            "semantic_feedback": feedback_scores["semantic"],
             "anchor": anchored.value,
             "authority": authority,
             "recency": recency,
             "actionability": quantise(_floats(take_or(kind_policies["actionability"], policy, 0.0))),
             "scope": _scope(owner, rows, asked, anchors, anchor_owner),
-            "turn_context": _share(_floats(turn_scores["context"]), reach, least=-1.0),
-            "turn_answer": _share(_floats(turn_scores["answer"]), reach),
-            "turn_session": _share(_floats(turn_scores["session"]), _floats(turn_scores["session_reach"])),
+            "turn_context": share_of(_floats(turn_scores["context"]), reach, least=-1.0),
+            "turn_answer": share_of(_floats(turn_scores["answer"]), reach),
+            "turn_session": share_of(_floats(turn_scores["session"]), _floats(turn_scores["session_reach"])),
             "vocabulary": by_role.vocabulary,
             "metadata": by_role.metadata,
             "cross_encoder": np.zeros(bounded_candidates.num_rows),
@@ -162,6 +167,7 @@ def plain_terms(
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),
             "role_signal": by_role.signal,
+            "feedback_rank": feedback_scores["rank"],
         }
     )
 
@@ -209,7 +215,7 @@ def file_scores(
     """
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
-    lexical = _share(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"]))
+    lexical = share_of(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"]))
     best = file_recall.request, file_recall.row, file_recall.share
     terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, best, evidence)
     return FILE_SCORES.build({**keys, **terms._asdict()})
@@ -343,11 +349,6 @@ def _at(column: pa.ChunkedArray, index: Int) -> Float:
 
 def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
     return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _share(score: Float, reach: Float, least: float = 0.0) -> Float:
-    """The part of what BM25 could give at most that it gives (Bruch et al. 2023 on convex combination); 0 of nothing."""
-    return quantise(np.clip(np.divide(score, reach, out=np.zeros(len(score)), where=reach > 0), least, 1.0))
 
 
 def _authority(rows: Rows) -> Float:

@@ -271,6 +271,8 @@ ROLE_TERMS = ("vocabulary", "metadata")
 """The score classes of a role; without one they weigh nothing."""
 TURN_TERMS = ("turn_context", "turn_answer", "turn_session")
 """The score classes of turns of a conversation; of any other row they are 0."""
+FEEDBACK_TERMS = ("lexical_feedback", "semantic_feedback")
+"""The score classes of relevance feedback: what a request's best rows say of the others."""
 SCORE_TERMS = (
     "semantic",
     "lexical",
@@ -285,10 +287,13 @@ SCORE_TERMS = (
     "cross_encoder",
     "file",
     "passages",
+    *FEEDBACK_TERMS,
 )
-"""The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's and the two of a file, in the order they are
-added."""
+"""The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's, the two of a file and the two of feedback,
+in the order they are added."""
 PURPOSE_TERMS = (*TURN_TERMS, "cross_encoder", "file", "passages")
-"""Score classes that only a purpose weighs, under a role as well; a policy that names none of them weighs them 0."""
+"""Score classes that only a purpose weighs, under a role as well."""
+OPTIONAL_TERMS = (*PURPOSE_TERMS, *FEEDBACK_TERMS)
+"""Score classes that a policy may leave out, and then weighs 0. Feedback has no share of a role's four weights (S4.16)."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """Score classes that a purpose weighs, and a request: the others are a role's alone."""

@@ -49,6 +49,7 @@ STEPS = (
     "session_trail",
     "candidate_recall",
     "boundary_filtering",
+    "relevance_feedback",
     "task_aware_reranking",
     "evidence_packing",
     "fact_verification",

@@ -17,6 +17,11 @@ EXACT_BELOW = 2.0**22
 """Sums of multiples of `RESOLUTION` below this are exact in any order."""
 
 
+def share_of(part: NDArray[np.float64], whole: NDArray[np.float64], least: float = 0.0) -> NDArray[np.float64]:
+    """What part of the whole each is, `least` to 1, a multiple of `RESOLUTION`; 0 of nothing."""
+    return quantise(np.clip(np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0), least, 1.0))
+
+
 def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """The nearest multiples of `RESOLUTION` (ties to even)."""
     return np.rint(np.asarray(values, dtype=np.float64) * 2.0**30) * RESOLUTION

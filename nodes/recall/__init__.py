@@ -8,6 +8,6 @@
 - `compiled_recall`: the same numbers through `kernels`, over `graded_lists`
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `turns`: the order of conversations; `turn_scores`: what stands around a turn says of it
-- `pair_scores`: what the lexical and the semantic lane say of any pair of request and row
+- `pair_scores`: what the lexical and the semantic lane say of any pair of request and row, and the vectors of other rows
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

@@ -23,7 +23,7 @@ from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
 from .graded_lists import Lists
-from .recall_entries import Entries, TermWeights, Weighed
+from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
 from .recall_scope import Bool, Float, Int, Scope
 from .recall_selection import SPARE, Found
 from .scope_postings import lists_of
@@ -108,6 +108,34 @@ def recall_compiled(
     return Weighed(Found.concat(found), tuple(weights))
 
 
+def score_rows(
+    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows
+) -> Scored | None:
+    """What the keys of each sub-query give its rows under BM25 (lucene), and could give at most: `recall_compiled` for rows
+    that are known, see `recall_entries.Scored`.
+
+    None where that gives None.
+    """
+    totals, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
+    for prepared in prepare(kernels, scope, postings, entries, bm25, gated=False):
+        if prepared is None:
+            return None
+        part, lists = prepared.part, prepared.lists
+        subs = slice(part.low, part.low + len(part.starts) - 1)
+        cells = rows.starts[part.low : subs.stop + 1]
+        found = np.zeros(int(cells[-1] - cells[0]), dtype=np.int64)
+        work = np.diff(cells) * np.diff(part.starts)
+        in_threads(
+            kernels.score_rows, work, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.factor,
+            lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, cells - cells[0],
+            rows.row[cells[0] : cells[-1]], found,
+        )  # fmt: skip
+        totals[cells[0] : cells[-1]] = found * RESOLUTION
+        weights = _weights(scope, entries, prepared)
+        reach += np.bincount(scope.sub.searchsorted(weights.sub), weights=weights.weight, minlength=len(reach))
+    return Scored(totals, reach * bm25.ceiling)
+
+
 def _weights(scope: Scope, entries: Entries, prepared: Prepared) -> TermWeights:
     """What each key of a part's sub-queries weighs that some open row holds."""
     part = prepared.part
@@ -118,15 +146,15 @@ def _weights(scope: Scope, entries: Entries, prepared: Prepared) -> TermWeights:
 
 
 def prepare(
-    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25
+    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25, *, gated: bool = True
 ) -> Iterator[Prepared | None]:
-    """What `score` needs, part by part of the scope's sub-queries."""
+    """What `score` needs, part by part of the scope's sub-queries; without what says which rows return unless `gated`."""
     lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
     if len(lists.row):
         of_list = np.zeros(len(lists.starts) - 1, dtype=np.int64)
         of_list[place[place >= 0]] = np.flatnonzero(place >= 0)
         parts = _parts(scope, lists, entries, place)
-        yield from (_prepared(kernels, scope, lists, part, bm25, of_list) for part in parts)
+        yield from (_prepared(kernels, scope, lists, part, bm25, of_list, gated) for part in parts)
 
 
 def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
@@ -180,7 +208,7 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
 
 
 def _prepared(
-    kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25, of_list: Int
+    kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25, of_list: Int, gated: bool
 ) -> Prepared | None:
     index, rows = scope.tables.row_index, scope.rows
     clocks = scope.tables.clock[1][scope.request[part.examples]]
@@ -205,7 +233,9 @@ def _prepared(
     most = scale * ratio[part.setting] * lists.top[part.key] * SLACK
     if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / part.longest:
         return None
-    allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
+    allowed, filter_ = (
+        scope.returned(np.arange(part.low, part.low + len(part.starts) - 1)) if gated else (open_[:0], judged[:0])
+    )
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
     bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `Lists.peak`
     return Prepared(

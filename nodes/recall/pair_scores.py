@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows
+from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
 from ..frames import PostingIndex, VectorIndex
@@ -110,6 +110,39 @@ def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vect
         product = np.einsum("ij,ij->i", rows, vectors.queries[query[part]].astype(np.float64))
         np.maximum.at(best, pair[part], product * RESOLUTION)
     return best
+
+
+def mean_cosines(pairs: Pairs, among: Pairs, requests: int, vectors: VectorIndex) -> Float:
+    """The mean cosine of each pair's row with those rows `among` of its request that have vectors; 0 where one side has none.
+
+    One product per pair: of its vector and the sum of the others'.
+    """
+    means = np.zeros(len(pairs.row))
+    known = np.array([part is not None for part in vectors.parts], dtype=bool)
+
+    def encoded(row: Int) -> Int:
+        return known[np.searchsorted(vectors.row_starts, row, side="right") - 1].nonzero()[0]
+
+    chosen, asked = encoded(among.row), encoded(pairs.row)
+    if not len(chosen):
+        return means
+    owner = among.request[chosen]
+    first = first_of_runs(owner)
+    counts = np.zeros(requests, dtype=np.int64)
+    counts[owner[first]] = np.diff(first, append=len(owner))
+    sums = np.add.reduceat(vectors_of(vectors, among.row[chosen], np.int64), first).astype(np.float64)
+    place = np.zeros(requests, dtype=np.int64)
+    place[owner[first]] = np.arange(len(first))
+    asked = asked[counts[pairs.request[asked]] > 0]
+    step = max(1, CELLS // max(vectors.queries.shape[1], 1))
+    for low in range(0, len(asked), step):
+        part = asked[low : low + step]
+        request = pairs.request[part]
+        rows = vectors_of(vectors, pairs.row[part], np.float64)
+        # Whole numbers below 2**53: exact in any order.
+        product = np.einsum("ij,ij->i", rows, sums[place[request]])
+        means[part] = product * RESOLUTION / counts[request]
+    return means
 
 
 def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:

@@ -25,7 +25,8 @@ from ..frames import PostingIndex, SegmentPostings, posting_keys
 from ..kernels.compiled import kernels
 from .bm25 import Bm25, raw_okapi_idf
 from .compiled_recall import recall_compiled
-from .recall_entries import Entries, TermWeights, Weighed
+from .compiled_recall import score_rows as compiled_score_rows
+from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
@@ -136,19 +137,12 @@ def _recall_part(
     """`recall_keys` for the sub-queries from `low` to `high`; the entries count their profiles from 0."""
     low, high = bounds
     width, index = len(found.touched), scope.tables.row_index
-    clock, of_request = scope.tables.clock
     profile = profile[low:high] - profile[low]
     leading = first_of_runs(profile)
     request = scope.request[low:high][leading]
     profiles = len(request)
-    clocks, at_clock = distinct_numbers(of_request[request])
     rows = scope.rows[found.touched]
-    open_ = clock.grid(index, clocks, rows) & ~scope.withheld[found.touched]
-    frequency = _frequencies(found, open_, at_clock[entries.sub], entries.key)
-    count, length = (values[request] for values in scope.tables.statistics)
-    average = None if averages is None else averages[of_request[request]][entries.sub]
-    weight = entries.weight * (bm25 or Bm25()).idf(frequency, count[entries.sub], average)
-    mean = np.divide(length, count, out=np.zeros(profiles), where=count > 0)
+    open_, at_clock, frequency, weight, mean = _weights(scope, found, entries, request, bm25 or Bm25(), averages)
     saturate = None if bm25 is None else (bm25, index.length[rows], mean)
     scores, matched, direct = _accumulate(found, entries, weight, saturate, profiles)
     if bm25 is not None and bm25.baseline:
@@ -181,6 +175,69 @@ def _recall_part(
         Found.of(scope.sub[sub[hidden] + low], rows[at[hidden]], held, withheld=True),
     ]
     return Weighed(Found.concat(cells), (weighed,))
+
+
+def score_rows(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows) -> Scored:
+    """What the keys of each sub-query give the rows that it asks about, and could give at most; those rows are admissible."""
+    large = len(entries.keys) * len(scope.rows) > CELLS  # what the loops set out costs a small scope more than it saves
+    loops = kernels(0) if bm25.variant == "lucene" and large else None
+    if loops and (scored := compiled_score_rows(loops.postings, scope, postings, entries, bm25, rows)):
+        return scored
+    score, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
+    found = _postings(scope, postings, entries.keys)
+    if not len(found.touched):
+        return Scored(score, reach)
+    width, index = len(found.touched), scope.tables.row_index
+    code = np.arange(len(entries.keys)).repeat(np.diff(found.starts)) * width + found.at
+    cells = len(entries.keys) * width
+    of_cell = np.full(cells if cells <= CELLS else 0, -1, dtype=np.int32)  # a table answers faster than a search
+    if len(of_cell):
+        of_cell[code] = np.arange(len(code))
+    place = np.full(len(scope.rows), -1)
+    place[found.touched] = np.arange(width)
+    place = place[rows.row]
+    counts = np.diff(rows.starts)
+    averages = _average_idf(scope, postings) if bm25.needs_vocabulary else None
+    for (low, high), part in _parts(scope, entries, found, np.arange(len(scope.sub))):
+        request = scope.request[low:high]
+        _, _, frequency, weight, mean = _weights(scope, found, part, request, bm25, averages)
+        most = shares(part.sub, high - low)
+        weight = np.where(frequency > 0, weight, 0.0)
+        reach[low:high] = np.bincount(part.sub, weights=weight, minlength=high - low) * bm25.ceiling
+        for first, last in slabs(counts[low + part.sub], PAIRS):
+            sub = part.sub[first:last]
+            of, cell = spread(rows.starts[low + sub], counts[low + sub])
+            known = place[cell] >= 0  # some key of the scope touches the row
+            of, cell = of[known], cell[known]
+            wanted = part.key[first:last][of] * width + place[cell]
+            at = of_cell[wanted] if len(of_cell) else np.minimum(code.searchsorted(wanted), len(code) - 1)
+            hit = ((at >= 0) & (code[at] == wanted)).nonzero()[0]
+            of, cell, at = of[hit], cell[hit], at[hit]
+            length = index.length[scope.rows[rows.row[cell]]]
+            share = weight[first:last][of] * bm25.saturation(found.frequency[at], length, mean[sub][of])
+            score += np.bincount(cell, weights=quantise(capped(share, sub, most, of)), minlength=len(score))
+        if bm25.baseline:
+            every = quantise(capped(weight * bm25.baseline, part.sub, most))
+            whole = np.bincount(part.sub, weights=every, minlength=high - low)
+            score[rows.starts[low] : rows.starts[high]] += whole.repeat(counts[low:high])
+    return Scored(score, reach)
+
+
+def _weights(
+    scope: Scope, found: _Postings, entries: Entries, request: Int, bm25: Bm25, averages: Float | None
+) -> tuple[Bool, Int, Int, Float, Float]:
+    """For some profiles, each of one request: which touched rows are open under each clock, the clock of each profile, and
+    the rows that hold each entry's key and what it weighs; the mean length of each profile's rows.
+    """
+    clock, of_request = scope.tables.clock
+    clocks, at_clock = distinct_numbers(of_request[request])
+    open_ = clock.grid(scope.tables.row_index, clocks, scope.rows[found.touched]) & ~scope.withheld[found.touched]
+    frequency = _frequencies(found, open_, at_clock[entries.sub], entries.key)
+    count, length = (values[request] for values in scope.tables.statistics)
+    average = None if averages is None else averages[of_request[request]][entries.sub]
+    weight = entries.weight * bm25.idf(frequency, count[entries.sub], average)
+    mean = np.divide(length, count, out=np.zeros(len(request)), where=count > 0)
+    return open_, at_clock, frequency, weight, mean
 
 
 def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:

@@ -56,6 +56,21 @@ class TermWeights:
         )
 
 
+class Rows(NamedTuple):
+    """Rows that are asked about: those of sub-query `i` of a scope are `row[starts[i]:starts[i + 1]]`, positions in its rows."""
+
+    starts: Int
+    row: Int
+
+
+class Scored(NamedTuple):
+    """What the keys of sub-queries give rows that are asked about, and what they could give at most."""
+
+    score: Float
+    reach: Float
+    """Of each sub-query of the scope: the sum of the weights of its keys that some admissible row holds, times the ceiling."""
+
+
 class Weighed(NamedTuple):
     """What a lane found, and what the terms weigh by which it did."""
 

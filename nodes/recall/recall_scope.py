@@ -130,6 +130,11 @@ class RecallTables:
         """Which sub-queries use a lane."""
         return holds(self.sub_queries["lanes"], lane)
 
+    @cached_property
+    def lexical_scopes(self) -> tuple[Scope, ...]:
+        """Those of the lexical lane, which feedback reads again."""
+        return tuple(self.scopes("lexical"))
+
     def scopes(self, lane: str) -> Iterator[Scope]:
         """The scope groups with at least one sub-query for this lane, in group order."""
         request = self.sub_request

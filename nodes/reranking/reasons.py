@@ -8,9 +8,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import constants, first_that_holds, flat, positions
-from ..vocabulary import EVIDENCE_KINDS
+from ..vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS
 
 _RECENT, _AUTHORITATIVE = 0.5, 0.6
+_WORDS = ("lexical", "lexical_feedback", "file", "passages")
+"""Score classes of words."""
 
 Float = NDArray[np.float64]
 Rows = dict[str, pa.Array]
@@ -57,8 +59,8 @@ def reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
     source = (
         contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
     )
-    semantic = contributions["semantic"]
-    lexical = contributions["lexical"] + contributions["file"] + contributions["passages"]
+    semantic = contributions["semantic"] + contributions["semantic_feedback"]
+    lexical = np.sum([contributions[name] for name in _WORDS], axis=0)
     role = contributions["vocabulary"] + contributions["metadata"]
     read = contributions["cross_encoder"]
     rules = (
@@ -68,7 +70,7 @@ def reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
     )
     strongest = first_that_holds(rules, "", len(source))
     words = pc.if_else(pc.equal(strongest, ""), flat(score_terms["source_signal"]), strongest)
-    others = ("semantic", "lexical", "authority", "recency", "actionability", "scope", "cross_encoder")
+    others = ("semantic", "lexical", *FEEDBACK_TERMS, "authority", "recency", "actionability", "scope", "cross_encoder")
     if role.any():
         preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
         words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)

@@ -27,6 +27,7 @@ from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
     FAILURES,
+    FEEDBACK_SCORES,
     HITS,
     LANE_SCORES,
     LANE_STATES,
@@ -227,6 +228,13 @@ def _planned(
     return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs, overrides=unread), requests
 
 
+def _no_feedback(scores: pa.Table) -> pa.Table:
+    """FEEDBACK_SCORES of candidates that were found elsewhere: their stages are those of document 004, which has none."""
+    keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    nothing = np.zeros(scores.num_rows)
+    return FEEDBACK_SCORES.build({**keys, "rank": nothing.astype(np.int32), "lexical": nothing, "semantic": nothing})
+
+
 class _Tail:
     """The line behind recall, over candidates that were found elsewhere."""
 
@@ -272,6 +280,7 @@ class _Tail:
             )
             known["lane_scores"] = self._scores.filter(admitted)
             known["turn_scores"] = _no_turns(known["lane_scores"])
+            known["feedback_scores"] = _no_feedback(known["lane_scores"])
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
 
     def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...nodes.columns.ragged import Ragged, starts_of
 from ...nodes.frames import FIELDS, SegmentPostings
 from ...nodes.text.index_keys import conflict_keys, id_keys
+from ...nodes.text.indexed_text import TEXT_COLUMNS, index_text
 from ...nodes.text.plain_keys import keys_of_definitions, keys_of_paths
 from ...nodes.text.siphash import siphash
 from ...nodes.text.text_analysis import terms_by_kind
@@ -33,8 +34,7 @@ _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
     ("conflict", "conflict_set", lambda names: names.expand(conflict_keys)),
 )
 
-_TEXT_COLUMNS = ("title", "path", "section", "text")
-INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *_TEXT_COLUMNS, *(column for _, column, _ in _KEYED_COLUMNS))
+INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *TEXT_COLUMNS, *(column for _, column, _ in _KEYED_COLUMNS))
 """Columns of EVIDENCE that decide a row's postings and its length."""
 
 CORES = cores()
@@ -110,17 +110,11 @@ def postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
 
 
 def _postings_of(evidence: pa.Table) -> tuple[list[Postings], NDArray[np.int64]]:
-    terms = terms_by_kind(index_text(evidence, _TEXT_COLUMNS), evidence["evidence_kind"].combine_chunks())
+    terms = terms_by_kind(index_text(evidence, TEXT_COLUMNS), evidence["evidence_kind"].combine_chunks())
     parts = [_postings("text", terms)]
     parts += [_postings(field, keys(Ragged.of(evidence[column]))) for field, column, keys in _KEYED_COLUMNS]
     parts.append(_postings("id", Ragged.of(evidence["evidence_id"])))  # lower case by construction
     return parts, np.diff(terms.starts)
-
-
-def index_text(evidence: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """The given columns of each row on lines of their own, nulls left out."""
-    texts = [evidence[name].combine_chunks().cast(pa.large_string()) for name in columns]
-    return pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()), null_handling="skip")
 
 
 @dataclass(frozen=True)

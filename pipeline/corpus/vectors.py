@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat
+from ...nodes.text.indexed_text import index_text
 from ..encoders.unit_vectors import Encoder, encoded
 from .packs import Pack
 from .pieces import PIECE, Pieces
-from .postings import index_text
 
 ENCODED_COLUMNS = ("title", "section", "text")
 

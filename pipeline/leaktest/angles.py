@@ -19,12 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
+from ...nodes.vocabulary import FEEDBACK_TERMS
 from ...nodes.walls.gate_predicates import ACCEPTED_ORIGINS
 from ..policies.roles import Roles
 from ..policies.tables import Policies
 
 __all__ = [
-    "ANGLES", "BOUNDED", "GUIDED", "LEAK_TEST", "LEFT_OUT", "OPEN", "Angle", "Others", "angle", "gate_of", "with_own_presets",
+    "ANGLES", "BOUNDED", "GUIDED", "LEAK_TEST", "LEFT_OUT", "OPEN", "Angle", "Others", "angle", "gate_of", "with_feedback",
+    "with_own_presets",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -45,6 +47,8 @@ ENDED = ("superseded", "deleted")
 _SOURCES = 50
 """Sources of a tenant that a bounded request names."""
 _FAR = timedelta(days=36_500)
+_FEEDBACK = 0.1
+"""Weight of feedback in a purpose that gives it less."""
 
 GATE_OF = {
     "nobody": "principals",
@@ -187,8 +191,10 @@ def _literal(text: str) -> str:
 def with_own_presets(policies: Policies) -> Policies:
     """The policies with a mode and a role of the test's own, which shut out what no rows of anybody's say.
 
-    The mode follows every link there is, so that each can lead to a canary.
+    The mode follows every link there is, so that each can lead to a canary. Every purpose weighs feedback, whose terms and
+    vectors are those of rows.
     """
+    policies = with_feedback(policies)
     mode = {
         "mode": MODE, "version": LEAK_TEST, "search_paths": ["**/*.*"], "exclude_kinds": ["level", "zone"],
         "exclude_values": ["task", "public"], "exclude_unless": ["", ""], "lane_k": 30, "max_items": 10,
@@ -211,6 +217,16 @@ def with_own_presets(policies: Policies) -> Policies:
         ),
         digest=digest,
     )
+
+
+def with_feedback(policies: Policies) -> Policies:
+    """The policies with feedback in every purpose, at least a little of it."""
+    table = policies.purpose_policies
+    for name in (f"weight_{term}" for term in FEEDBACK_TERMS):
+        at = table.schema.get_field_index(name)
+        least = pc.max_element_wise(table[name], pa.scalar(_FEEDBACK))
+        table = table.set_column(at, table.schema.field(at), least)
+    return replace(policies, purpose_policies=table)
 
 
 def _with(table: pa.Table, row: pa.Table, key: str) -> pa.Table:

@@ -28,8 +28,8 @@ from ...nodes.vocabulary import (
     MASKS,
     MERGE_POLICIES,
     MODES,
+    OPTIONAL_TERMS,
     OUTPUT_SHAPES,
-    PURPOSE_TERMS,
     PURPOSES,
     REQUIRED_EVIDENCE,
     ROLE_TERMS,
@@ -54,7 +54,7 @@ _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverif
            "max_chunk_tokens", "withheld_k")  # fmt: skip
 _WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """The terms of a role are weighed by the role alone: without one they are 0."""
-_NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name not in PURPOSE_TERMS)
+_NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name not in OPTIONAL_TERMS)
 """A policy that does not weigh one of the others weighs it 0."""
 _LANES_TO_COME = ("graph",)
 """Lanes that the vocabulary knows and no node recalls for yet: a plan that counted on one would find nothing."""
@@ -193,7 +193,7 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
     weights = fields["weights"].fields(_WEIGHTS, required=_NEEDED_WEIGHTS)
-    others = {name: weights.pop(name).optional(lambda item: item.number(0, 100)) or 0.0 for name in PURPOSE_TERMS}
+    others = {name: weights.pop(name).optional(lambda item: item.number(0, 100)) or 0.0 for name in OPTIONAL_TERMS}
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),

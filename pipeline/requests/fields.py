@@ -328,7 +328,7 @@ GROUP_ALIASES = {"time_boundary": "time"}
 WEIGHT_SETS = {
     "document-000": {
         "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
-        "diversity": 0.10, "scope": 0.0, **dict.fromkeys(v.TURN_TERMS, 0.0),
+        "diversity": 0.10, "scope": 0.0, **dict.fromkeys((*v.TURN_TERMS, *v.FEEDBACK_TERMS), 0.0),
     }
 }  # fmt: skip
 """What `weights` may name in place of an object: the formula of S0.95, whose lexical match with anchors is two terms."""

@@ -67,8 +67,8 @@ _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
 """What the states call for that do not call for a warning."""
 
 _CLASSES = {
-    "lexical": ("lexical", "anchor", "turn_context", "turn_answer", "turn_session"),
-    "semantic": ("semantic",),
+    "lexical": ("lexical", "lexical_feedback", "anchor", "turn_context", "turn_answer", "turn_session"),
+    "semantic": ("semantic", "semantic_feedback"),
     "metadata": ("metadata", "authority", "recency", "scope"),
     "rerank": ("vocabulary", "actionability", "diversity", "cross_encoder"),
 }

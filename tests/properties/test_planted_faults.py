@@ -25,7 +25,13 @@ from promises import (
     check_one_answer,
 )
 from scoped_retrieval.nodes import audit_snapshot as audit
-from scoped_retrieval.nodes import boundary_filtering, boundary_gates, budget_trimming, task_aware_reranking
+from scoped_retrieval.nodes import (
+    boundary_filtering,
+    boundary_gates,
+    budget_trimming,
+    relevance_feedback,
+    task_aware_reranking,
+)
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.recall import group_scores, lane_recall, posting_recall, recall_scope, turns
@@ -74,6 +80,27 @@ def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.full(contracts, len(length)), np.full(contracts, length.sum())
 
     monkeypatch.setattr(recall_scope.RecallTables, "statistics", property(wrong))
+
+
+def feedback_terms_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terms of feedback are those of the rows that stand beside the best ones, whoever may see them."""
+    right = relevance_feedback._said
+
+    def wrong(evidence: Any, rows: Any) -> Any:
+        return right(evidence, (rows + 1) % evidence.num_rows)
+
+    monkeypatch.setattr(relevance_feedback, "_said", wrong)
+
+
+def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vectors of feedback are those of the rows that stand beside the best ones."""
+    right = relevance_feedback.mean_cosines
+
+    def wrong(pairs: Any, among: Any, requests: int, vectors: Any) -> Any:
+        rows = vectors.row_starts[-1] + (0 if vectors.parts[-1] is None else len(vectors.parts[-1]))
+        return right(pairs, replace(among, row=(among.row + 1) % max(rows, 1)), requests, vectors)
+
+    monkeypatch.setattr(relevance_feedback, "mean_cosines", wrong)
 
 
 def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,6 +307,8 @@ def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
 INTERFERENCE: dict[str, Plant] = {
     "corpus-wide document frequency": corpus_wide_document_frequency,
     "corpus-wide N and avgdl": corpus_wide_lengths,
+    "feedback terms from outside": feedback_terms_from_outside,
+    "feedback vectors from outside": feedback_vectors_from_outside,
     "post-filtering": post_filtering,
     "dropped time gates": dropped_time_gates,
     "vectors of whole segments": vectors_of_whole_segments,

@@ -19,6 +19,7 @@ from scoped_retrieval.pipeline.driver import LANES, Line, QueryVectors, run_line
 from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.lanes import lanes_off
+from scoped_retrieval.pipeline.leaktest.angles import with_feedback
 from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.provenance import provenance
 from scoped_retrieval.pipeline.requests.door import resolve_requests
@@ -81,7 +82,7 @@ def _schema(rows: Sequence[Row]) -> pa.Schema:
 
 EVERYWHERE = {"search_paths": ["/**"], "exclude_kinds": [], "exclude_values": [], "exclude_unless": []}
 POLICIES = replace(
-    load_policies(),
+    with_feedback(load_policies()),
     mode_policies=modes_with(
         {"mode": "planning", "search_paths": ["/src/", "/docs/", "/tests/"], "chunk_expansion": True},
         {"mode": "execution"} | EVERYWHERE,
@@ -89,7 +90,7 @@ POLICIES = replace(
          "window_paths": ["/logs/"]} | EVERYWHERE,
     ),
 )  # fmt: skip
-"""The bundled policies, with modes that speak of the paths of these worlds."""
+"""The bundled policies, with modes that speak of the paths of these worlds and feedback in every purpose."""
 
 
 def line_of(corpus: Path, world: World, *, lanes: Sequence[str] = LANES) -> Line:

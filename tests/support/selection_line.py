@@ -26,6 +26,7 @@ WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
     "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "turn_context": 0.0, "turn_answer": 0.0,
     "turn_session": 0.0, "vocabulary": 0.0, "metadata": 0.0, "cross_encoder": 0.0, "file": 0.0, "passages": 0.0,
+    "lexical_feedback": 0.0, "semantic_feedback": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -148,6 +149,7 @@ def line(
         "lane_scores": _of("lane_scores", [_lane_scores(one, candidates) for one in candidates]),
         "file_scores": _of("file_scores", [_file_scores(one, evidence) for one in candidates]),
         "turn_scores": _of("turn_scores", [_turn_scores(one) for one in candidates]),
+        "feedback_scores": _of("feedback_scores", [_feedback(one, rows) for one in candidates]),
         "verdicts": _of("verdicts", verdicts),
         "anchors": _of("anchors", anchors),
         "evidence": _of("evidence", evidence),
@@ -189,6 +191,13 @@ def _file_scores(one: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) 
     """What each row says of its file; nothing, unless told."""
     row = evidence[one["row"]]
     return {**one, "file": row.get("file", 0.0), "passages": row.get("passages", 0.0)}
+
+
+def _feedback(one: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a row says of itself, else that no row gave feedback."""
+    given = rows[one["row"]]
+    scores = {name: given.get(f"{name}_feedback", 0.0) for name in ("lexical", "semantic")}
+    return {**one, **scores, "rank": given.get("feedback_rank", 0)}
 
 
 def _of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
