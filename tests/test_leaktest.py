@@ -264,6 +264,7 @@ BROKEN: dict[str, tuple[Plant, str, str]] = {
     "canary in conditions": (canary_in_conditions, "a canary", "open"),
     "dropped time gates": (faults.dropped_time_gates, "a canary", "open"),
     "zones inherited across owners": (faults.zones_inherited_across_owners, "another answer", "open"),
+    "files of every row": (faults.files_of_every_row, "another answer", "open"),
     "dropped branch": (faults._without(NUMBER["branch"]), "a canary", "bounded"),
     "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
     "pathless rows under no denial": (faults.pathless_rows_under_no_denial, "a canary", "bounded"),
