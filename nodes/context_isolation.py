@@ -28,7 +28,8 @@ from .frames import micros
 from .rendering import STANDING_WORDS
 from .turns.frame import PLACE, STYLES, bullet, bullets, closing, one_line, opening_of_source, quote
 from .turns.joining import joined
-from .turns.words import CHECK, REASONS
+from .turns.scopes import checks
+from .turns.words import REASONS
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -67,22 +68,29 @@ def isolated(
     group[among(kind, ("active_constraint",)) & ~instructs] = PLACE["proposed"]
     group[reference & ~among(kind, ("latest_observation", "recent_tail"))] = PLACE["references"]
     group[refused] = PLACE["excluded"]
-    work = _Lines(sources, flat(compressed["text"]), form)
-    body = pa.nulls(sources.num_rows, _TEXT)
-    for mask, lines in (
-        (group == PLACE["observation"], work.observations(log_events, context_turns, turn)),
-        (np.isin(group, [PLACE["system_rules"], PLACE["repository_rules"]]), work.rules()),
-        (np.isin(group, [PLACE["constraints"], PLACE["proposed"]]), work.constraints()),
-        (group == PLACE["user_goal"], bullet(work.text)),
-        (group == PLACE["state"], bullets(work.text)),
-        (group == PLACE["tail"], work.tail()),
-        (group == PLACE["evidence"], work.evidence()),
-        (group == PLACE["memory"], work.memories(memory_records, context_turns, turn)),
-        (group == PLACE["references"], work.references()),
-        (group == PLACE["excluded"], work.notices(chosen)),
-        (group == PLACE["tools"], bullet(one_line(work.heading))),
-    ):
-        body = pc.if_else(pa.array(mask), lines, body)
+    text = flat(compressed["text"])
+    lines = {
+        ("observation",): lambda of: of.observations(log_events, context_turns),
+        ("system_rules", "repository_rules"): _Lines.rules,
+        ("constraints", "proposed"): _Lines.constraints,
+        ("user_goal",): lambda of: bullet(of.text),
+        ("state",): lambda of: bullets(of.text),
+        ("tail",): _Lines.tail,
+        ("evidence",): _Lines.evidence,
+        ("memory",): lambda of: of.memories(memory_records, context_turns),
+        ("references",): _Lines.references,
+        ("excluded",): lambda of: of.notices(),
+        ("tools",): lambda of: bullet(one_line(of.heading)),
+    }
+    rows, made = [], []
+    for names, render in lines.items():  # each kind of lines is made for its own rows alone
+        mine = np.flatnonzero(np.isin(group, [PLACE[name] for name in names]))
+        rows.append(mine)
+        made.append(render(_Lines(sources, chosen, text, form, turn, mine)).cast(_TEXT))
+    body = pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(rows))))
+    fallback = np.flatnonzero(_may_fall_back(kind, reference, refused))
+    whole = _Lines(sources, chosen, text, form, turn, fallback)
+    observed = np.flatnonzero(group == PLACE["observation"])
     return ISOLATED.build(
         {
             "input_id": sources["input_id"],
@@ -90,8 +98,8 @@ def isolated(
             "position": sources["position"],
             "section": group.astype(np.int32),
             "body": body,
-            "fallback": pc.if_else(pa.array(_may_fall_back(kind, reference, refused)), work.fallbacks(), None),
-            "marker": pc.if_else(pa.array(group == PLACE["observation"]), work.marker(), None),
+            "fallback": _scattered(whole.fallbacks(), fallback, len(turn)),
+            "marker": _scattered(_Lines(sources, chosen, text, form, turn, observed).marker(), observed, len(turn)),
         }
     )
 
@@ -111,16 +119,26 @@ def _may_fall_back(kind: pa.Array, reference: Bool, refused: Bool) -> Bool:
     )
 
 
-class _Lines:
-    """The lines of each kind of source. Every method gives them for all rows; the caller chooses."""
+def _scattered(values: pa.Array, rows: Int, count: int) -> pa.Array:
+    """Values at some rows, null at the others."""
+    place = np.full(count, -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return values.take(pa.array(place, mask=place < 0))
 
-    def __init__(self, sources: pa.Table, text: pa.Array, form: pa.Array) -> None:
-        self.sources, self.text, self.form = sources, text, form
-        self.rows = sources.num_rows
-        self.heading = flat(sources["heading"]).cast(_TEXT)
-        self.reference = one_line(sources["reference"])
-        self.kind = flat(sources["source_kind"])
-        self.shortened = pc.not_equal(form, "full")
+
+class _Lines:
+    """The lines of sources of one kind."""
+
+    def __init__(
+        self, sources: pa.Table, chosen: pa.Table, text: pa.Array, form: pa.Array, turn: Int, rows: Int
+    ) -> None:
+        at = pa.array(rows)
+        self.sources, self.text, self.form, self.turn = sources.take(at), text.take(at), form.take(at), turn[rows]
+        self.reason = flat(chosen["reason_code"]).take(at)
+        self.heading = flat(self.sources["heading"]).cast(_TEXT)
+        self.reference = one_line(self.sources["reference"])
+        self.kind = flat(self.sources["source_kind"])
+        self.shortened = pc.not_equal(self.form, "full")
 
     def rules(self) -> pa.Array:
         """A rule per line; what is cut names its file."""
@@ -144,9 +162,9 @@ class _Lines:
         trimmed = pc.replace_substring_regex(said, pattern=r"\s+\z", replacement="")
         return bullet(joined(one_line(self.heading), ": ", trimmed, pc.fill_null(where, literal(""))))
 
-    def observations(self, events: pa.Table, turns: pa.Table, turn: Int) -> pa.Array:
+    def observations(self, events: pa.Table, turns: pa.Table) -> pa.Array:
         """Each result in a fence of its own, with what ran, what it comes to, where all of it is, and then its words."""
-        row = np.where(among(self.kind, ("latest_observation",)), integers(self.sources["row"]), -1)
+        row = integers(self.sources["row"])
         failed = flags_at(events["failed"], row)
         command = one_line(take_or(events["command"], row))
         code = pc.cast(take_or(events["exit_code"], row), pa.string()).cast(_TEXT)
@@ -171,7 +189,7 @@ class _Lines:
         for style in STYLES:
             before, behind = opening_of_source("untrusted_observation", style)
             made.append(joined(before, marker, behind, lines, closing("untrusted_observation", style)))
-        which = np.asarray(pc.index_in(flat(turns["fences"]), value_set=pa.array(STYLES))).astype(np.int64)[turn]
+        which = np.asarray(pc.index_in(flat(turns["fences"]), value_set=pa.array(STYLES))).astype(np.int64)[self.turn]
         return pc.choose(pa.array(which), *made)
 
     def marker(self) -> pa.Array:
@@ -193,13 +211,13 @@ class _Lines:
         head = joined(pc.fill_null(one_line(self.heading), self.reference), " (", read, words, short, ")")
         return joined(bullet(head), quote(self.text))
 
-    def memories(self, memories: pa.Table, turns: pa.Table, turn: Int) -> pa.Array:
+    def memories(self, memories: pa.Table, turns: pa.Table) -> pa.Array:
         """A hint, unless it was just verified for the project as a whole."""
-        row = np.where(among(self.kind, ("memory_candidate",)), integers(self.sources["row"]), -1)
-        scope, project = take_or(memories["scope"], row), flat(turns["project"]).take(pa.array(turn))
+        row = integers(self.sources["row"])
+        scope, project = take_or(memories["scope"], row), flat(turns["project"]).take(pa.array(self.turn))
         checked = micros(take_or(memories["last_verified_at"], row), 0)
         clear = np.asarray(pc.fill_null(pc.equal(scope, project), False)).astype(bool)
-        fresh = clear & (micros(turns["as_of"], 0)[turn] - checked <= JUST_VERIFIED)
+        fresh = clear & (micros(turns["as_of"], 0)[self.turn] - checked <= JUST_VERIFIED)
         text = pc.replace_substring_regex(pc.fill_null(self.text, literal("")), pattern=r"\s+", replacement=" ")
         hint = joined("Past records indicate: ", text, " Prefer verifying it first.")
         return bullet(pc.if_else(pa.array(fresh), joined("Just verified: ", text), hint))
@@ -211,12 +229,10 @@ class _Lines:
         there = joined(pc.fill_null(one_line(self.heading), self.reference), ": open ", self.reference)
         return bullet(pc.if_else(summarized, words, pc.fill_null(there, literal("-"))))
 
-    def notices(self, chosen: pa.Table) -> pa.Array:
+    def notices(self) -> pa.Array:
         """Which file is left out, and why."""
         codes = tuple(REASONS)
-        words = constants(tuple(REASONS.values()), _TEXT).take(
-            pc.index_in(flat(chosen["reason_code"]), value_set=constants(codes))
-        )
+        words = constants(tuple(REASONS.values()), _TEXT).take(pc.index_in(self.reason, value_set=constants(codes)))
         return bullet(joined(one_line(self.sources["path"]), ": ", words))
 
     def fallbacks(self) -> pa.Array:
@@ -228,4 +244,4 @@ class _Lines:
 
 
 def _is_check(commands: pa.Array) -> pa.Array:
-    return pc.fill_null(pc.match_substring_regex(commands, pattern=CHECK), False)
+    return pa.array(checks(commands))

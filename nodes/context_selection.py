@@ -389,7 +389,9 @@ class _Work:
         self.reason[ordered[beyond]] = "retrieval_cap"
         self.referenced[ordered[passed & (beyond | far)]] = True
         wanted = ordered[passed & (beyond | far)]
-        self._refuse_some("worth", wanted, rank_within(self.turn[wanted]) >= REFERENCES, "retrieval_cap")
+        late = wanted[rank_within(self.turn[wanted]) >= REFERENCES]
+        self._refuse_some("worth", late, np.ones(len(late), dtype=bool), "retrieval_cap")
+        self.referenced[late] = False
         self._carried(events)
         self._noticed()
 

@@ -40,6 +40,8 @@ Bool = NDArray[np.bool_]
 
 HORIZON = 48
 """Events that a turn looks at one by one."""
+HEADING_CHARACTERS = 120
+"""Of a command, the characters that head its line in the tail."""
 LATEST = 8
 """Most results of the last tool calls that count as the latest observation; a round seldom has more calls at once."""
 _TEXT = pa.large_string()
@@ -272,7 +274,9 @@ def _events(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: pa
     own = flat(events["turn_id"]).take(at)
     round_ = joined("Turn ", pc.coalesce(own, pc.cast(pa.array(rounds), pa.string())))
     names = pc.replace_substring(kind, pattern=".", replacement=" ").cast(_TEXT)
-    tail_heading = joined(round_, names, where, between=", ", skip_nulls=True)
+    tail_heading = joined(
+        round_, names, pc.utf8_slice_codeunits(where, 0, HEADING_CHARACTERS), between=", ", skip_nulls=True
+    )
     ref = flat(events["ref"]).take(at)
     return _rows(
         turn,

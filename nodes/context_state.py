@@ -28,14 +28,30 @@ from .context_tables import (
 )
 from .turns.asof import FOREVER, Sessions, before, holding, last_per
 from .turns.joining import joined
-from .turns.scopes import paths_named
-from .turns.words import CHECK
+from .turns.scopes import checks, paths_named
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 LISTED = 12
 """Modified files and artifacts that a state names; it counts them all."""
+
+
+SHOWN = (
+    "goal",
+    "interpretation",
+    "phase",
+    "plan",
+    "command",
+    "failure",
+    "verification",
+    "modified",
+    "artifact",
+    "approval",
+)
+"""Slots that the state of a turn shows; the others are looked up by name."""
+RING = 64
+"""Artifacts that a state remembers at most."""
 
 
 def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
@@ -65,6 +81,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
     """The state of every turn, in the order of the turns."""
     sessions = Sessions.of(context_turns)
     rows = context_turns.num_rows
+    state_facts = state_facts.filter(pc.is_in(state_facts["slot"], value_set=constants(SHOWN))).combine_chunks()
     fact, turn = holding(
         sessions,
         sessions.codes(state_facts["session_id"]),
@@ -98,7 +115,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
 
     goal, failure, check = single("goal"), single("failure"), single("verification")
     modified, modified_count = several("modified", "fact", LISTED)
-    artifacts, artifact_count = several("artifact", "fact", LISTED)
+    artifacts, artifact_count = several("artifact", "value", LISTED)
     what_fails = take_or(state_facts["value"], failure)
     phase = pc.coalesce(flat(context_turns["phase"]), take_or(state_facts["value"], single("phase")).cast(pa.string()))
     first, behind = _events_so_far(sessions, log_events)
@@ -136,12 +153,12 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
     ran, checked = among(kind, ("command.finished",)), among(kind, ("command.finished", "verification.finished"))
     modified, on_file = among(kind, ("file.modified",)), np.asarray(path.is_valid())
     ended = pc.if_else(pa.array(failed), said, none)
-    checks = joined(
+    checked_words = joined(
         pc.coalesce(command, said).cast(pa.large_string()),
         pc.if_else(pa.array(failed), "failed", "passed").cast(pa.large_string()),
         between=": ",
     )
-    is_check = checked & np.asarray(pc.fill_null(pc.match_substring_regex(pc.coalesce(command, said), CHECK), False))
+    is_check = checked & checks(pc.coalesce(command, said))
     one = pa.nulls(events.num_rows, pa.string()).fill_null("")
     slots: tuple[tuple[str, Bool, pa.Array, pa.Array], ...] = (
         ("goal", among(kind, ("user.goal",)), one, flat(events["text"])),
@@ -152,11 +169,11 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
         ("plan", among(kind, ("plan.updated",)), one, flat(events["text"])),
         ("command", ran & np.asarray(command.is_valid()), one, command),
         ("failure", is_check, one, ended),
-        ("verification", is_check, one, checks),
+        ("verification", is_check, one, checked_words),
         ("verification", modified, one, none),
         ("modified", modified & on_file, path, version),
         ("read", among(kind, ("file.read",)) & on_file, path, version),
-        ("artifact", np.asarray(flat(events["ref"]).is_valid()), flat(events["ref"]), said),
+        ("artifact", np.asarray(flat(events["ref"]).is_valid()), _ring(events), flat(events["ref"])),
         ("approval", among(kind, ("permission.denied",)), named, said),
         ("approval", among(kind, ("permission.granted", "user.confirmation")), named, none),
         ("revoked", among(kind, ("memory.revoked",)), named, named),
@@ -164,6 +181,11 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
     )  # fmt: skip
     made = [_asserted(events, name, mask, fact, value) for name, mask, fact, value in slots if mask.any()]
     return [*made, *_disclosed(events)]
+
+
+def _ring(events: pa.Table) -> pa.Array:
+    """Places for artifacts: a later one takes the place of one that is `RING` events older, so that a state does not grow with its log."""
+    return pc.cast(pa.array(integers(events["seq"]) % RING), pa.string())
 
 
 def _disclosed(events: pa.Table) -> list[pa.Table]:
@@ -181,8 +203,6 @@ def _disclosed(events: pa.Table) -> list[pa.Table]:
 def _asserted(events: pa.Table, slot: str, mask: Bool, fact: pa.Array, value: pa.Array) -> pa.Table:
     index = pa.array(np.flatnonzero(mask))
     value = value.take(index).cast(pa.large_string())
-    if slot == "artifact":  # an artifact without words is an artifact all the same
-        value = value.fill_null("")
     return STATE_FACTS.build(
         {
             "session_id": flat(events["session_id"]).take(index),

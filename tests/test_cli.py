@@ -63,6 +63,7 @@ GROUPED = [
     "context list",
     "context log",
     "context open",
+    "context import",
     "context demo",
 ]
 

@@ -35,7 +35,10 @@ DUTY = re.compile(f"(?i){_PROHIBITED}|{_APPROVAL}|{_CHECKED}")
 _UPPER_NOT = re.compile(r"[❌🚫⛔⚠✋]")
 _CJK = re.compile("[不勿禁须須必需要请請先确確认認审審批准验驗测測]")
 """Words of duty in Chinese: negations, musts, approvals, checks."""
-_BREAK = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)|\n+")
+_BREAK = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)")
+_FENCES = ("```", "~~~")
+_ITEM = re.compile(r"\s*(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\||>)")
+"""Lines that begin something of their own: list items, headings, rows of tables, quotations."""
 _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|v)\.)$", re.IGNORECASE)
 _NUMBER = re.compile(r"\W*\d{1,3}[.)]")
 """A list mark alone: what follows is its item."""
@@ -51,17 +54,45 @@ TOPIC_WORDS = {
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and list items of a text, in order, trimmed; a line is one item at most."""
+    """The sentences, list items and code blocks of a text, in order, trimmed; lines that a paragraph was broken into are joined."""
     found: list[str] = []
-    for part in _BREAK.split(text):
-        trimmed = part.strip()
-        if not trimmed:
+    for block in _blocks(text):
+        if block.startswith(_FENCES):
+            found.append(block)
             continue
-        if found and (_ABBREVIATED.search(found[-1]) or _NUMBER.fullmatch(found[-1])):
-            found[-1] = f"{found[-1]} {trimmed}"
-        else:
-            found.append(trimmed)
+        first = len(found)
+        for part in _BREAK.split(block):
+            trimmed = " ".join(part.split())
+            if not trimmed:
+                continue
+            if len(found) > first and (_ABBREVIATED.search(found[-1]) or _NUMBER.fullmatch(found[-1])):
+                found[-1] = f"{found[-1]} {trimmed}"
+            else:
+                found.append(trimmed)
     return found
+
+
+def _blocks(text: str) -> list[str]:
+    """Paragraphs, list items and code blocks."""
+    blocks: list[list[str]] = [[]]
+    fence = ""
+    for line in text.splitlines():
+        mark = line.lstrip()
+        if fence:
+            blocks[-1].append(line)
+            if mark.startswith(fence):
+                fence = ""
+                blocks.append([])
+        elif mark.startswith(_FENCES):
+            fence = mark[:3]
+            blocks.append([mark])
+        elif not mark:
+            blocks.append([])
+        elif _ITEM.match(line):
+            blocks.append([line])
+        else:
+            blocks[-1].append(line)
+    return ["\n".join(block) for block in blocks if block]
 
 
 def is_duty(sentence: str) -> bool:
@@ -70,8 +101,19 @@ def is_duty(sentence: str) -> bool:
 
 
 def duties_only(text: str) -> str:
-    """The duties of a text, one per line."""
-    return "\n".join(sentence for sentence in sentences(text) if is_duty(sentence))
+    """The duties of a text, one per line. What a duty announces with a colon, a code block or a list, stays with it."""
+    kept: list[str] = []
+    announced = False
+    for sentence in sentences(text):
+        listed = sentence.startswith(_FENCES) or bool(_ITEM.match(sentence))
+        if is_duty(sentence):
+            kept.append(sentence)
+            announced = sentence.rstrip("*_").endswith(":") or (announced and listed)
+        elif announced and listed:
+            kept.append(sentence)
+        else:
+            announced = False
+    return "\n".join(kept)
 
 
 def lost(original: pa.Array, shown: pa.Array) -> NDArray[np.int32]:

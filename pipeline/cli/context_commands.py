@@ -1,4 +1,4 @@
-"""`context project|replay|diff|why|list|log|open|demo`: what a model sees this round, and why."""
+"""`context project|replay|diff|why|list|log|open|import|demo`: what a model sees this round, and why."""
 
 from __future__ import annotations
 
@@ -174,6 +174,27 @@ def list_(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = 
     found = inputs_of(ContextStore.of(settings_of(runs=runs, grants=grants)).records())
     rows = [(each["input_id"], each["record"], each["recorded_at"]) for each in found]
     emit(found, as_json=as_json, text=write_table("", ("input", "record", "recorded at"), rows))
+    return EXIT["ok"]
+
+
+@context_app.command("import")
+def import_(
+    transcript: Annotated[Path, typer.Argument(metavar="TRANSCRIPT", help="A transcript of Claude Code or Codex CLI.")],
+    out: Annotated[Path, typer.Option("--out", metavar="LOG", help="Folder of the session log to write.")],
+    kind: Annotated[str | None, typer.Option("--kind", help="claude-code or codex; default: by what it says.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Turn the transcript of an agent into a session log."""
+    from ..context.transcripts import import_transcript
+
+    found = import_transcript(transcript, out, kind)
+    emit(
+        found,
+        as_json=as_json,
+        text=f"session {found['session_id']}: {found['events']} events ({found['new']} new) in {out}",
+    )
+    for what, count in found["left_out"].items():
+        note(f"left out: {count} of {what}")
     return EXIT["ok"]
 
 

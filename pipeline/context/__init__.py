@@ -5,6 +5,7 @@
 - `events`: session events at the door; `observations`: outputs of tools, normalized and summarized
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
 - `log`: session logs on disk; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
+- `transcripts`: sessions of Claude Code and Codex CLI as session logs
 
 `ContextPolicy` is imported from here; it is loaded when it is first used.
 """

@@ -350,7 +350,9 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
         ("modified", ("modifiedFiles", "modified_files")),
         ("artifact", ("artifactRefs", "artifact_refs")),
     ):
-        facts += [(slot, path, "" if slot == "artifact" else "state", "tool") for path in record.strings(*names) or []]
+        facts += [
+            (slot, path, path if slot == "artifact" else "state", "tool") for path in record.strings(*names) or []
+        ]
     if failure := record.text("latestFailure", "latest_failure"):
         facts.append(("failure", "", failure, "tool"))
     if command := record.text("latestCommand", "latest_command"):

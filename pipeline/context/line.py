@@ -16,8 +16,10 @@ from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import Counters
+from ...nodes.context_sources import HORIZON
 from ...nodes.context_tables import (
     CONTEXT_TABLES,
     CONTEXT_TURNS,
@@ -122,9 +124,31 @@ def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
     facts = driver.execute(["state_facts"], inputs=given)
     parts: list[Mapping[str, pa.Table]] = []
     for start in range(0, max(inputs.turns.num_rows, 1), SHARD):
-        shard = {**given, "context_turns": given["context_turns"].slice(start, SHARD).combine_chunks()}
-        parts.append(driver.execute(OUTPUTS, inputs=shard, overrides=facts))
+        turns = given["context_turns"].slice(start, SHARD).combine_chunks()
+        near = _near(turns, given, facts["state_facts"])
+        parts.append(driver.execute(OUTPUTS, inputs={**given, "context_turns": turns, **near[0]}, overrides=near[1]))
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in OUTPUTS}
+
+
+def _near(
+    turns: pa.Table, given: Mapping[str, Any], facts: pa.Table
+) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """The rows of the log, and the facts, that these turns can see: their cost does not follow the length of the log."""
+    places = turns.group_by("session_id", use_threads=False).aggregate([("as_of_seq", "min"), ("as_of_seq", "max")])
+
+    def bounds(table: pa.Table) -> tuple[pa.Array, pa.Array]:
+        at = pc.index_in(table["session_id"], value_set=places["session_id"].combine_chunks())
+        return places["as_of_seq_min"].take(at), places["as_of_seq_max"].take(at)
+
+    found = {}
+    for name in ("log_events", "log_matches"):
+        table = given[name]
+        low, high = bounds(table)
+        seen = pc.and_(pc.greater_equal(table["seq"], pc.subtract(low, HORIZON)), pc.less(table["seq"], high))
+        found[name] = table.filter(pc.fill_null(seen, False)).combine_chunks()
+    low, high = bounds(facts)
+    held = pc.and_(pc.less(facts["from_seq"], high), pc.fill_null(pc.greater_equal(facts["until_seq"], low), True))
+    return found, {"state_facts": facts.filter(pc.fill_null(held, False)).combine_chunks()}
 
 
 def context_dataflow() -> list[str]:

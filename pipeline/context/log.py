@@ -5,7 +5,7 @@
     view = log.view()                    # the rows and facts that a projection at the end of the log needs
 
 A log is a folder: `events.jsonl`; `parts/*.parquet`, the same lines once they were compacted; `artifacts/`, the texts that were
-too long for an event; `checkpoints/`, the facts that held at every 256th event. A file of JSON lines is a log that is only read.
+too long for an event; `checkpoints/`, the facts that held at every 64th event. A file of JSON lines is a log that is only read.
 
 What one would otherwise get wrong: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
 state as a checkpoint and the lines behind it, and any of these copies may be removed.
@@ -39,7 +39,7 @@ from .line import build_context_driver
 
 __all__ = ["LogView", "SessionLog", "read_session"]
 
-EVERY = 256
+EVERY = 64
 """Events between two checkpoints."""
 FORMAT = 1
 _META = b"checkpoint"
@@ -111,7 +111,7 @@ class SessionLog:
         return self._from(0, None)
 
     def view(self, as_of_seq: int | None = None) -> LogView:
-        """What a turn at this place of the log needs (default: its end): some hundred events, however long the log is."""
+        """What a turn at this place of the log needs (default: its end): about a hundred events, however long the log is."""
         marks = self._marks()
         wanted = (as_of_seq if as_of_seq is not None else max(marks, default=0) + HORIZON + EVERY) - HORIZON
         usable = [mark for mark in marks if mark <= wanted]
@@ -287,22 +287,23 @@ class SessionLog:
         whole = tables[0]
         for table in tables[1:]:
             whole = whole.then(table)
-        start = reader.seq - whole.events.num_rows
+        start = at = reader.seq - whole.events.num_rows
         for mark in range((first // EVERY + 1) * EVERY, reader.seq + 1, EVERY):
-            seen = whole.events.slice(0, mark - start)
+            seen = whole.events.slice(at - start, mark - at).combine_chunks()
             folded = build_context_driver().execute(
-                ["state_facts"], inputs={"log_events": seen.combine_chunks(), "checkpoint_facts": facts}
+                ["state_facts"], inputs={"log_events": seen, "checkpoint_facts": facts}
             )
-            held_there = checkpoint_of(folded["state_facts"], mark)
+            facts, at = checkpoint_of(folded["state_facts"], mark).combine_chunks(), mark
             last = seen.slice(seen.num_rows - 1).to_pylist()[0]
             turn_ids = [each for each in seen["turn_id"].to_pylist() if each is not None]
+            turn_id = turn_ids[-1] if turn_ids else turn_id
             about = {
-                "turn": last["turn"], "turn_id": turn_ids[-1] if turn_ids else turn_id, "last": last["created_at"].isoformat(), "base": self._base(),
+                "turn": last["turn"], "turn_id": turn_id, "last": last["created_at"].isoformat(), "base": self._base(),
                 "offset": offset + sum(len(line.encode()) + 1 for line in lines[: mark - first]),
             }  # fmt: skip
             file = self.path / "checkpoints" / f"{mark}.arrow"
             if not file.exists():
-                store_table(file, held_there.replace_schema_metadata({_META: json.dumps(about)}))
+                store_table(file, facts.replace_schema_metadata({_META: json.dumps(about)}))
 
 
 def artifact(text: str) -> str:

@@ -14,8 +14,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ...nodes.turns.words import CHECK
-
 __all__ = ["Observation", "addresses_the_model", "observed"]
 
 SUMMARY_CHARACTERS = 300
@@ -188,8 +186,3 @@ def _cut(text: str | None) -> str | None:
         return None
     one = " ".join(text.split())
     return one if len(one) <= SUMMARY_CHARACTERS else f"{one[: SUMMARY_CHARACTERS - 3]}..."
-
-
-def is_check(command: str | None) -> bool:
-    """Whether a command tests, lints or builds."""
-    return bool(command and re.search(CHECK, command))

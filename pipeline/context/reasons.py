@@ -11,10 +11,14 @@ a source is said only where the input had it, and that a check is missing only w
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...nodes.turns.words import CHECK, LEVELS
+import pyarrow as pa
+
+from ...nodes.turns.scopes import checks
+from ...nodes.turns.words import LEVELS
 from .projection import Projection
 
 __all__ = ["difference", "why"]
@@ -201,11 +205,9 @@ def _modified(events: Iterable[Row]) -> list[Row]:
 
 
 def _is_check(event: Row) -> bool:
-    import re
-
-    return event["kind"] == "verification.finished" or (
-        event["kind"] == "command.finished" and bool(re.search(CHECK, event["command"] or ""))
-    )
+    if event["kind"] == "command.finished":
+        return bool(checks(pa.array([event["command"] or ""]))[0])
+    return event["kind"] == "verification.finished"
 
 
 def _unfenced(rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
@@ -252,6 +254,4 @@ def difference(first: Projection, second: Projection) -> dict[str, Any]:
 
 def _lines(seen: Projection) -> list[str]:
     """The lines of an input, without its nonces, which differ wherever anything does."""
-    import re
-
     return re.sub(r"(?m)^(</?[a-z_]+) [a-z]{7}\b", r"\1", seen.text()).splitlines()

@@ -1,0 +1,154 @@
+"""Transcripts of Claude Code: one record per line, with `type`, `uuid`, `timestamp` and a `message` of blocks.
+
+A response of the model is several records with one `message.id`, which is a round here. Results of tools come as messages of the
+user; what a tool did stands beside them in `toolUseResult`, as far as the version writes it. Subagents (`isSidechain`) are sessions of
+their own and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .writing import Transcript, matches_in, text_of, version_of
+
+__all__ = ["events_of"]
+
+_HARNESS = re.compile(
+    r"^\s*<(?:command-|local-command|system-reminder|task-notification|bash-|user-prompt-submit-hook)"
+)
+_NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
+_DENIED = re.compile(
+    r"(?i)user (?:doesn't|does not|didn't) want|permission (?:to use|denied)|requires approval|was rejected"
+)
+_EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+Record = Mapping[str, Any]
+
+
+def events_of(records: Sequence[Record], name: str) -> Transcript:
+    """The events of a session; `name` is its id where no record has one."""
+    named = next((record["sessionId"] for record in records if isinstance(record.get("sessionId"), str)), name)
+    root = next((record["cwd"] for record in records if isinstance(record.get("cwd"), str)), "")
+    made = Transcript(named, root)
+    calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    response = None
+    for number, record in enumerate(records):
+        kind, message = record.get("type"), record.get("message")
+        id_ = str(record.get("uuid") or f"line-{number + 1}")
+        made.time(record.get("timestamp"))
+        if record.get("isSidechain"):
+            made.left_out["records of subagents"] += 1
+        elif record.get("isMeta"):
+            made.left_out["messages of the harness"] += 1
+        elif kind == "user" and isinstance(message, Mapping):
+            _user(made, id_, record, message, calls)
+        elif kind == "assistant" and isinstance(message, Mapping):
+            if message.get("id") != response or response is None:
+                response = message.get("id") or id_
+                made.request(id_)
+            _assistant(made, id_, message, calls)
+        else:
+            made.left_out[f"records of type {kind}"] += 1
+    return made
+
+
+def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
+    content = message.get("content")
+    if record.get("isCompactSummary"):
+        made.add("history.summarized", id_, text=text_of(content))
+        return
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for block in blocks:
+        if not isinstance(block, Mapping):
+            continue
+        if block.get("type") == "tool_result":
+            _result(made, id_, record, block, calls)
+        elif block.get("type") == "text" and isinstance(block.get("text"), str):
+            if _HARNESS.match(block["text"]):
+                made.left_out["messages of the harness"] += 1
+            else:
+                made.user(id_, block["text"])
+        else:
+            made.left_out[f"blocks of type {block.get('type')}"] += 1
+
+
+def _assistant(made: Transcript, id_: str, message: Mapping[str, Any], calls: dict[str, Any]) -> None:
+    content = message.get("content")
+    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        if not isinstance(block, Mapping):
+            continue
+        if block.get("type") == "text" and isinstance(block.get("text"), str) and block["text"].strip():
+            made.add("model.message", id_, text=block["text"])
+        elif block.get("type") == "tool_use":
+            tool, given = str(block.get("name")), block.get("input")
+            given = given if isinstance(given, Mapping) else {}
+            calls[str(block.get("id"))] = (tool, given)
+            if tool == "TodoWrite":
+                todos = [each for each in given.get("todos") or [] if isinstance(each, Mapping)]
+                made.add(
+                    "plan.updated",
+                    id_,
+                    text="\n".join(f"{each.get('status')}: {each.get('content')}" for each in todos) or "no plan",
+                )
+                continue
+            path = given.get("file_path") or given.get("path") or given.get("notebook_path")
+            words = (
+                given.get("description")
+                or given.get("command")
+                or given.get("pattern")
+                or given.get("query")
+                or given.get("url")
+                or tool
+            )
+            made.add(
+                "tool.intent", id_, tool=tool, path=made.path(path) if isinstance(path, str) else None, text=str(words)
+            )
+        else:
+            made.left_out[f"blocks of type {block.get('type')}"] += 1
+
+
+def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
+    tool, given = calls.get(str(block.get("tool_use_id")), ("tool", {}))
+    text, failed = text_of(block.get("content")), block.get("is_error") is True
+    told = record.get("toolUseResult")
+    told = told if isinstance(told, Mapping) else {}
+    path = given.get("file_path") or given.get("notebook_path") or told.get("filePath")
+    path = made.path(path) if isinstance(path, str) else None
+    if failed and _DENIED.search(text):
+        made.add("permission.denied", id_, tool=tool, text=text, requestId=str(block.get("tool_use_id")))
+    elif tool == "Bash":
+        code = told.get("exitCode") if isinstance(told.get("exitCode"), int) else int(failed)
+        streams = {name: told[name] for name in ("stdout", "stderr") if isinstance(told.get(name), str) and told[name]}
+        made.add("command.finished", id_, command=str(given.get("command", "")) or "Bash", exitCode=code, timedOut=told.get("interrupted") is True,
+                 **(streams or {"stdout": text}))  # fmt: skip
+    elif failed:
+        made.add("tool.error", id_, tool=tool, text=text, path=path)
+    elif tool == "Read" and path:
+        file = told.get("file")
+        content = file.get("content") if isinstance(file, Mapping) else None
+        words = content if isinstance(content, str) else _NUMBERED.sub("", text)
+        made.add("file.read", id_, path=path, text=words or "(empty)", version=version_of(words))
+    elif tool in _EDITS and path:
+        new = told.get("content") or told.get("newString") or given.get("content") or given.get("new_string") or text
+        old = told.get("oldString") or given.get("old_string")
+        diff = "\n".join(
+            [*(f"- {line}" for line in str(old or "").splitlines()), *(f"+ {line}" for line in str(new).splitlines())]
+        )
+        made.add("file.modified", id_, path=path, text=diff or tool, version=version_of(f"{id_}{new}"))
+    elif tool in ("Grep", "Glob"):
+        names = told.get("filenames")
+        found = (
+            [{"path": made.path(each)} for each in names if isinstance(each, str)]
+            if isinstance(names, list) and names
+            else matches_in(text, made)
+        )
+        made.add(
+            "search.result", id_, query=str(given.get("pattern", "")) or tool, matches=found[:200], text=text or None
+        )
+    elif tool in ("WebFetch", "WebSearch"):
+        made.add(
+            "external.result", id_, url=str(given.get("url") or given.get("query") or tool), text=text or "(empty)"
+        )
+    else:
+        made.add("command.finished", id_, command=tool, exitCode=0, stdout=text or "(no output)")

@@ -1,0 +1,182 @@
+"""Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`; older ones have no payload.
+
+Of the two accounts in a rollout, `response_item` is what the model was given and gave; `event_msg` tells the same for the user
+interface, and is left out. A round begins where the model answers to something new.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .writing import Transcript, matches_in, text_of, version_of
+
+__all__ = ["events_of"]
+
+_RULES = re.compile(r"^\s*(?:# AGENTS\.md instructions|<user_instructions>|<INSTRUCTIONS>)")
+_HARNESS = re.compile(
+    r"^\s*<(?:environment_context|turn_aborted|user_shell_command|permissions|collaboration_mode|skill)"
+)
+_PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
+_EXITED = re.compile(r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
+_OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
+_SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
+_READS = re.compile(r"^\s*(?:cat|nl -ba|sed -n '?\d+,\d+p'?|head(?: -n? ?\d+)?)\s+(?P<path>[\w@+~./-]+)\s*$")
+Record = Mapping[str, Any]
+
+
+def events_of(records: Sequence[Record], name: str) -> Transcript:
+    """The events of a rollout; `name` is its id where no record has one."""
+    made, calls, answered = Transcript(name), {}, True
+    for number, record in enumerate(records):
+        made.time(record.get("timestamp"))
+        payload = record.get("payload")
+        kind = record.get("type")
+        if kind is None and "instructions" in record:
+            kind, payload = "session_meta", record
+        elif not isinstance(payload, Mapping):
+            kind, payload = ("compacted", record) if kind == "compacted" else ("response_item", record)
+        id_ = f"line-{number + 1}"
+        if kind == "session_meta":
+            _begin(made, id_, payload)
+        elif kind == "compacted":
+            made.add("history.summarized", id_, text=str(payload.get("message") or "compacted"))
+        elif kind == "response_item":
+            speaks = payload.get("role") == "assistant" or str(payload.get("type")).endswith(("_call", "reasoning"))
+            if speaks and answered:
+                made.request(id_)
+            answered = not speaks
+            _item(made, id_, payload, calls)
+        else:
+            made.left_out[f"records of type {kind}"] += 1
+    return made
+
+
+def _begin(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
+    if isinstance(payload.get("id"), str):
+        made.session_id = payload["id"]
+    if isinstance(payload.get("cwd"), str):
+        made.root = payload["cwd"]
+    instructions = payload.get("instructions")
+    if isinstance(instructions, Mapping):
+        instructions = instructions.get("text")
+    if isinstance(instructions, str) and instructions.strip():
+        made.add("rules.repository", id_, text=instructions)
+
+
+def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, tuple[str, str, str]]) -> None:
+    kind = str(payload.get("type"))
+    if kind == "message":
+        _message(made, id_, str(payload.get("role")), text_of(payload.get("content")))
+    elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
+        tool = str(payload.get("name") or "shell")
+        given = _arguments(payload)
+        command = _command(given)
+        calls[str(payload.get("call_id"))] = (
+            tool,
+            command,
+            json.dumps(given, ensure_ascii=False) if not isinstance(given, str) else given,
+        )
+        if tool == "update_plan" and isinstance(given, Mapping):
+            steps = [each for each in given.get("plan") or [] if isinstance(each, Mapping)]
+            made.add(
+                "plan.updated",
+                id_,
+                text="\n".join(f"{each.get('status')}: {each.get('step')}" for each in steps) or "no plan",
+            )
+        else:
+            made.add("tool.intent", id_, tool=tool, text=command or tool)
+    elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
+        _output(made, id_, *calls.get(str(payload.get("call_id")), ("tool", "", "")), payload.get("output"))
+    elif kind == "web_search_call":
+        action = payload.get("action")
+        query = action.get("query") if isinstance(action, Mapping) else None
+        made.add("tool.intent", id_, tool="web_search", text=str(query or "search"))
+    else:
+        made.left_out[f"items of type {kind}"] += 1
+
+
+def _message(made: Transcript, id_: str, role: str, text: str) -> None:
+    if not text.strip():
+        made.left_out["messages without text"] += 1
+    elif role == "assistant":
+        made.add("model.message", id_, text=text)
+    elif role in ("developer", "system"):
+        made.add("rules.system", id_, text=text)
+    elif _RULES.match(text):
+        made.add("rules.repository", id_, text=text)
+    elif _HARNESS.match(text):
+        made.left_out["messages of the harness"] += 1
+    else:
+        made.user(id_, text)
+
+
+def _arguments(payload: Mapping[str, Any]) -> Any:
+    """What a tool was called with: an object where it is one, else the text."""
+    action = payload.get("action")
+    if isinstance(action, Mapping):
+        return action
+    given = payload.get("arguments", payload.get("input"))
+    if isinstance(given, str):
+        try:
+            read = json.loads(given)
+        except ValueError:
+            return given
+        return read if isinstance(read, Mapping) else given
+    return given if isinstance(given, Mapping) else {}
+
+
+def _command(given: Any) -> str:
+    """The command line of a call."""
+    if isinstance(given, str):
+        return given
+    command = given.get("cmd") or given.get("command") or given.get("query") or given.get("path") or ""
+    if isinstance(command, list):
+        words = [str(each) for each in command]
+        return words[-1] if len(words) == 3 and words[1] in ("-lc", "-c") else " ".join(words)
+    return str(command)
+
+
+def _output(made: Transcript, id_: str, tool: str, command: str, given: str, output: Any) -> None:
+    text, code = _read_output(output)
+    patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
+    if patched and not code:
+        for place, each in enumerate(patched):
+            end = patched[place + 1].start() if place + 1 < len(patched) else None
+            diff = given.replace("\\n", "\n")[each.start() : end]
+            made.add(
+                "file.modified",
+                id_,
+                path=made.path(each["path"].strip()),
+                text=diff,
+                version=version_of(f"{id_}{diff}"),
+            )
+        return
+    if tool in ("update_plan",):
+        made.left_out["outputs of update_plan"] += 1
+    elif not code and (read := _READS.match(command)):
+        made.add("file.read", id_, path=made.path(read["path"]), text=text or "(empty)", version=version_of(text))
+    elif _SEARCHES.match(command) and (found := matches_in(text, made)):
+        made.add("search.result", id_, query=command, matches=found, text=text)
+    else:
+        made.add("command.finished", id_, command=command or tool, exitCode=code, stdout=text or "(no output)")
+
+
+def _read_output(output: Any) -> tuple[str, int]:
+    """The words of an output, and how the command ended: as JSON, as a report, or as plain text."""
+    if isinstance(output, Mapping):
+        code = output.get("exit_code", 0 if output.get("success", True) else 1)
+        return text_of(output.get("content", output.get("output"))), code if isinstance(code, int) else 0
+    text = text_of(output)
+    try:
+        read = json.loads(text)
+    except ValueError:
+        read = None
+    if isinstance(read, Mapping) and isinstance(read.get("output"), str):
+        about = read.get("metadata")
+        code = about.get("exit_code") if isinstance(about, Mapping) else 0
+        return read["output"], code if isinstance(code, int) else 0
+    exited = _EXITED.search(text[:600])
+    return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else 0

@@ -1,0 +1,112 @@
+"""What importers of transcripts share: events with ids and rounds, relative paths, versions of files by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+__all__ = ["Transcript", "matches_in", "text_of", "version_of"]
+
+_MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+)[:-](?P<text>.*)$")
+MOST_MATCHES = 200
+
+
+@dataclass
+class Transcript:
+    """The events of a transcript as they come."""
+
+    session_id: str
+    root: str = ""
+    """The working directory: paths below it are written from there."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    round: int = 0
+    at: str = "1970-01-01T00:00:00Z"
+    """The time of the last record that had one."""
+    spoken: bool = False
+    """The user set a goal."""
+    ids: Counter[str] = field(default_factory=Counter)
+
+    def time(self, value: Any) -> None:
+        """Take the time of a record; one that is none is counted, and the time before it stands."""
+        if value is None:
+            return
+        try:
+            read = datetime.fromisoformat(value) if isinstance(value, str) else None
+        except ValueError:
+            read = None
+        if read is None or read.tzinfo is None:
+            self.left_out["times that cannot be read"] += 1
+        else:
+            self.at = value
+
+    def add(self, kind: str, id_: str, **payload: Any) -> None:
+        """Add an event; an id that comes again gets a number."""
+        self.ids[id_] += 1
+        numbered = id_ if self.ids[id_] == 1 else f"{id_}.{self.ids[id_]}"
+        given = {name: value for name, value in payload.items() if value is not None}
+        self.events.append(
+            {"id": numbered, "turnId": str(self.round), "kind": kind, "createdAt": self.at, "payload": given}
+        )
+
+    def request(self, id_: str) -> None:
+        """A request to the model begins a round."""
+        self.round += 1
+        self.add("model.request", f"{id_}:request")
+
+    def user(self, id_: str, text: str) -> None:
+        """What the user says: first the goal."""
+        if text.strip():
+            self.add("user.message" if self.spoken else "user.goal", id_, text=text)
+            self.spoken = True
+
+    def path(self, path: str) -> str:
+        """A path from the working directory."""
+        given = PurePosixPath(path.replace("\\", "/"))
+        if self.root and given.is_relative_to(self.root):
+            return given.relative_to(self.root).as_posix()
+        return given.as_posix()
+
+
+def version_of(text: str) -> str:
+    """The version of a file whose content this is."""
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def text_of(content: Any) -> str:
+    """The words of a content: a text, or a list of blocks with texts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        words = [
+            block if isinstance(block, str) else block.get("text")
+            for block in content
+            if isinstance(block, (str, Mapping))
+        ]
+        return "\n".join(word for word in words if isinstance(word, str))
+    return ""
+
+
+def matches_in(text: str, transcript: Transcript) -> list[dict[str, Any]]:
+    """The matches that the output of a search names: `path:line:text`, or a path per line."""
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        if match := _MATCH.match(line):
+            found.append(
+                {
+                    "path": transcript.path(match["path"]),
+                    "line": int(match["line"]),
+                    "text": match["text"].strip() or None,
+                }
+            )
+        elif line.strip() and " " not in line.strip() and "/" in line and "://" not in line:
+            found.append({"path": transcript.path(line.strip())})
+        if len(found) == MOST_MATCHES:
+            break
+    return found

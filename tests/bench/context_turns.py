@@ -1,0 +1,117 @@
+"""What a turn of the context policy costs: 10,000 turns in one run, and turn 10,000 against turn 100 on their own.
+
+    python tests/bench/context_turns.py [--turns 10000] [--record]
+
+The session is generated: three to five events a turn, a growing log, 200 files edited again and again, memories revoked. Times
+are processor time of one thread, so that other work on the machine does not count; medians of `ROUNDS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from context_session import Session, memory, policy
+from scoped_retrieval.pipeline.context.events import read_events
+from scoped_retrieval.pipeline.context.log import SessionLog
+
+ROUNDS = 15
+RESULTS = Path(__file__).parents[2] / "data" / "results" / "context.jsonl"
+
+
+def session_of(turns: int) -> tuple[list[dict[str, Any]], list[int]]:
+    """A session of so many turns, and where in its log each begins."""
+    session = Session("Fix the failing tests.")
+    session.add("user.constraint", turn=0, text="Do not change the public API.")
+    places = []
+    for turn in range(turns):
+        session.add("tool.intent", turn=turn, tool="run_command", text="run the tests")
+        if turn % 3 == 0:
+            session.add(
+                "file.modified", turn=turn, path=f"src/m{turn % 200}.ts", version=str(turn), text=f"change {turn}"
+            )
+        if turn % 5 == 0:
+            session.add(
+                "file.read",
+                turn=turn,
+                path=f"src/m{turn % 200}.ts",
+                version=str(turn),
+                text=f"export const m{turn} = {turn};\n" * 20,
+            )
+        if turn % 50 == 7:
+            session.add("memory.revoked", turn=turn, id=f"m{turn % 100}")
+        log = f"src/m{turn % 200}.test.ts:{turn} expected 1 received 2\n" + f"line {turn} of the log\n" * (
+            20 + turn % 60
+        )
+        session.failing(log, turn=turn)
+        places.append(len(session.events))
+        session.add("model.request", turn=turn, evidenceIds=[f"ev-{turn % 300}"])
+    return session.events, places
+
+
+def measured(turns: int) -> dict[str, Any]:
+    """The figures."""
+    events, places = session_of(turns)
+    memories = [memory(f"m{n}", f"Fact number {n} about this project.") for n in range(20)]
+    made, log = policy(), read_events(events)
+    given: dict[str, Any] = {"memories": memories, "budget": {"maxTokens": 4000}}
+    rows = [{"asOfSeq": place, "turnId": str(n)} for n, place in enumerate(places)]
+    start = time.process_time()
+    found = made.project_turns(turns=rows, events=log, **given)
+    whole = time.process_time() - start
+    decisions = found.tables["context_decisions"].num_rows
+    with tempfile.TemporaryDirectory() as folder:
+        written = SessionLog.open(Path(folder) / "s", session_id="session")
+        for first in range(0, len(events), 4096):
+            written.append(events[first : first + 4096])
+        early = min(100, turns - 1)
+        alone: dict[int, list[float]] = {early: [], turns - 1: []}
+        for _ in range(ROUNDS):
+            for turn, times in alone.items():
+                start = time.process_time()
+                view = written.view(places[turn])
+                made.project_turns(turns=[rows[turn]], events=view.tables, facts=view.facts, **given)
+                times.append(time.process_time() - start)
+    medians = {turn: statistics.median(times) * 1000 for turn, times in alone.items()}
+    return {
+        "turns": turns, "events": len(events), "ledger_rows": decisions, "batch_seconds": round(whole, 2),
+        "batch_ms_per_turn": round(whole / turns * 1000, 3), "early_turn": early, "early_ms": round(medians[early], 2),
+        "last_ms": round(medians[turns - 1], 2), "last_over_early": round(medians[turns - 1] / medians[early], 3),
+        "over_budget": found.tables["model_inputs"]["status"].to_pylist().count("over_budget"),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure, print, and record where told so."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--turns", type=int, default=10_000)
+    parser.add_argument("--record", action="store_true", help=f"append a row to {RESULTS.name}")
+    options = parser.parse_args()
+    row = measured(options.turns)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    row = {
+        "commit": commit,
+        "python": platform.python_version(),
+        "command": "python tests/bench/context_turns.py",
+        **row,
+    }
+    print(json.dumps(row, indent=1))
+    if options.record:
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()
