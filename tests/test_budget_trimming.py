@@ -50,8 +50,12 @@ ITEMS = st.lists(
 )
 SHAPES = st.sampled_from(["context-block", "citation-pack", "model-brief"])
 BY_WORD = Counters(
-    {"words": EncodedCounter("words", lambda texts: (len(text.split()) + len(text) // 9 for text in texts))}
+    {
+        "words": EncodedCounter("words", lambda texts: (len(text.split()) + len(text) // 9 for text in texts)),
+        "crowded": EncodedCounter("crowded", lambda texts: (n + n * n // 40 for n in (len(t.split()) for t in texts))),
+    }
 )
+"""Of both, a whole is not the sum of its parts; of the second, it is more than that by far."""
 
 
 def counted(text: str, name: str = BASE) -> int:
@@ -94,13 +98,36 @@ def test_items_chosen_together_are_those_chosen_one_by_one(
         assert asked.run()["fits"].equals(together)
 
 
-@given(ITEMS, st.integers(1, 300))
+@pytest.mark.parametrize("counter", ["words", "crowded"])
+@given(rows=ITEMS, tokens=st.integers(1, 300))
 @settings(max_examples=30, deadline=None)
-def test_a_counter_that_does_not_add_up_has_the_last_word(rows: list[dict[str, Any]], tokens: int) -> None:
-    made = line(rows, requests={"r1": {"max_tokens": tokens, "tokenizer": "words"}}, counters=BY_WORD).run()
+def test_a_counter_that_does_not_add_up_has_the_last_word(
+    counter: str, rows: list[dict[str, Any]], tokens: int
+) -> None:
+    made = line(rows, requests={"r1": {"max_tokens": tokens, "tokenizer": counter}}, counters=BY_WORD).run()
     block = made["blocks"].to_pylist()[0]
-    assert block["tokens"] == counted(block["text"], "words") <= tokens
+    assert block["tokens"] == counted(block["text"], counter) <= tokens
     assert_whole_sets(made, "r1")
+
+
+def test_no_block_is_one_token_over_for_any_limit_and_counter() -> None:
+    """A block 12 tokens over passed: with few limits, what does not fit is mostly over by an item."""
+    rows = [{"text": " ".join(f"w{n}x{m}" for m in range(3 + n % 4)), "semantic_raw": 0.9 - n / 100} for n in range(12)]
+    limits = {
+        f"{counter} {tokens:03d}": {
+            "max_tokens": tokens,
+            "tokenizer": counter,
+            "max_items": 12,
+            "max_items_per_source": 12,
+        }
+        for counter in (BASE, "words", "crowded")
+        for tokens in range(1, 241)
+    }
+    blocks = line(rows, requests=limits, counters=BY_WORD).run()["blocks"].to_pylist()
+    over = [one["request_id"] for one in blocks if one["tokens"] > limits[one["request_id"]]["max_tokens"]]
+    assert over == []
+    assert [one["tokens"] for one in blocks] == [counted(one["text"], one["request_id"].split()[0]) for one in blocks]
+    assert len({one["items"] for one in blocks}) > 8
 
 
 def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
