@@ -19,8 +19,8 @@ __all__ = ["DUTY", "TOPIC_WORDS", "duties_only", "is_duty", "lost", "sentences"]
 
 _PROHIBITED = (
     r"\b(?:never|not|n't|don'?t|cannot|can'?t|won'?t|shouldn'?t|mustn'?t|no longer|avoid|forbid\w*|forbidden|prohibit\w*|disallow\w*|"
-    r"refus\w+|reject\w*|refrain|stop|instead of|rather than|without|unless|except|only|no|none|nor|neither|off[- ]limits|read[- ]only|"
-    r"deprecated|do\s+NOT|banned?|leave\s+\w+\s+(?:alone|as)|keep\s+out|untouched|restrict\w*|limit(?:ed)?\s+to|must)\b"
+    r"refus\w+|reject\w*|refrain|stop|instead|redact\w*|sensitive|confidential|rather than|without|unless|except|only|no|none|nor|neither|off[- ]limits|read[- ]only|"
+    r"deprecated|do\s+NOT|banned?|leave\b.{1,40}\b(?:alone|as)|keep\s+out|untouched|restrict\w*|limit(?:ed)?\s+to|must)\b"
 )
 _APPROVAL = (
     r"\b(?:approv\w+|ask(?:s|ed)?|permission|confirm\w*|consent|sign[- ]?off|review\w*|authoriz\w+|consult\w*|agree\w*|"
@@ -29,7 +29,7 @@ _APPROVAL = (
 _CHECKED = (
     r"\b(?:verif\w+|test(?:s|ed|ing)?|check\w*|lint\w*|validat\w+|ensur\w+|make\s+sure|must|always|requir\w+|mandatory|shall|should|"
     r"need(?:s|ed)?\s+to|has\s+to|have\s+to|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|typecheck\w*|type-check\w*|format\w*|"
-    r"green|clean|ci|coverage|build(?:s)?|double-check|prove|assert\w*|keep|update|be\s+sure|remember|important|critical|warning)\b"
+    r"green|clean|complete|ci|coverage|build(?:s)?|double-check|prove|assert\w*|keep|update|be\s+sure|remember|important|critical|warning)\b"
 )
 DUTY = re.compile(f"(?i){_PROHIBITED}|{_APPROVAL}|{_CHECKED}")
 _UPPER_NOT = re.compile(r"[❌🚫⛔⚠✋]")
