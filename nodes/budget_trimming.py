@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.greedy_fit import BOUNDS, DISPUTE, TOKENS, Budgets, Costs, Fit, fit, parted_sets
+from .blocks.greedy_fit import Fit, fit, parted_sets
+from .blocks.item_costs import BOUNDS, DETAIL, DISPUTE, TOKENS, Budgets, Costs
 from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
+from .blocks.passages import Terms
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import (
@@ -52,6 +54,7 @@ from .tables import (
     Evidence,
     FactChecks,
     Fits,
+    MatchTerms,
     Packs,
     Placements,
     Ranked,
@@ -69,6 +72,7 @@ def fits(
     contracts: Contracts,
     evidence: Evidence,
     placements: Placements,
+    match_terms: MatchTerms,
     counters: Counters,
 ) -> Fits:
     """Every item that reached trimming, by request and position: what of its text fits, and which limit bound."""
@@ -104,7 +108,8 @@ def fits(
         budgets.which[owner[member[one]]],
     )
     costs = costs.take(way).most(texts.first)
-    result = _counted_whole(fit(owner, work.sets(), texts, costs, budgets, counters), work, budgets, counters)
+    terms = Terms.of(match_terms, contracts["request_id"])
+    result = _counted_whole(fit(owner, work.sets(), texts, costs, budgets, counters, terms), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)
     return FITS.build(
@@ -266,9 +271,10 @@ class _Work:
         return place
 
     def forms(self, result: Fit) -> pa.Array:
-        """A cut original is an excerpt; other forms keep their name."""
+        """A cut original is an excerpt, or an outline where the detail says so; other forms keep their name."""
         cut = (self.form == "full") & (result.number > 0) & (result.bound >= 0)
-        return pa.array(np.where(cut, "excerpt", self.form).astype(object), pa.string())
+        form = np.where(cut, np.where(result.bound == DETAIL, "outline", "excerpt"), self.form)
+        return pa.array(form.astype(object), pa.string())
 
     def conflict_notes(self, number: Int) -> NDArray[np.bool_]:
         """Members of a conflict set of which no other member is shown."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .columns.keys import constants, gathered, gathered_columns, integers, positions, rank_within
+from .columns.keys import constants, first_of_runs, gathered, gathered_columns, integers, positions, rank_within
 from .columns.orders import order_by
-from .frames import PostingIndex, RowIndex, VectorIndex
+from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from .recall.bm25 import Bm25
 from .recall.candidate_merge import (
     Fusion,
@@ -34,11 +35,13 @@ from .recall.vector_recall import recall_vectors
 from .tables import (
     CANDIDATES,
     HITS,
+    MATCH_TERMS,
     Admissible,
     Candidates,
     Contracts,
     Evidence,
     Hits,
+    MatchTerms,
     Placements,
     QueryTerms,
     QueryVectors,
@@ -74,6 +77,23 @@ def lexical_recall(
     if "lexical" not in lanes:
         return Weighed.concat([])
     return recall_terms(recall_tables, query_terms, postings, "lexical", bm25)
+
+
+def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTerms:
+    """What each request asked for in words, by request and term; the weight is the greatest of its sub-queries'."""
+    weights = TermWeights.concat(lexical_recall.weights)
+    request = recall_tables.sub_request[weights.sub]
+    order = order_by(request, weights.key, -weights.weight)
+    order = order[first_of_runs(request[order], weights.key[order])]
+    keys = pa.array(weights.keys, pa.string())
+    terms = pc.utf8_slice_codeunits(keys, len(posting_keys("text", [""])[0])).take(pa.array(weights.key[order]))
+    return MATCH_TERMS.build(
+        {
+            "request_id": gathered(recall_tables.contracts["request_id"], request[order]),
+            "term": terms,
+            "weight": weights.weight[order],
+        }
+    ).sort_by([(name, "ascending") for name in MATCH_TERMS.order])
 
 
 def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> Hits:

@@ -17,7 +17,7 @@ from .blocks.item_rendering import Items, rendered
 from .blocks.masking import class_lists
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import flat, objects, pair_positions, positions, take_or
+from .columns.keys import constants, flat, objects, pair_positions, positions, take_or
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Ranked, Trimmed
 
 
@@ -58,8 +58,9 @@ def blocks(
     made = rendered(items, flat(shown["visible_text"]), evidence, contracts.num_rows)
     names = flat(contracts["tokenizer"]).dictionary_encode()
     tokens = counters.count(made.text, names.dictionary.to_pylist(), np.asarray(names.indices).astype(np.int64))
-    # A conflict set is left out because one of its members met a limit: that one is named.
-    bound = fits.filter(pc.fill_null(pc.not_equal(fits["bound_by"], "conflict_set"), False))
+    # A conflict set is left out because one of its members met a limit: that one is named. An outline met none.
+    told = pc.invert(pc.is_in(fits["bound_by"], value_set=constants(("conflict_set", "detail"))))
+    bound = fits.filter(pc.and_(told, fits["bound_by"].is_valid()))
     return BLOCKS.build(
         {
             "request_id": contracts["request_id"],

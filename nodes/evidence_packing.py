@@ -103,6 +103,10 @@ def packs(
     )  # what is remembered and holds today comes first, however well the past matches
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
+    # Where the next items are outlines, the second item of a document counts half as much as the first, the third a third.
+    brief = ~among(take_or(contracts["detail"], owner), ("full",))
+    shared = by_rank * (1 + _turns(document, packing.kept, brief)) + past * (len(owner) + 1) ** 2
+    by_rank = _positions(packing.kept, owner, conflict, disputed, shared)
     kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
     by_rank = _positions(packing.kept, owner, conflict, disputed, kinds * (len(owner) + 1) + by_rank)
     # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.

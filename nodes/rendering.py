@@ -58,7 +58,7 @@ __all__ = [
     "unquoted",
 ]
 
-TRIMMING_POLICY = "line-end/1"
+TRIMMING_POLICY = "line-end/2"
 """Name of what `budget_trimming` does; it changes when the rules change."""
 
 HEADER = "Evidence package snapshot: "
@@ -92,13 +92,14 @@ STANDING_WORDS = {
 FORM_WORDS = {
     "full": "",
     "excerpt": ", excerpt",
+    "outline": ", outline",
     "summary": ", summary",
     "fact": ", recorded fact",
     "reference": "",
     "conflict-note": ", conflicting claim",
     "hint": ", weak signal",
 }
-"""How six of the seven projections of S0.67 read (`full` and `excerpt` are the first). The seventh, `none`, is the
+"""How six of the seven projections of S0.67 read (`full`, `excerpt` and `outline` are the first). The seventh, `none`, is the
 explanation kept for auditors: it has no words here because nothing of it reaches a block."""
 
 CONFLICT_NOTE = ", a competing claim may exist"

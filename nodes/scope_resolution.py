@@ -58,7 +58,7 @@ _COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "b
            "asked_at", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort")  # fmt: skip
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
-_CHOICES = ("merge_policy", "output_shape")
+_CHOICES = ("merge_policy", "output_shape", "detail")
 _OF_PURPOSE = ["version", "include_states", "withheld_k", "instruction_sources", "mask", *_COUNTS, *_CHOICES]
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip

@@ -226,6 +226,7 @@ REQUESTS = table(
     tokenizer=caller(string("counter by name, e.g. approx-bpe/1")),
     merge_policy=caller(string("overrides the purpose's", nullable=True)),
     output_shape=caller(string("overrides the purpose's", nullable=True)),
+    detail=caller(string("overrides the purpose's", nullable=True)),
     **_OWN_WEIGHTS,
 )
 
@@ -266,6 +267,7 @@ PURPOSE_POLICIES = table(
     version=string("SHA-256 of the file, first 16 hex digits"),
     merge_policy=string("how sub-queries merge into one list"),
     output_shape=string("what the block looks like"),
+    detail=string("how much of each item is shown: full, outline or auto"),
     include_states=strings("lifecycles that may be shown"),
     max_unverified_items=int32("cap on items of lifecycle candidate"),
     lane_k=int32("rows a lane returns per sub-query"),
@@ -568,6 +570,7 @@ CONTRACTS = table(
     withheld_k=int32("withheld rows that become candidates"),
     merge_policy=caller(string("how sub-queries merge")),
     output_shape=caller(string("what the block looks like")),
+    detail=caller(string("how much of each item is shown: full, outline or auto")),
     instruction_sources=caller(strings("path globs with standing instruction")),
     mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
     required_evidence=caller(strings("evidence the caller or the role requires")),
@@ -708,6 +711,17 @@ QUERY_TERMS = table(
         "of a text term its count in the query, a quarter of it in what the role adds; of another, the anchor's weight, "
         "less for vaguer keys"
     ),
+)
+
+MATCH_TERMS = table(
+    "match_terms",
+    key=("request_id", "term"),
+    order=("request_id", "term"),
+    persist=False,
+    doc="What each request asks for in words, where some row that it may see says them: what passages are chosen by.",
+    request_id=string("the request"),
+    term=string("the term as indexed"),
+    weight=float64("times asked for, times the idf of A(r); the greatest of the sub-queries'"),
 )
 
 # --- boundary_gates -------------------------------------------------------------------------------------------------
@@ -1161,7 +1175,7 @@ TRIMS = table(
     doc="What trimming cut, to the byte range of the item's text; items dropped whole have no kept range.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
-    policy=caller(string("trimming policy by name: line-end/1")),
+    policy=caller(string("trimming policy by name: line-end/2")),
     bound_by=caller(
         string("max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room")
     ),
@@ -1400,6 +1414,7 @@ SessionEvents = SESSION_EVENTS.annotation
 SessionTexts = SESSION_TEXTS.annotation
 SubQueries = SUB_QUERIES.annotation
 QueryTerms = QUERY_TERMS.annotation
+MatchTerms = MATCH_TERMS.annotation
 Reachable = REACHABLE.annotation
 Admissible = ADMISSIBLE.annotation
 FilterLadder = FILTER_LADDER.annotation

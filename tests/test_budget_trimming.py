@@ -49,6 +49,8 @@ ITEMS = st.lists(
     max_size=7,
 )
 SHAPES = st.sampled_from(["context-block", "citation-pack", "model-brief"])
+DETAILS = st.sampled_from(["full", "outline", "auto"])
+ASKED = [{"request_id": "r1", "term": term, "weight": 2.0} for term in ("alpha", "pars", "你好")]
 BY_WORD = Counters(
     {
         "words": EncodedCounter("words", lambda texts: (len(text.split()) + len(text) // 9 for text in texts)),
@@ -62,13 +64,14 @@ def counted(text: str, name: str = BASE) -> int:
     return int(BY_WORD.get(name).count(pa.array([text], pa.large_string()))[0])
 
 
-@given(ITEMS, SHAPES, st.integers(1, 400), st.integers(1, 1500), st.integers(1, 120), st.integers(1, 6))
+@given(ITEMS, SHAPES, DETAILS, st.integers(1, 400), st.integers(1, 1500), st.integers(1, 120), st.integers(1, 6))
 @settings(max_examples=80, deadline=None)
 def test_no_limit_is_ever_exceeded(
-    rows: list[dict[str, Any]], shape: str, tokens: int, chars: int, chunk: int, items: int
+    rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chars: int, chunk: int, items: int
 ) -> None:
     limits = {"max_tokens": tokens, "max_chars": chars, "max_chunk_tokens": chunk, "max_items": items}
-    made = line(rows, requests={"r1": limits | {"output_shape": shape}}).run()
+    contract = limits | {"output_shape": shape, "detail": detail}
+    made = line(rows, requests={"r1": contract}, match_terms=ASKED).run()
     block = made["blocks"].to_pylist()[0]
     assert block["tokens"] == counted(block["text"]) <= tokens
     assert block["chars"] == len(block["text"]) <= chars
@@ -81,16 +84,17 @@ def test_no_limit_is_ever_exceeded(
     assert (block["text"] == "") == (block["items"] == 0) == (block["block_ref"] is None)
 
 
-@given(ITEMS, SHAPES, st.integers(20, 900), st.integers(40, 1500), st.integers(1, 120), st.integers(1, 6))
+@given(ITEMS, SHAPES, DETAILS, st.integers(20, 900), st.integers(40, 1500), st.integers(1, 120), st.integers(1, 6))
 @settings(max_examples=60, deadline=None)
 def test_items_chosen_together_are_those_chosen_one_by_one(
-    rows: list[dict[str, Any]], shape: str, tokens: int, chars: int, chunk: int, items: int
+    rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chars: int, chunk: int, items: int
 ) -> None:
     contract = {
-        "output_shape": shape, "max_tokens": tokens, "max_chars": chars, "max_chunk_tokens": chunk, "max_items": items,
+        "output_shape": shape, "detail": detail, "max_tokens": tokens, "max_chars": chars, "max_chunk_tokens": chunk, "max_items": items,
         "max_unverified_items": 9, "max_items_per_source": 9,
     }  # fmt: skip
-    asked = line(rows, requests={"r1": contract, "r2": contract | {"max_tokens": 2 * tokens, "max_items": 7}})
+    requests = {"r1": contract, "r2": contract | {"max_tokens": 2 * tokens, "max_items": 7}}
+    asked = line(rows, requests=requests, match_terms=ASKED)
     together = asked.run()["fits"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(greedy_fit, "RANKS_FIRST", 1)
@@ -99,12 +103,13 @@ def test_items_chosen_together_are_those_chosen_one_by_one(
 
 
 @pytest.mark.parametrize("counter", ["words", "crowded"])
-@given(rows=ITEMS, tokens=st.integers(1, 300))
+@given(rows=ITEMS, detail=DETAILS, tokens=st.integers(1, 300))
 @settings(max_examples=30, deadline=None)
 def test_a_counter_that_does_not_add_up_has_the_last_word(
-    counter: str, rows: list[dict[str, Any]], tokens: int
+    counter: str, rows: list[dict[str, Any]], detail: str, tokens: int
 ) -> None:
-    made = line(rows, requests={"r1": {"max_tokens": tokens, "tokenizer": counter}}, counters=BY_WORD).run()
+    contract = {"max_tokens": tokens, "tokenizer": counter, "detail": detail}
+    made = line(rows, requests={"r1": contract}, counters=BY_WORD).run()
     block = made["blocks"].to_pylist()[0]
     assert block["tokens"] == counted(block["text"], counter) <= tokens
     assert_whole_sets(made, "r1")
@@ -145,13 +150,13 @@ def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
     assert not any(row["conflict_note"] for row in shown if set_of[row["evidence_id"]] is None)
 
 
-@given(ITEMS, SHAPES, st.integers(20, 500), st.integers(1, 120), st.integers(1, 4))
+@given(ITEMS, SHAPES, DETAILS, st.integers(20, 500), st.integers(1, 120), st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_a_conflict_set_is_shown_whole_or_not_at_all(
-    rows: list[dict[str, Any]], shape: str, tokens: int, chunk: int, items: int
+    rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chunk: int, items: int
 ) -> None:
     contract = {
-        "output_shape": shape, "max_tokens": tokens, "max_chunk_tokens": chunk, "max_items": items,
+        "output_shape": shape, "detail": detail, "max_tokens": tokens, "max_chunk_tokens": chunk, "max_items": items,
         "max_unverified_items": 9, "max_items_per_source": 9,
     }  # fmt: skip
     made = line(rows, requests={"r1": contract, "r2": contract | {"max_tokens": 3 * tokens, "max_items": 7}}).run()
@@ -159,12 +164,13 @@ def test_a_conflict_set_is_shown_whole_or_not_at_all(
         assert_whole_sets(made, request_id)
 
 
-@given(ITEMS, st.integers(40, 400), st.integers(1, 120))
+@given(ITEMS, DETAILS, st.integers(40, 400), st.integers(1, 120))
 @settings(max_examples=60, deadline=None)
 def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
-    rows: list[dict[str, Any]], tokens: int, chunk: int
+    rows: list[dict[str, Any]], detail: str, tokens: int, chunk: int
 ) -> None:
-    made = line(rows, requests={"r1": {"max_tokens": tokens, "max_chunk_tokens": chunk}}).run()
+    contract = {"max_tokens": tokens, "max_chunk_tokens": chunk, "detail": detail}
+    made = line(rows, requests={"r1": contract}, match_terms=ASKED).run()
     text = {row["evidence_id"]: row["text"].encode() for row in made["evidence"].to_pylist()}
     shown = {row["evidence_id"]: row for row in made["trimmed"].to_pylist()}
     trims = {row["evidence_id"]: row for row in made["trims"].to_pylist()}

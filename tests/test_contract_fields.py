@@ -82,6 +82,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "max_chunk_tokens": ({}, ask(max_chunk_tokens=4)),
     "merge_policy": (ask(pool_k=4), ask(pool_k=4, merge_policy="authority-first")),
     "output_shape": ({}, ask(output_shape="citation-pack")),
+    "detail": ({}, ask(detail="outline")),
     "instruction_sources": ({}, purpose("instruction_sources", [])),
     "mask": ({}, purpose("mask", ["email"])),
     "required_evidence": (

@@ -27,6 +27,7 @@ RULE = "plan.0"
 PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     ("merge_policy", "authority-first", {"purpose": {"budget.pool_k": 4}}),
     ("output_shape", "citation-pack", {}),
+    ("detail", "outline", {}),
     ("include_states", ["verified"], {}),
     ("instruction_sources", [], {}),
     ("mask", ["email"], {}),

@@ -109,7 +109,7 @@ def test_a_long_document_is_trimmed_and_the_snapshot_says_how(story: Story):
     story.tell(row("doc", "docs/runbook.md", text))
     found = story.ask("How are users moved to a role?", budget={"max_tokens": 300})
     (trim,) = found.tables["trims"].to_pylist()
-    assert trim["policy"] == found.tables["snapshots"]["trimming_policy"][0].as_py() == "line-end/1"
+    assert trim["policy"] == found.tables["snapshots"]["trimming_policy"][0].as_py() == "line-end/2"
     (kept,), (dropped,) = trim["kept_ranges"], trim["dropped_ranges"]
     assert (kept["start"], kept["end"], dropped["end"]) == (0, dropped["start"], len(text.encode()))
     visible = text.encode()[: kept["end"]].decode()

@@ -3,10 +3,11 @@
 Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that stays, the order in which it was
 chosen and the limit that bound.
 
-Policy `line-end/1`: best item first. What does not fit whole is cut at a line end, if at least a quarter of what the
-item may show remains or nothing was chosen before; else it is dropped, and the next, maybe smaller, item is tried. A cut
-keeps the start of an item, unless that would cut its leading row short or miss a log's first error line: then it starts
-there (in a log two lines above).
+Policy `line-end/2`: best item first, each as far as its cap goes (see `detail_caps`). What does not fit is cut at a line
+end, if at least a quarter of what the item may show remains or nothing was chosen before; else it is dropped, and the
+next, maybe smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short or miss
+a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that says most of
+what was asked (see `passages`).
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 
@@ -16,7 +17,6 @@ known yet (nonce, reference, label number, notes) is reserved at its worst. So n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,55 +24,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, first_of_runs, flat, literal, run_lengths
+from ..columns.keys import constants, first_of_runs, run_lengths
 from ..columns.ragged import expand_ranges
-from ..rendering import BRIEF_TOKENS, CLOSING, HEADER, NONCE_LENGTH, REF_LENGTH, Pieces
+from ..rendering import CLOSING, HEADER, REF_LENGTH
+from .detail_caps import Caps, Sizes, item_caps
+from .item_costs import AUTO, CHARS, CHUNK, DETAIL, DISPUTE, ITEMS, NO_ROOM, TOKENS, Budgets, Costs
 from .item_texts import ItemTexts
 from .line_units import Units, focus_units, units_of
+from .passages import NO_TERMS, Terms, best_windows, context
 from .token_counting import Counters
-
-BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
-BOUNDS = (*BUDGET_LIMITS, "conflict_set")
-"""Names of `Fit.bound`'s codes, by position; -1 = none bound. What the last one bound fits, and its rivals do not."""
-ITEMS, TOKENS, CHARS, CHUNK, DISPUTE = range(5)
 
 LEAST_TOKENS, LEAST_CHARS = 16, 40
 """Hardly any item is smaller than this, label and fence included; a request with less left is done."""
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
-_NO_ROOM = 1 << 40
-"""Tokens that no budget has."""
 RANKS_FIRST = 16
 """Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
 still have room."""
 _FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
-_LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Budgets:
-    """The limits of each request, int64[requests], and its counter as `names[which]`."""
-
-    max_items: Int
-    max_tokens: Int
-    max_chars: Int
-    max_chunk_tokens: Int
-    names: Sequence[str]
-    which: Int
-
-    @classmethod
-    def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
-        """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
-        encoded = flat(contracts["tokenizer"]).dictionary_encode()
-        limits = {name: contracts[name].to_numpy().astype(np.int64) for name in BUDGET_LIMITS}
-        limits["max_chunk_tokens"] = np.where(
-            shapes == "model-brief", np.minimum(limits["max_chunk_tokens"], BRIEF_TOKENS), limits["max_chunk_tokens"]
-        )
-        return cls(**limits, names=encoded.dictionary.to_pylist(), which=np.asarray(encoded.indices).astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -105,6 +78,8 @@ class _Progress:
         self.seen = np.zeros((len(frame_tokens), groups), dtype=bool)
         self.number, self.start, self.end, self.before, self.inside = (np.zeros(items, np.int64) for _ in range(5))
         self.bound = np.full(items, -1, dtype=np.int64)
+        self.brief = np.zeros(len(frame_tokens), dtype=bool)
+        """Requests whose next items are outlines."""
 
     def keep(self, item: Int, units: Units, opening: Int, start: Int, end: Int) -> None:
         """Note the units [start, end) of each item, which begins with the unit `opening`."""
@@ -122,71 +97,24 @@ class _Progress:
         return Fit(self.number, self.start, self.end, self.before, self.inside, self.bound)
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
-    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs."""
-
-    tokens: Int
-    chars: Int
-    group: Int
-    heading_tokens: Int
-    heading_chars: Int
-    fenced: Bool
-    log: Bool
-
-    @classmethod
-    def of(
-        cls,
-        item: Pieces,
-        heading: pa.Array | None,
-        kinds: pa.Array,
-        counters: Counters,
-        names: Sequence[str],
-        which: Int,
-    ) -> Costs:
-        """The cost of the worst-case pieces of each item; item `i` is counted by the counter `names[which[i]]`.
-
-        `heading` is None where nothing has a heading.
-        """
-        marks = pc.if_else(pa.array(item.fenced), literal("a" * NONCE_LENGTH), literal(""))
-        around = pc.binary_join_element_wise(item.head, marks, item.fence, marks, item.tail, item.foot, literal(""))
-        # Most requests print no headings, and texts of no bytes cost nothing.
-        headed = heading is not None
-        return cls(
-            tokens=counters.count(around, names, which),
-            chars=_numbers(pc.utf8_length(around)),
-            group=_numbers(kinds.dictionary_encode().indices),
-            heading_tokens=counters.count(heading, names, which) if headed else np.zeros(len(which), dtype=np.int64),
-            heading_chars=_numbers(pc.utf8_length(heading)) if headed else np.zeros(len(which), dtype=np.int64),
-            fenced=item.fenced,
-            log=np.asarray(pc.is_in(kinds, value_set=constants(_LOG_KINDS, kinds.type))),
-        )
-
-    def take(self, index: Int) -> Costs:
-        """The costs of the items at `index`."""
-        return Costs(**{name: values[index] for name, values in vars(self).items()})
-
-    def most(self, first: Int) -> Costs:
-        """The greatest cost of each item that may be printed in several ways; those of item `i` begin at `first[i]`."""
-        if len(first) == len(self.tokens):
-            return self
-        found = vars(self.take(first))
-        for name in ("tokens", "chars"):
-            found |= {name: np.maximum.reduceat(getattr(self, name), first) if len(first) else found[name]}
-        return Costs(**found)
-
-
-def fit(owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
+def fit(
+    owner: Int,
+    dispute: Int,
+    texts: ItemTexts,
+    costs: Costs,
+    budgets: Budgets,
+    counters: Counters,
+    terms: Terms = NO_TERMS,
+) -> Fit:
     """What fits, no conflict set in part; items are sorted by request and place, `owner` is the request of each and `dispute`
-    its conflict set (-1 = none).
+    its conflict set (-1 = none). A cut keeps the passage with most of the request's `terms`.
     """
-    result = _filled(owner, dispute, texts, costs, budgets, counters)
+    result = _filled(owner, dispute, texts, costs, budgets, counters, terms)
     bound = np.full(len(owner), -1, dtype=np.int64)
     while (parted := parted_sets(result.number, dispute)).any():
         bound[parted] = np.where(result.number[parted] > 0, DISPUTE, result.bound[parted])
-        costs = replace(costs, tokens=np.where(bound >= 0, _NO_ROOM, costs.tokens))
-        result = _filled(owner, dispute, texts, costs, budgets, counters)
+        costs = replace(costs, tokens=np.where(bound >= 0, NO_ROOM, costs.tokens))
+        result = _filled(owner, dispute, texts, costs, budgets, counters, terms)
     return replace(result, bound=np.where(bound >= 0, bound, result.bound))
 
 
@@ -197,7 +125,9 @@ def parted_sets(number: Int, dispute: Int) -> Bool:
     return ((chosen > 0) & (chosen < all_))[dispute + 1] & (dispute >= 0)
 
 
-def _filled(owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters) -> Fit:
+def _filled(
+    owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters, terms: Terms
+) -> Fit:
     """What fits, by rank alone."""
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
@@ -206,13 +136,22 @@ def _filled(owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: B
     frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
     done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, dispute)
     headed = bool(costs.heading_chars.any())
-    low, ranks, most = 0, RANKS_FIRST, int(items.max(initial=0))
+    low, most = 0, int(items.max(initial=0))
+    # How much of each item an automatic detail shows depends on all that may be shown beside it.
+    ranks = max(RANKS_FIRST, int(np.minimum(budgets.max_items, items)[budgets.detail == AUTO].max(initial=0)))
     while low < most:
         live = _with_room(done, first + low, np.maximum(items - low, 0), owner, costs, budgets)
         if not len(live):
             break
         among = expand_ranges(first[live] + low, np.minimum(items[live] - low, ranks))
         trial = _tried(among, owner, texts, done, costs, budgets, counters)
+        asking = owner[among]
+        sizes = (
+            Sizes(trial.whole_tokens, costs.tokens[among], budgets.max_tokens, budgets.max_tokens - done.tokens),
+            Sizes(trial.whole_chars, costs.chars[among], budgets.max_chars, budgets.max_chars - done.chars),
+        )
+        caps = item_caps(asking, among - first[asking], *sizes, budgets, done.brief)
+        trial = _cut(trial, asking, caps, costs, budgets, terms)
         left = np.arange(len(among))
         while len(left):
             left = run_that_fits(done, owner[among[left]], left, trial, costs, budgets, headed)
@@ -247,7 +186,7 @@ def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs
 @dataclass(frozen=True)
 class _Trial:
     """The items tried together: each one's number, its first unit and the one after its last, what all of its text
-    costs, and its focus (see `focus_units`)."""
+    costs, and its focus (see `focus_units`); of what its cap leaves, the units [`start`, `end`) and their cost."""
 
     item: Int
     units: Units
@@ -256,6 +195,21 @@ class _Trial:
     whole_tokens: Int
     whole_chars: Int
     focus: tuple[Int, Int]
+    caps: Caps
+    start: Int
+    end: Int
+    tokens: Int
+    chars: Int
+
+    @property
+    def whole(self) -> Bool:
+        """Whether the cap leaves all of the text."""
+        return (self.start == self.opening) & (self.end == self.closing)
+
+    def much(self, index: Int, tokens: Int) -> Bool:
+        """Whether these tokens are enough of what the items at `index` may show; an outline is as short as it is."""
+        shown = np.minimum(self.whole_tokens[index], self.caps.tokens[index])
+        return (LEAST_SHARE * tokens >= shown) | ((self.caps.bound[index] == DETAIL) & (tokens == self.tokens[index]))
 
 
 def _tried(
@@ -281,7 +235,24 @@ def _tried(
     first, last = focus_units(units, costs.log[distinct], lead_start, lead_end)
     opening = units.first[place]
     closing = np.where(costs.fenced[item], units.first[place + 1], opening)
-    return _Trial(item, units, opening, closing, *units.cost(opening, closing), (first[place], last[place]))
+    cost = units.cost(opening, closing)
+    caps = Caps(cost[0], np.full(len(item), CHUNK))
+    return _Trial(item, units, opening, closing, *cost, (first[place], last[place]), caps, opening, closing, *cost)
+
+
+def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: Terms) -> _Trial:
+    """What the caps leave of each text: the passage that says most of what was asked."""
+    long = np.flatnonzero(trial.whole_tokens > caps.tokens)
+    if not len(long):
+        return replace(trial, caps=caps)
+    start, end = trial.opening.copy(), trial.closing.copy()
+    focus = (trial.focus[0][long], trial.focus[1][long])
+    limits = (caps.tokens[long], budgets.max_chunk_tokens[asking[long]])
+    logs = costs.log[trial.item[long]]
+    start[long], end[long] = best_windows(trial.units, start[long], end[long], focus, logs, limits, asking[long], terms)
+    tokens, chars = trial.units.cost(start, end)
+    caps = replace(caps, tokens=np.maximum(caps.tokens, tokens))
+    return replace(trial, caps=caps, start=start, end=end, tokens=tokens, chars=chars)
 
 
 def _exhausted(done: _Progress, budgets: Budgets, item: Int, requests: Int) -> Int:
@@ -295,7 +266,7 @@ def _exhausted(done: _Progress, budgets: Budgets, item: Int, requests: Int) -> I
 def run_that_fits(
     done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool
 ) -> Int:
-    """Choose the items of each request that fit whole one after another, from its first on; gives what is left of `left`.
+    """Choose the items of each request that fit, as far as their caps go, one after another, from its first on; gives what is left of `left`.
 
     What they use adds up, so a running sum tells of all of them at once what `_round` would find one by one. `headed` is
     true if some item has a heading.
@@ -309,7 +280,7 @@ def run_that_fits(
         fresh &= ~done.seen[asking, group]
         beside_tokens = beside_tokens + fresh * costs.heading_tokens[item]
         beside_chars = beside_chars + fresh * costs.heading_chars[item]
-    text_tokens, text_chars = trial.whole_tokens[left], trial.whole_chars[left]
+    text_tokens, text_chars = trial.tokens[left], trial.chars[left]
     tokens, chars = beside_tokens + text_tokens, beside_chars + text_chars
     starts = first_of_runs(asking)
     lengths = run_lengths(starts, len(item))
@@ -320,9 +291,11 @@ def run_that_fits(
     own = np.ones(len(item), dtype=np.int64)
     own[1:] -= (done.dispute[item[1:]] >= 0) & (done.dispute[item[1:]] == done.dispute[item[:-1]])
     own[starts] = ~done.joins(item[starts], asking[starts])
-    fits &= text_tokens <= budgets.max_chunk_tokens[asking]
     fits &= own + _before(own, starts, lengths) <= (budgets.max_items - done.places)[asking]
-    fits &= ~costs.fenced[item] | (trial.closing > trial.opening)[left]
+    whole, solid = trial.whole[left], trial.units.solid
+    fits &= ~costs.fenced[item] | (trial.end > trial.start)[left]
+    much = trial.much(left, text_tokens) | ((done.count[asking] == 0) & (place == 0))
+    fits &= whole | (much & (solid[trial.end[left]] > solid[trial.start[left]]))
     fits &= _before(~fits, starts, lengths) == 0
 
     i, r = item[fits], asking[fits]
@@ -332,9 +305,10 @@ def run_that_fits(
     for used, cost in ((done.count, np.ones_like(own)), (done.places, own), (done.tokens, tokens), (done.chars, chars)):
         used += np.bincount(r, weights=cost[fits], minlength=len(used)).astype(np.int64)
     done.seen[r, group[fits]] = True
+    done.bound[i] = np.where(whole, -1, trial.caps.bound[left])[fits]
     last = np.append(first_of_runs(r)[1:], len(r)) - 1
     done.open_set[r[last]] = done.dispute[i[last]]
-    done.keep(i, trial.units, *(edge[left[fits]] for edge in (trial.opening, trial.opening, trial.closing)))
+    done.keep(i, trial.units, *(edge[left[fits]] for edge in (trial.opening, trial.start, trial.end)))
     return left[~fits]
 
 
@@ -355,30 +329,29 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     beside_chars = costs.chars[item] + fresh * costs.heading_chars[item]
     room_tokens = budgets.max_tokens[asking] - done.tokens[asking] - beside_tokens
     room_chars = budgets.max_chars[asking] - done.chars[asking] - beside_chars
-    cap = budgets.max_chunk_tokens[asking]
-    fenced = costs.fenced[item]
+    cap, fenced = trial.caps.tokens[left], costs.fenced[item]
 
-    opening, closing = trial.opening[left], trial.closing[left]
+    opening, closing, start, stop = (edge[left] for edge in (trial.opening, trial.closing, trial.start, trial.end))
     tokens = np.minimum(room_tokens, cap)
-    by_tokens, by_chars = units.fitting(opening, closing, tokens, room_chars)
+    by_tokens, by_chars = units.fitting(start, stop, tokens, room_chars)
     end = np.minimum(by_tokens, by_chars)
-    start = opening
     first, last = (bound[left] for bound in trial.focus)
-    if (missed := (end < closing) & (end <= last) & (first > opening)).any():
-        start = np.where(missed, _context(units, first, opening, costs.log[item]), opening)
-        by_tokens, by_chars = units.fitting(start, closing, tokens, room_chars)
+    if (missed := (end < stop) & (end <= last) & (first > start)).any():
+        start = np.where(missed, context(units, first, start, costs.log[item]), start)
+        by_tokens, by_chars = units.fitting(start, np.where(missed, closing, stop), tokens, room_chars)
         end = np.minimum(by_tokens, by_chars)
 
     whole = (start == opening) & (end == closing)
+    whole_cap = ~trial.whole[left] & (start == trial.start[left])
     used_tokens, used_chars = units.cost(start, end)
-    shown = np.minimum(trial.whole_tokens[left], cap)
-    much = (LEAST_SHARE * used_tokens >= shown) | (done.count[asking] == 0)
+    much = trial.much(left, used_tokens) | (done.count[asking] == 0)
     worth = whole | (much & (units.solid[end] > units.solid[start]))
     text = ~fenced | (closing > opening)
     joins = done.joins(item, asking)
     exhausted = _exhausted(done, budgets, item, asking)
     chosen = (exhausted < 0) & (room_tokens >= 0) & (room_chars >= 0) & worth & text
-    limit = np.where(by_chars < by_tokens, CHARS, np.where(cap < room_tokens, CHUNK, TOKENS))
+    capped = (cap < room_tokens) | (whole_cap & (end == stop))
+    limit = np.where(by_chars < by_tokens, CHARS, np.where(capped, trial.caps.bound[left], TOKENS))
     limit = np.where((room_tokens >= 0) & (room_chars < 0), CHARS, limit)
     limit = np.where(exhausted >= 0, exhausted, limit)
 
@@ -401,17 +374,3 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     done.number[i] = done.count[r]
     done.keep(i, units, opening[lead], start[lead], end[lead])
     return left[place > reach[asking]]
-
-
-def _context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
-    """The unit that starts the focus's line; in a log two lines above it, inside the item."""
-    # An empty item has no units, and its focus may lie behind the last one.
-    start = np.maximum(units.line_first[np.minimum(focus, len(units.line_first) - 1)], opening)
-    for _ in range(2):
-        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening)
-        start = np.where(log, above, start)
-    return start
-
-
-def _numbers(values: pa.Array) -> Int:
-    return np.asarray(values).astype(np.int64)

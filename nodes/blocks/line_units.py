@@ -6,7 +6,7 @@ this item fits" is one binary search for all items at once.
 A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, or else before
 the last space of every 256 bytes; a long line without either stays whole. Such cuts lie before a space or after an
 ideographic stop, where no token of the base counter can span them, and never inside a character. The rules belong to
-the trimming policy `line-end/1`.
+the trimming policy `line-end/2`.
 """
 
 from __future__ import annotations
@@ -130,17 +130,15 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
 
 def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end: Int) -> tuple[Int, Int]:
     """The units of each item that a cut should keep, first and last: a log's first error line, else its leading row."""
-    first, last = units.first[:-1].copy(), units.first[:-1].copy()
-    if not logs.any() and not lead_start.any():
-        return first, last
+    first = units.first[:-1].copy()
     owner = np.arange(len(logs)).repeat(units.first[1:] - units.first[:-1])
+    # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
+    width = int(units.end.max(initial=0)) + 2
+    starts, shift = units.start + owner * width, np.arange(len(logs)) * width
+    last = np.maximum(starts.searchsorted(np.maximum(lead_end, 1) - 1 + shift, "right") - 1, first)
     inside = (lead_start > 0).nonzero()[0]
     if len(inside):
-        # Starts ascend inside an item; shifting each item by its number times a bound makes them ascend overall.
-        width = int(units.end.max(initial=0)) + 2
-        starts, shift = units.start + owner * width, inside * width
-        first[inside] = starts.searchsorted(lead_start[inside] + shift, "right") - 1
-        last[inside] = starts.searchsorted(np.maximum(lead_end[inside], 1) - 1 + shift, "right") - 1
+        first[inside] = starts.searchsorted(lead_start[inside] + shift[inside], "right") - 1
     chosen = logs[owner].nonzero()[0]
     if len(chosen):
         wrong = np.asarray(pc.match_substring_regex(units.every.take(pa.array(chosen)), pattern=ERROR_LINE))

@@ -40,6 +40,7 @@ ASK_FLAGS = {
     "budget.max_chars": "--max-chars",
     "budget.max_items": "--max-items",
     "output_shape": "--shape",
+    "detail": "--detail",
 }
 XRAY_FLAGS = {
     "question": "SNAPSHOT-OR-QUERY",

@@ -210,6 +210,9 @@ def ask(
     max_items: Annotated[int | None, typer.Option("--max-items", min=1, help="Items in the block.")] = None,
     stale: Annotated[bool, typer.Option("--allow-stale-memory", help="Show deprecated memory as history.")] = False,
     shape: Annotated[str | None, typer.Option(help="context-block, citation-pack or model-brief.")] = None,
+    detail: Annotated[
+        str | None, typer.Option(help="full, outline, or auto: the best in full, the next as outlines.")
+    ] = None,
     format_: Annotated[str, typer.Option("--format", help="block, or bundle: a RetrievalBundle as JSON.")] = "block",
     as_json: JsonFlag = False,
 ) -> int:
@@ -252,6 +255,7 @@ def ask(
         "time": {"as_of": as_of, "allow_stale_memory": stale or None},
         "budget": {"max_tokens": max_tokens, "max_chars": max_chars, "max_items": max_items},
         "output_shape": shape,
+        "detail": detail,
     }
     trees = trees_around(Path.cwd()) | ({Path(workspace).resolve()} if workspace else set())
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)

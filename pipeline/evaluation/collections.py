@@ -61,7 +61,7 @@ class Collection:
     def projects(self) -> list[str]:
         """The projects its rows belong to, sorted."""
         if self.shape == "conversations":
-            return sorted(self._named(self._read("corpus", ["user"])["user"].drop_duplicates()))
+            return sorted(self._named(self.read("corpus", ["user"])["user"].drop_duplicates()))
         return [self.name]
 
     def digest(self) -> str:
@@ -84,7 +84,7 @@ class Collection:
 
     def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """One request per judged query, scoped to its user and point in time."""
-        queries = self._read("queries")
+        queries = self.read("queries")
         queries["query_id"] = self._named(queries["query_id"])
         queries = queries[queries["query_id"].isin(set(self.qrels["query_id"]))]
         if limit is not None:
@@ -110,14 +110,14 @@ class Collection:
 
     def _commit_times(self) -> dict[str, pd.Timestamp]:
         """Commit to time, made distinct in order of time so that every snapshot can be told apart."""
-        corpus = self._read("corpus", ["commit", "timestamp"]).drop_duplicates()
+        corpus = self.read("corpus", ["commit", "timestamp"]).drop_duplicates()
         corpus["timestamp"] = pd.to_datetime(corpus["timestamp"], utc=True)
         corpus = corpus.sort_values(["timestamp", "commit"], kind="stable")
         nudge = pd.to_timedelta(corpus.groupby("timestamp").cumcount(), unit="us")
         return dict(zip(corpus["commit"], corpus["timestamp"] + nudge, strict=True))
 
     def _document_rows(self) -> Iterator[pa.Table]:
-        corpus = self._read("corpus")
+        corpus = self.read("corpus")
         yield _rows(
             corpus,
             source_id=f"collection:{self.name}",
@@ -129,7 +129,7 @@ class Collection:
         )
 
     def _message_rows(self) -> Iterator[pa.Table]:
-        corpus = self._read("corpus")
+        corpus = self.read("corpus")
         time = pd.to_datetime(corpus["timestamp"], utc=True)
         yield _rows(
             corpus,
@@ -146,14 +146,14 @@ class Collection:
 
     def _code_rows(self) -> Iterator[pa.Table]:
         """Placements of the chunks of every snapshot."""
-        texts = self._read("blobs").set_index("blob_sha")["text"]
+        texts = self.read("blobs").set_index("blob_sha")["text"]
         options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
         rows = RowBuilder(options, source_id=self._history(), owner_project=self.name)
         return read_changes(self._changes(), _Texts(texts), rows, options, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
         """What differs from snapshot to snapshot, in order of their times."""
-        corpus = self._read("corpus", ["commit", "path", "blob_sha"])
+        corpus = self.read("corpus", ["commit", "path", "blob_sha"])
         trees = {commit: dict(zip(t["path"], t["blob_sha"], strict=True)) for commit, t in corpus.groupby("commit")}
         before: dict[str, str] = {}
         for commit in self._line():
@@ -176,7 +176,8 @@ class Collection:
     def _named(self, names: pd.Series) -> pd.Series:
         return self.name + "/" + names.astype(str)
 
-    def _read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
+    def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
+        """One of its tables."""
         return self.layout.read(part, columns)
 
 

@@ -21,6 +21,7 @@ from ...nodes.errors import PolicyError
 from ...nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ...nodes.vocabulary import (
     AUTHORITY,
+    DETAILS,
     EVIDENCE_KINDS,
     INTENTS,
     LANES,
@@ -65,6 +66,7 @@ _TOP = (
     "purpose",
     "merge_policy",
     "output_shape",
+    "detail",
     "include_states",
     "instruction_sources",
     "mask",
@@ -128,7 +130,7 @@ def load_policies(folder: str | Path | None = None, weights: str | Path | None =
         PolicyError: the folder or weight file is missing, or a file is not what its name says.
     """
     purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
-    required = [name for name in _TOP if name != "mask"]
+    required = [name for name in _TOP if name not in ("mask", "detail")]
     for purpose, version, fields in _files(folder, PURPOSES, _TOP, required, digest):
         purposes.append({"purpose": purpose, "version": version} | _choices(fields))
         kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
@@ -198,6 +200,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
             "output_shape": fields["output_shape"].word(OUTPUT_SHAPES),
+            "detail": fields["detail"].optional(lambda item: item.word(DETAILS)) or "full",
             "include_states": fields["include_states"].words(LIFECYCLES, except_=("revoked",)),
             "instruction_sources": sorted(set(fields["instruction_sources"].texts())),
             "mask": fields["mask"].words(MASKS) or None,

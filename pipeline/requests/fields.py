@@ -266,6 +266,7 @@ FIELDS: dict[str, Converter] = {
     "tokenizer": name,
     "merge_policy": one_of(v.MERGE_POLICIES),
     "output_shape": one_of(v.OUTPUT_SHAPES),
+    "detail": one_of(v.DETAILS),
     **{f"weight_{term}": weight for term in v.WEIGHED_TERMS},
 }
 """Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: the door stamps them."""
@@ -316,6 +317,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "max_chars",
             "max_chunk_tokens",
             "tokenizer",
+            "detail",
         ]
     ),
     "weights": frozenset(f"weight_{term}" for term in v.WEIGHED_TERMS),

@@ -53,6 +53,7 @@ ROWS = [
            byte_start=sum(map(len, LONG[:n])), byte_end=sum(map(len, LONG[: n + 1]))) for n, text in enumerate(LONG)),
     *(_row("doc", "docs/many.md", f"{word} queue among others.", section=word, line_start=n, line_end=n, byte_start=n, byte_end=n + 30)
       for n, word in ((1, "One"), (50, "Another"))),
+    _row("doc", "docs/guide.md", "A guide to the queue.\n" + "This line of the guide adds little to what was said.\n" * 9),
     _row("rule", "AGENTS.md", "The queue must be empty before a release.", authority=2),
     _row("code", "src/queue.py", "def drain_queue():\n    retry()\n", symbols=["drain_queue"]),
     _row("code", "tests/test_queue.py", "def test_queue():\n    drain_queue()\n", document_type="test", symbols=["test_queue"],

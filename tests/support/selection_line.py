@@ -40,7 +40,7 @@ CONTRACT: dict[str, Any] = {
     "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 2, "lane_k": 50,
     "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
     "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "merge_policy": "interleave-by-relevance",
-    "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+    "output_shape": "context-block", "detail": "full", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
     "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
     "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
     "newest_first": False,
@@ -99,6 +99,7 @@ def line(
     counters: Counters | None = None,
     weights: Mapping[str, float] = WEIGHTS,
     roles: Roles = NO_ROLES,
+    match_terms: Sequence[Mapping[str, Any]] = (),
 ) -> Line:
     """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
 
@@ -156,6 +157,7 @@ def line(
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
         "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
+        "match_terms": _of("match_terms", match_terms),
         "role_policies": roles.policies,
         "role_rules": roles.rules,
         "kind_policies": _of(

@@ -1,0 +1,196 @@
+"""Which passage of an item a cut keeps: the one that says most of what was asked, not the head.
+
+Reads units of texts and the terms of each request with their weights. Gives `best_windows`, the units that stay.
+
+What one would otherwise get wrong: words are compared by their first five letters, since terms are stems and texts are not.
+That is enough to choose between the passages of one item, and decides nothing else. A cut keeps the head of an item
+unless another passage says clearly more; a log keeps its first error line; and of neighbors that became one item, the
+passage lies in the row that was ranked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..columns.array_bytes import offsets_and_bytes
+from ..columns.keys import first_of_runs, flat, positions
+from ..columns.ragged import expand_ranges, starts_of
+from .line_units import Units
+
+__all__ = ["NO_TERMS", "Terms", "best_windows", "context"]
+
+PREFIX = 5
+"""Letters of a word that are compared."""
+CLEARLY = 1.25
+"""A passage is preferred to the head of its item if it says this many times as much."""
+_IDEOGRAPH = 6
+"""Bytes of two neighboring ideographs, which are a term."""
+_WIDE = 1 << 40
+"""Characters that no text has."""
+
+_KIND = np.zeros(256, dtype=np.uint8)
+_SEPARATOR, _DIGIT, _UPPER, _LOWER, _MARK = range(5)
+_KIND[list(b"0123456789")] = _DIGIT
+_KIND[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = _UPPER
+_KIND[list(b"abcdefghijklmnopqrstuvwxyz")] = _LOWER
+_KIND[128:] = _LOWER
+_KIND[0xE3:0xEA] = _MARK  # the first byte of an ideograph or kana
+_SMALL = np.arange(256, dtype=np.uint8)
+_SMALL[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] += 32
+_SHORT_ENDINGS = {4: ("s", "e", "i", "*"), 3: ("s", "es", "ed", "er", "in", "*e", "*i")}
+"""How words go on whose stem is shorter than what is compared; `*` is the last letter again."""
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What each request asks for: `keys`, the distinct word keys, ascending; `codes`, request * len(keys) + place of the
+    key, ascending, and the weight of each."""
+
+    keys: Int
+    codes: Int
+    weights: Float
+
+    @classmethod
+    def of(cls, terms: pa.Table, requests: pa.ChunkedArray | pa.Array) -> Terms:
+        """From MATCH_TERMS; `requests` are the ids of the requests in the order of their numbers."""
+        if not terms.num_rows:
+            return NO_TERMS
+        encoded = flat(terms["term"]).dictionary_encode()
+        forms = [_forms(term) for term in encoded.dictionary.to_pylist()]
+        starts = starts_of(np.array([len(each) for each in forms]))
+        offsets, data = offsets_and_bytes(pa.array([form for each in forms for form in each], pa.large_string()))
+        keys = _keys(data, offsets[:-1], np.diff(offsets))
+        code = np.asarray(encoded.indices).astype(np.int64)
+        counts = np.diff(starts)[code]
+        distinct, key = np.unique(keys[expand_ranges(starts[code], counts)], return_inverse=True)
+        request = positions(terms["request_id"], requests).repeat(counts)
+        weight = terms["weight"].to_numpy().repeat(counts)
+        codes = request * len(distinct) + key
+        order = np.lexsort((-weight, codes))
+        order = order[first_of_runs(codes[order])]
+        order = order[request[order] >= 0]
+        return cls(distinct, codes[order], weight[order])
+
+
+NO_TERMS = Terms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def best_windows(
+    units: Units,
+    opening: Int,
+    closing: Int,
+    focus: tuple[Int, Int],
+    log: Bool,
+    limits: tuple[Int, Int],
+    asking: Int,
+    terms: Terms,
+) -> tuple[Int, Int]:
+    """First unit and the one after the last of what stays of items that cost more than the first of `limits`, elementwise.
+
+    One unit stays even if it costs more, up to the second of `limits`.
+    """
+    first, last = focus
+    tokens, most = limits
+    end = _reach(units, opening, closing, tokens, most)
+    missed = (end < closing) & (end <= last) & (first > opening)
+    start = np.where(missed, context(units, first, opening, log), opening)
+    end = np.where(missed, _reach(units, start, closing, tokens, most), end)
+    some = np.flatnonzero(~log & (end < closing))
+    if not len(some) or not len(terms.keys):
+        return start, end
+    said = _said(units, opening[some], closing[some], asking[some], terms)
+    base = starts_of(closing[some] - opening[some] + 1)[:-1] - opening[some]
+    counts = np.maximum(np.maximum(last, start)[some] + 1 - start[some], 1)
+    item = np.arange(len(some)).repeat(counts)
+    begins = expand_ranges(start[some], counts)
+    ends = _reach(units, begins, closing[some][item], tokens[some][item], most[some][item])
+    gain = said[base[item] + ends] - said[base[item] + begins]
+    runs = starts_of(counts)[:-1]
+    highest = np.maximum.reduceat(gain, runs)
+    best = np.flatnonzero(gain == highest[item])
+    best = best[first_of_runs(item[best])]
+    better = highest > CLEARLY * gain[runs]
+    start[some[better]], end[some[better]] = begins[best[better]], ends[best[better]]
+    return start, end
+
+
+def _reach(units: Units, start: Int, closing: Int, tokens: Int, most: Int) -> Int:
+    """How far `tokens` reach from each unit on: at least over the unit itself, if `most` allows it."""
+    end, _ = units.fitting(start, closing, tokens, np.full(len(start), _WIDE))
+    one = np.minimum(start + 1, closing)
+    return np.where((end <= start) & (units.cost(start, one)[0] <= most), one, end)
+
+
+def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
+    """The unit that starts the focus's line; in a log two lines above it, inside the item."""
+    # An empty item has no units, and its focus may lie behind the last one.
+    start = np.maximum(units.line_first[np.minimum(focus, len(units.line_first) - 1)], opening)
+    for _ in range(2):
+        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening)
+        start = np.where(log, above, start)
+    return start
+
+
+def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Float:
+    """Of each item the weights of the terms said before each of its units and before its end, one item after the other."""
+    bounds, data = offsets_and_bytes(units.every)
+    low, high = bounds[opening], bounds[closing]
+    sizes = high - low
+    start, length = _words(data[expand_ranges(low, sizes)])
+    item = np.searchsorted(starts_of(sizes), start, side="right") - 1
+    place = start - starts_of(sizes)[:-1][item] + low[item]
+    keys = _keys(data, place, length)
+    at = np.minimum(terms.keys.searchsorted(keys), len(terms.keys) - 1)
+    hit = np.flatnonzero(terms.keys[at] == keys)
+    code = asking[item[hit]] * len(terms.keys) + at[hit]
+    found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
+    asked = terms.codes[found] == code
+    hit, found = hit[asked], found[asked]
+    unit = np.searchsorted(bounds, place[hit], side="right") - 1
+    cells = starts_of(closing - opening + 1)
+    cell = cells[:-1][item[hit]] + unit - opening[item[hit]]
+    distinct = np.unique(cell * len(terms.codes) + found)  # a term counts once in a line
+    weight = terms.weights[distinct % len(terms.codes)]
+    per = np.bincount(distinct // len(terms.codes), weights=weight, minlength=cells[-1] + 1)
+    return np.asarray(per.cumsum() - per, dtype=np.float64)
+
+
+def _words(data: NDArray[np.uint8]) -> tuple[Int, Int]:
+    """Where words and humps of identifiers start, and how much of each is compared."""
+    kind = _KIND[data]
+    starts = kind > 0
+    starts[1:] &= (kind[:-1] == _SEPARATOR) | ((kind[1:] == _UPPER) & (kind[:-1] != _UPPER)) | (kind[1:] == _MARK)
+    stops = starts.copy()
+    stops[1:] |= (kind[1:] == _SEPARATOR) & (kind[:-1] > 0)
+    begin = np.flatnonzero(starts)
+    ends = np.flatnonzero(stops)
+    length = np.append(ends[1:], len(data))[ends.searchsorted(begin)] - begin if len(begin) else begin
+    pair = kind[begin] == _MARK
+    return begin, np.where(pair, np.minimum(_IDEOGRAPH, len(data) - begin), np.minimum(length, PREFIX))
+
+
+def _keys(data: NDArray[np.uint8], start: Int, length: Int) -> Int:
+    """The first bytes of each word in lower case, as one number."""
+    key = np.zeros(len(start), dtype=np.int64)
+    last = max(len(data) - 1, 0)
+    for place in range(_IDEOGRAPH):
+        inside = length > place
+        key = np.where(inside, (key << 8) | _SMALL[data[np.minimum(start + place, last)]], key) if inside.any() else key
+    return key
+
+
+def _forms(term: str) -> list[str]:
+    """The beginnings that words of a term have; a term of few letters has several."""
+    if not term.isascii():
+        return [term[:2] if len(term.encode()) >= _IDEOGRAPH else term]
+    if len(term) >= PREFIX:
+        return [term[:PREFIX], *([f"{term[:-1]}y"] if len(term) == PREFIX and term.endswith("i") else [])]
+    return [term, *(f"{term}{ending.replace('*', term[-1])}" for ending in _SHORT_ENDINGS.get(len(term), ()))]

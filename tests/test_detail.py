@@ -1,0 +1,160 @@
+"""How much of each item is shown: full, outline or auto; and which passage of it a cut keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scoped_retrieval.nodes.blocks.passages import Terms
+from scoped_retrieval.nodes.tables import MATCH_TERMS
+from selection_line import WEIGHTS, line
+
+PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}
+"""Weights of a world in which the cosine is the score."""
+FILE = "".join(f"value_{number} = compute({number}, other, more, words)\n" for number in range(60))
+
+
+def files(count: int) -> list[dict[str, Any]]:
+    return [
+        {"text": f"# file {number}\n{FILE}", "path": f"src/{number}.py", "semantic_raw": 0.9 - 0.01 * number}
+        for number in range(count)
+    ]
+
+
+def asked(term: str, weight: float = 1.0) -> dict[str, Any]:
+    return {"request_id": "r1", "term": term, "weight": weight}
+
+
+def run(rows: list[dict[str, Any]], *terms: dict[str, Any], **contract: Any) -> dict[str, pa.Table]:
+    return line(rows, requests={"r1": contract}, weights=PLAIN, match_terms=terms).run()
+
+
+def forms(made: dict[str, pa.Table]) -> list[str]:
+    return made["trimmed"]["form"].to_pylist()
+
+
+def test_auto_shows_the_best_in_full_and_the_next_as_outlines() -> None:
+    made = run(files(9), detail="auto", max_tokens=1500, max_chunk_tokens=400)
+    assert forms(made) == ["excerpt", "excerpt", *["outline"] * 7]
+    full = run(files(9), detail="full", max_tokens=1500, max_chunk_tokens=400)
+    assert forms(full) == ["excerpt"] * 4
+    tokens = made["trimmed"]["tokens"].to_pylist()
+    assert max(tokens[2:]) <= 64 < min(tokens[:2])
+
+
+def test_auto_cuts_nothing_where_everything_fits() -> None:
+    made = run(files(2), detail="auto", max_tokens=3000, max_chunk_tokens=2000)
+    assert made["trims"].num_rows == 0
+    assert forms(made) == ["full", "full"]
+
+
+def test_outline_shows_every_item_briefly() -> None:
+    made = run(files(3), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
+    assert forms(made) == ["outline"] * 3
+    assert {row["bound_by"] for row in made["trims"].to_pylist()} == {"detail"}
+    assert made["blocks"]["bound_by"].to_pylist() == [None]
+    assert ", outline\n" in made["blocks"]["text"][0].as_py()
+
+
+def test_a_small_budget_shows_the_best_before_outlines() -> None:
+    made = run(files(9), detail="auto", max_tokens=420, max_chunk_tokens=400)
+    tokens = made["trimmed"]["tokens"].to_pylist()
+    assert len(tokens) >= 3
+    assert tokens[0] >= max(tokens[1:])
+
+
+def test_the_limit_of_characters_counts_as_the_one_of_tokens() -> None:
+    made = run(files(9), detail="auto", max_tokens=9000, max_chars=5000, max_chunk_tokens=400)
+    assert made["trimmed"].num_rows == 9
+
+
+@pytest.mark.parametrize("detail", ["outline", "auto"])
+def test_every_outline_has_a_citation_of_the_lines_shown(detail: str) -> None:
+    made = run(files(9), asked("value_40"), detail=detail, max_tokens=1500)
+    texts = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
+    shown = {row["evidence_id"]: row["visible_text"] for row in made["trimmed"].to_pylist()}
+    for cited in made["citations"].to_pylist():
+        text = texts[cited["evidence_id"]]
+        lines = text.splitlines()[cited["line_start"] - 1 : cited["line_end"]]
+        assert "\n".join(lines) == shown[cited["evidence_id"]]
+        assert text.encode()[cited["byte_start"] : cited["byte_end"]].decode() == shown[cited["evidence_id"]]
+    assert made["citations"].num_rows == made["trimmed"].num_rows
+
+
+def test_one_line_longer_than_an_outline_is_shown_whole() -> None:
+    rows = [
+        {"text": f"{number} " + "word " * 80, "path": f"{number}.md", "evidence_kind": "doc"} for number in range(3)
+    ]
+    made = run(rows, detail="outline", max_tokens=900)
+    assert [text.count("word") for text in made["trimmed"]["visible_text"].to_pylist()] == [80, 80, 80]
+
+
+WITH_COOKIE = FILE + "def read_cookie(request):\n    return request.cookies['actor']\n" + FILE
+
+
+def test_a_cut_keeps_the_passage_that_says_what_was_asked() -> None:
+    rows = [{"text": WITH_COOKIE, "path": "a.py"}]
+    head = run(rows, max_chunk_tokens=60)["trimmed"].to_pylist()[0]
+    assert head["visible_text"].startswith("value_0")
+    found = run(rows, asked("cooki"), asked("actor"), max_chunk_tokens=60)["trimmed"].to_pylist()[0]
+    assert "def read_cookie(request):\n    return request.cookies['actor']" in found["visible_text"]
+    assert found["line_start"] > 40
+
+
+def test_the_head_stays_where_no_passage_says_clearly_more() -> None:
+    rows = [{"text": "def actor():\n" + FILE + "actor()\n", "path": "a.py"}]
+    assert run(rows, asked("actor"), max_chunk_tokens=60)["trimmed"]["visible_text"][0].as_py().startswith("def actor")
+
+
+def test_the_rarer_word_counts_more() -> None:
+    rows = [{"text": "common\n" * 3 + FILE + "rare\n" + FILE, "path": "a.py"}]
+    made = run(rows, asked("common", 0.1), asked("rare", 5.0), max_chunk_tokens=60)
+    assert "rare" in made["trimmed"]["visible_text"][0].as_py()
+
+
+def test_words_of_another_request_do_not_count() -> None:
+    terms = [{"request_id": "r2", "term": "cooki", "weight": 1.0}]
+    made = line(
+        [{"text": WITH_COOKIE, "path": "a.py"}],
+        requests={name: {"max_chunk_tokens": 60} for name in ("r1", "r2")},
+        match_terms=terms,
+    ).run()
+    assert ["cookie" in text for text in made["trimmed"]["visible_text"].to_pylist()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("term", "word"),
+    [
+        ("cooki", "cookies"), ("queri", "query"), ("log", "logged"), ("read", "Reading"), ("pars", "parse_user"),
+        ("user", "parseUser"), ("你好", "说你好吗"), ("2024", "in 2024"), ("café", "café"),
+    ],
+)  # fmt: skip
+def test_a_stem_finds_the_words_it_came_from(term: str, word: str) -> None:
+    rows = [{"text": f"{FILE}{word}\n{FILE}", "path": "a.py"}]
+    made = run(rows, asked(term), max_chunk_tokens=60)
+    assert word in made["trimmed"]["visible_text"][0].as_py()
+
+
+def test_of_equal_keys_the_greatest_weight_counts() -> None:
+    table = MATCH_TERMS.build({"request_id": ["r1", "r1"], "term": ["cookies", "cookiest"], "weight": [1.0, 3.0]})
+    terms = Terms.of(table, pa.array(["r1"]))
+    assert terms.weights.tolist() == [3.0]
+    assert np.array_equal(terms.codes, np.sort(terms.codes))
+
+
+def test_the_second_item_of_a_file_comes_behind_the_next_files() -> None:
+    chunks = [
+        {"text": f"chunk {number}", "path": "a.py", "line_start": 10 * number + 1, "byte_start": 100 * number,
+         "semantic_raw": 0.9 - 0.01 * number}
+        for number in range(3)
+    ]  # fmt: skip
+    others = [
+        {"text": f"file {number}", "path": f"{number}.py", "semantic_raw": 0.5 - 0.01 * number} for number in range(4)
+    ]
+    made = run([*chunks, *others], detail="auto")
+    assert made["trimmed"]["visible_text"].to_pylist() == [
+        "chunk 0", "chunk 1", "file 0", "file 1", "file 2", "file 3", "chunk 2",
+    ]  # fmt: skip
+    assert run([*chunks, *others])["trimmed"]["visible_text"].to_pylist()[:3] == ["chunk 0", "chunk 1", "chunk 2"]
