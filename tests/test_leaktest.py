@@ -260,6 +260,7 @@ BROKEN: dict[str, tuple[Plant, str, str]] = {
     "corpus-wide statistics": (faults.corpus_wide_document_frequency, "another answer", "open"),
     "post-filtering": (faults.post_filtering, "another answer", "open"),
     "dropped gate": (faults._without(NUMBER["zone"]), "a canary", "open"),
+    "turns beside withheld ones": (faults.turns_beside_withheld_ones, "another answer", "open"),
     "count shown": (count_shown, "another answer", "open"),
     "canary in conditions": (canary_in_conditions, "a canary", "open"),
     "dropped time gates": (faults.dropped_time_gates, "a canary", "open"),

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
-from ...nodes.vocabulary import FEEDBACK_TERMS
+from ...nodes.vocabulary import FEEDBACK_TERMS, TURN_TERMS
 from ...nodes.walls.gate_predicates import ACCEPTED_ORIGINS
 from ..policies.roles import Roles
 from ..policies.tables import Policies
@@ -106,7 +106,7 @@ def angle(
         sources: the sources of the tenant's rows.
         as_of: the instant of the probes.
     """
-    session = {"session_id": seen.get("session_id") or SESSION}
+    session = {"session_id": seen.get("session_id") or SESSION, "weights": dict.fromkeys(TURN_TERMS, 0.2)}
     everywhere = _everywhere(who, others, as_of)
     if name == OPEN:
         return Angle(name, session, everywhere | {"uncommitted": {"workspace_root": f"{ROOT}-elsewhere"}})

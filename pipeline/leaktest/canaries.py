@@ -33,7 +33,7 @@ NOBODY = "leak-test-nobody"
 
 ROLES = (
     "candidate", "twin", "parent", "child", "neighbor", "conflict partner", "superseding version", "structured record",
-    "rival record", "linked document", "session event", "work-tree version", "restricted parent",
+    "rival record", "linked document", "session event", "turn", "work-tree version", "restricted parent",
 )  # fmt: skip
 """What a row outside the scope could be to a row inside it."""
 
@@ -53,6 +53,8 @@ RAISED = ("child", LEFT_OUT)
 
 _TIMES = ("event_time", "valid_from", "valid_until", "superseded_at", "deleted_at")
 _HOOK = "leak-test-hook"
+_TALK = "leak-test-talk"
+"""The session that hooks and canaries are turns of."""
 _AT_ONCE = 5_000
 """Canaries whose ids are computed together."""
 
@@ -225,6 +227,8 @@ def _as(role: str, token: str, case: Case) -> Row:
             return own | {"zone": "restricted"}
         case "session event":
             return own | {"session_id": case.angle.asked["session_id"], "evidence_kind": "session-event"}
+        case "turn":
+            return own | {"session_id": _TALK, "evidence_kind": "session-event", "text": f"{words} {token}?"}
         case "work-tree version":
             return own | {"path": f"{folder}leak-test/shadowed.md", "workspace_root": case.angle.root}
     return own
@@ -238,6 +242,9 @@ def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]
     first = {"text": f"{words} hook", "path": f"{folder}leak-test/hook.md"}
     yield base | plain | first | {"entity": _HOOK}
     yield base | plain | {"text": f"{words} hook twin", "path": f"{folder}leak-test/twin.md"}
+    for session in (_TALK, f"{_TALK}-2"):  # two, so that a session counts beside another
+        talk = {"session_id": session, "evidence_kind": "session-event", "path": f"{folder}leak-test/{session}.md"}
+        yield base | plain | talk | {"text": f"leak-test: hook\n{words} in {session}", "line_start": 2, "line_end": 3}
     if case.angle.root:
         yield base | plain | {"text": f"{words} hook shadowed", "path": f"{folder}leak-test/shadowed.md"}
     for role, reason, token, row, evidence_id in known:
