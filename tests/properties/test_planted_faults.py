@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -40,7 +41,7 @@ from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
-from worlds import World, foreign_rows, worlds
+from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for
 
@@ -314,13 +315,15 @@ INTERFERENCE: dict[str, Plant] = {
     "vectors of whole segments": vectors_of_whole_segments,
     "vectors lent by equal texts": vectors_lent_by_equal_texts,
     "imports that encode their owner": imports_that_encode_their_owner,
-    "turns beside withheld ones": turns_beside_withheld_ones,
-    "sessions counted whole": sessions_counted_whole,
     "zones inherited across owners": zones_inherited_across_owners,
     "files of every row": files_of_every_row,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip
+OF_TURNS: dict[str, Plant] = {
+    "turns beside withheld ones": turns_beside_withheld_ones,
+    "sessions counted whole": sessions_counted_whole,
+}
 DEPENDENCE: dict[str, Plant] = {
     "unordered ties": unordered_ties,
     "batch-dependent rounding": batch_dependent_rounding,
@@ -337,6 +340,26 @@ def test_non_interference_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -
 
     @SEARCH
     @given(worlds(asked=15), st.lists(foreign_rows(), min_size=12, max_size=24))
+    def holds(world: World, planted: list) -> None:
+        check_non_interference(world, planted)
+
+    with pytest.raises(AssertionError):
+        holds()
+
+
+def _withheld_turn(row: Row, session: str) -> Row:
+    said = {"session_id": session, "event_time": NOW - timedelta(days=30, minutes=200)}
+    return row | said | {"origin_class": "session-event", "evidence_kind": "session-event"}
+
+
+@pytest.mark.parametrize("plant", OF_TURNS.values(), ids=OF_TURNS)
+def test_non_interference_finds_what_conversations_leak(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    withheld = foreign_rows(but=set(SHUT) - {"visibility", "lifecycle"})
+    turns_of_nobody = st.builds(_withheld_turn, withheld, st.sampled_from(["s-1", "s-2", "s-foreign"]))
+
+    @SEARCH
+    @given(worlds(asked=15), st.lists(turns_of_nobody, min_size=6, max_size=12))
     def holds(world: World, planted: list) -> None:
         check_non_interference(world, planted)
 

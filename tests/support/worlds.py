@@ -294,7 +294,7 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
         "joins": draw(st.sampled_from(JOINS)),
     }
     row["source_id"] = f"{row['origin_class']}:foreign"
-    row["session_id"] = row["session_id"] and draw(st.sampled_from([row["session_id"], "s-foreign"]))
+    row["session_id"] = row["session_id"] and draw(st.sampled_from([row["session_id"]] * 3 + ["s-foreign"]))
     reason = draw(st.sampled_from(sorted(set(SHUT) - set(but))))
     if reason in OF_ANOTHER_OWNER and row["evidence_kind"] != "structured-fact" and draw(st.booleans()):
         row |= {"entity": draw(st.sampled_from(OTHER_OWNERS_ENTITIES)), "zone": "restricted"}
