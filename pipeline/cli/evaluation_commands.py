@@ -44,7 +44,13 @@ def evaluate(
     run: Annotated[
         str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work; nothing is asked.")
     ] = None,
-    baselines: Annotated[bool, typer.Option("--baselines", help="File-level BM25 beside the line, for code.")] = False,
+    baselines: Annotated[
+        bool,
+        typer.Option(
+            "--baselines",
+            help="BM25 beside the line: over files of code, and over chunks that fill the budgets of --block.",
+        ),
+    ] = False,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
     weights: WeightsFlag = None,
     csv: Annotated[

@@ -27,7 +27,8 @@ __all__ = ["CHUNK_LINES", "Filled", "chunk_systems"]
 CHUNK_LINES = 40
 DEPTH = 200
 """Chunks that are looked at per query: more than any budget holds."""
-_MESSAGES_APART = "\n"
+LEAST = 16
+"""Tokens below which a budget counts as full."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,6 @@ def chunk_systems(
 
 def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: int | None) -> dict[int, Filled]:
     bm25s = require_bm25s()
-    counter = Counters().get(BASE)
     shown: dict[int, list[tuple[str, str, float]]] = {budget: [] for budget in budgets}
     tokens = dict.fromkeys(budgets, 0)
     for chunks, queries in _scopes(collection, name, limit):
@@ -73,13 +73,12 @@ def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: in
             continue
         index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
         index.index(bm25s.tokenize(chunks.texts, stopwords="en", show_progress=False), show_progress=False)
+        costs: dict[int, Any] = {}
         for query_id, text in queries:
             asked = bm25s.tokenize([text], stopwords="en", show_progress=False)
             best = _best(index, asked, len(chunks.texts))
             for budget in budgets:
-                used, found = _fill(
-                    [chunks.texts[n] for n in best], [chunks.documents[n] for n in best], budget, counter
-                )
+                used, found = _fill(chunks, best, costs, budget)
                 tokens[budget] += used
                 shown[budget] += [(query_id, document, 1.0 / place) for place, document in enumerate(found, start=1)]
     names = pd.Index(["query_id", "doc_id", "score"])
@@ -92,18 +91,22 @@ def _best(index: Any, asked: Any, count: int) -> list[int]:
     return [int(n) for n, score in zip(found[0], scores[0], strict=True) if score > 0]
 
 
-def _fill(
-    texts: Sequence[str], documents: Sequence[Sequence[tuple[str, int]]], budget: int, counter: Any
-) -> tuple[int, list[str]]:
-    """Tokens used and documents shown, in order; a chunk that does not fit whole is cut at a line end."""
+def _fill(chunks: _Chunks, best: Sequence[int], costs: dict[int, Any], budget: int) -> tuple[int, list[str]]:
+    """Tokens used and documents shown, in order; a chunk that does not fit whole is cut at a line end.
+
+    `costs` keeps what the lines of a chunk cost up to each of them.
+    """
     used, found = 0, {}
-    for text, inside in zip(texts, documents, strict=True):
-        lines = text.splitlines(keepends=True)
-        cost = counter.count(pa.array(lines, pa.large_string())).cumsum()
-        fits = int(np.searchsorted(cost, budget - used, side="right"))
+    for number in best:
+        if number not in costs:
+            lines = pa.array(chunks.texts[number].splitlines(keepends=True), pa.large_string())
+            costs[number] = Counters().get(BASE).count(lines).cumsum()
+        fits = int(np.searchsorted(costs[number], budget - used, side="right"))
         if fits > 1:  # something behind the line that says where it is
-            used += int(cost[fits - 1])
-            found |= dict.fromkeys(document for document, first in inside if first < fits)
+            used += int(costs[number][fits - 1])
+            found |= dict.fromkeys(document for document, first in chunks.documents[number] if first < fits)
+        if budget - used < LEAST:
+            break
     return used, list(found)
 
 
@@ -169,7 +172,7 @@ def _of_sessions(messages: pd.DataFrame) -> _Chunks:
             text, inside = f"{session}\n", []
             for doc_id, said in zip(window["doc_id"].astype(str), window["text"], strict=True):
                 inside.append((doc_id, text.count("\n")))
-                text += str(said).rstrip("\n") + _MESSAGES_APART
+                text += str(said).rstrip("\n") + "\n"
             chunks.append(text)
             documents.append(inside)
     return _Chunks(chunks, documents)

@@ -34,9 +34,10 @@ from ..sources.importing import normalise
 from .ablation import expect_term
 from .attribution import gold_table, lane_shares
 from .baselines import file_baseline, require_bm25s
+from .chunks import chunk_systems
 from .collections import Collection
 from .measuring import Measured, under
-from .metrics import DEFAULT_METRICS, measure, per_query, write_trec_run
+from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, per_query, write_trec_run
 from .rankings import BLOCK, FULL
 from .report import Evaluation, Scores
 
@@ -285,6 +286,11 @@ def evaluate(
             scores.add(system, per_query(qrels, ranking, metrics))
         for system, shown in blocks_shown.items():
             scores.metrics[system] |= tables.block_figures(qrels, shown, queries, system)
+        for system, by_budget in (chunk_systems(collection, blocks, limit=limit) if baselines else {}).items():
+            for budget, filled in by_budget.items():
+                scores.add(f"{system}@{budget}", per_query(qrels, filled.shown, metrics))
+                gold = gold_per_1000(qrels, filled.shown, filled.tokens)
+                scores.metrics[f"{system}@{budget}"] |= {GOLD_PER_1000: gold}
         block = blocks_shown.get(BLOCK, rankings[FULL].head(0))
         scores.gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
         for lane, shares in lane_shares(scores.gold, [*asked.lanes, *OTHER_LANES]).items():
