@@ -2,7 +2,8 @@
 
 - `collections`: what was judged, as `layouts` of folders hold it; `evaluate`: every judged query asked in one run; `roles`: role overlays on their golden sets
 - `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line and its block; `ablation`: the line
-  without a score term; `baselines`: rankings of others; `attribution`: which lane found what
+  without a score term; `baselines`: rankings of others, `chunks`: filled to a budget; `attribution`: which
+  lane found what
 - `frozen_terms`: score terms as arrays; `fitting`: weights fitted to them; `tuning`: and measured on what was left out
 - `judgements`: files of judgements and rankings; `lost_gold`: where judged rows were lost, `funnel`: as a picture
 - `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together
