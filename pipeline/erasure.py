@@ -23,6 +23,7 @@ from .grants import load_grants
 from .opening import corpus_of, runs_of
 from .progress import counted
 from .runs import Asked, RunsErased, erase_evidence
+from .runs.model_inputs import CONTEXTS, erase_from_inputs
 from .settings import Settings
 
 __all__ = ["Erasure", "erase"]
@@ -147,6 +148,8 @@ def erase(
     # Opened after the receipt was written: what is stored later asks for receipts first.
     store = runs_of(settings) if entries(settings["runs"]) else None
     runs = erase_evidence(store, ids, asked=asked, reason=reason, dry_run=dry_run) if store else RunsErased()
+    if ids and not dry_run:
+        erase_from_inputs(settings["runs"] / CONTEXTS, ids)
     if not stored and not runs.any:
         raise _nothing(selection, asked)
     if dry_run:

@@ -150,3 +150,34 @@ def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(sho
     assert [each["snapshot_id"] for each in again["snapshots"]] == [snapshot] and again["snapshots"][0][
         "status"
     ] == "ok"
+
+
+def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_it(
+    shop: Any, tmp_path: Path, capsys: Any
+):
+    _, snapshot = ask(capsys=capsys)
+    citations = value_of("replay", snapshot, capsys=capsys)["citations"]
+    evidence = citations[0]["evidence_id"]
+    before = value_of("why", snapshot, evidence, capsys=capsys)[0]
+    assert before["outcome"] == "selected" and "model input" not in before["reason_text"]
+    session = Session("What is the default role?")
+    session.add("retrieval.snapshot.created", turn=1, snapshotId=snapshot)
+    log, cut = tmp_path / "seen.jsonl", tmp_path / "cut.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    value_of("context", "project", str(log), capsys=capsys)
+    shown = value_of("why", snapshot, evidence, capsys=capsys)[0]
+    assert (shown["outcome"], shown["stage"]) == ("selected", "project") and "model input seen/1" in shown[
+        "reason_text"
+    ]
+    session.add("file.modified", turn=2, path=citations[0]["path"], version="2", text="changed since")
+    cut.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    value_of("context", "project", str(cut), capsys=capsys)
+    stale = value_of("why", snapshot, evidence, capsys=capsys)[0]
+    if len(citations) > 1:  # an input without any item of a snapshot does not draw on it
+        assert (stale["outcome"], stale["reason_code"]) == ("rejected", "stale_version")
+    assert run("verify", capsys=capsys)[0] == 0, "records of inputs are no runs"
+    assert "ctx-" not in json.dumps(value_of("runs", capsys=capsys))
+    code, _, err = run("erase", "--evidence", evidence, "--yes", capsys=capsys)
+    assert code == 0, err
+    code, out, err = run("context", "replay", "seen/1", capsys=capsys)
+    assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err

@@ -26,21 +26,21 @@ import pyarrow.compute as pc
 
 from ...nodes.columns.digests import stored_form, text_sha256
 from ...nodes.columns.keys import constants, flat, integers, positions
-from ...nodes.context_tables import CONTEXT_DECISIONS, CONTEXT_TABLES, ISOLATED
+from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, VerificationError
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
 from ..access import audits
-from ..durable import entries, make_folders, stands
+from ..durable import make_folders, stands
 from ..own_folders import keep_out
 from ..places import Place, place_of
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
+from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
 from ..settings import Settings
 from .projection import Projection, Projections
 
 __all__ = ["ContextStore", "Replayed", "inputs_of"]
 
-FOLDER = "contexts"
 FORMAT = 1
 _RECORDED = (
     "context_turns",
@@ -53,7 +53,6 @@ _RECORDED = (
     "turn_warnings",
     "isolated",
 )
-_TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class ContextStore:
     """The records below a folder of runs."""
 
     def __init__(self, runs: str | Place, *, principal: str, settings: Settings | None = None) -> None:
-        self.path = place_of(str(runs)) / FOLDER
+        self.path = place_of(str(runs)) / CONTEXTS
         self.principal, self.settings = principal, settings
 
     @classmethod
@@ -115,7 +114,7 @@ class ContextStore:
         make_folders(folder)
         parts = {name: write_parquet(folder / f"{name}.parquet", stored[name], sync=True) for name in _RECORDED}
         parts["texts"] = write_parquet(
-            folder / "texts.parquet", pa.Table.from_arrays([text_sha256(known), known], schema=_TEXTS), sync=True
+            folder / "texts.parquet", pa.Table.from_arrays([text_sha256(known), known], schema=TEXTS), sync=True
         )
         manifest = {
             "format": FORMAT,
@@ -136,10 +135,7 @@ class ContextStore:
 
     def records(self) -> list[dict[str, Any]]:
         """The manifests that the principal may read, the oldest first."""
-        if not stands(self.path):
-            return []
-        found = [read_json(folder / "manifest.json") for folder in entries(self.path)
-                 if folder.name.startswith("ctx-") and stands(folder / "manifest.json")]  # fmt: skip
+        found = [read_json(folder / "manifest.json") for folder in records_in(self.path)]
         return sorted(
             (each for each in found if self._may_read(each)), key=lambda each: (each["recorded_at"], each["record"])
         )
@@ -189,7 +185,7 @@ class ContextStore:
             raise VerificationError(
                 f"Expected the part that was recorded, got another - at {manifest['record']}/{name}"
             )
-        return read_parquet(file, _TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema)
+        return read_parquet(file, TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema)
 
     def _replayed(self, manifest: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
         texts = self._table(manifest, "texts")
@@ -225,32 +221,7 @@ class ContextStore:
 
     def erase(self, evidence_ids: Collection[str]) -> int:
         """Take the texts of rows of evidence out of every record; returns how many. Ledgers and digests stay."""
-        count = 0
-        if not stands(self.path):
-            return 0
-        for folder in entries(self.path):
-            if not (folder.name.startswith("ctx-") and stands(folder / "manifest.json")):
-                continue
-            manifest = read_json(folder / "manifest.json")
-            decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
-            shown = decisions.filter(
-                pc.is_in(decisions["evidence_id"], value_set=pa.array(sorted(evidence_ids), pa.string()))
-            )
-            if not shown.num_rows:
-                continue
-            isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
-            keys = set(zip(shown["input_id"].to_pylist(), shown["source_id"].to_pylist(), strict=True))
-            pairs = zip(isolated["input_id"].to_pylist(), isolated["source_id"].to_pylist(), strict=True)
-            mine = isolated.filter(pa.array([pair in keys for pair in pairs], pa.bool_()))
-            hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "fallback")])
-            texts = read_parquet(folder / "texts.parquet", _TEXTS)
-            left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
-            if left.num_rows == texts.num_rows:
-                continue
-            count += texts.num_rows - left.num_rows
-            manifest["sha256"]["texts"] = write_parquet(folder / "texts.parquet", left, sync=True)
-            write_json(folder / "manifest.json", manifest, sync=True)
-        return count
+        return erase_from_inputs(self.path, evidence_ids)
 
 
 def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:

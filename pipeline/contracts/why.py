@@ -49,6 +49,34 @@ _ADVICE = {
 
 
 def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
+    """`decided_rows`; of a row that the snapshot selected, what the last recorded model input that draws on it says: that is
+    what the model really saw.
+
+    Raises:
+        AccessError, StoreError, VerificationError: as `decided_rows`.
+    """
+    from ..context.store import ContextStore
+
+    answers = decided_rows(settings, snapshot_id, evidence)
+    if not any(answer["outcome"] == "selected" for answer in answers):
+        return answers
+    children = ContextStore.of(settings).children_of(snapshot_id)
+    return [_as_projected(answer, children) for answer in answers]
+
+
+def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, Any]:
+    """An answer under the last input that had the row, if the snapshot selected it."""
+    for child in children if answer["outcome"] == "selected" else ():
+        for row in child.projection.decisions:
+            if row["evidence_id"] == answer["evidence_id"]:
+                told = {"stage": "project", "decided_by": row["decided_by"] or "context policy", "reason_code": row["reason_code"],
+                        "reason_text": f"{row['reason']} (model input {child.projection.input_id})"}  # fmt: skip
+                left_out = {"outcome": "rejected", "would_admit": ["`context why` says what the input kept instead"]}
+                return answer | told | (left_out if row["action"] == "exclude" else {})
+    return answer
+
+
+def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
     """The answers about the rows that `evidence` names: an evidence id, or `path` or `path#line`.
 
     Raises:

@@ -8,6 +8,7 @@ runs/.open/<run_id>               while a session may write into the run; a cras
 runs/.new-<run_id>-<hex>/         only while a run is staged; whose process died, the next to stage or erase removes
 runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
 runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
+runs/contexts/<record>/           recorded model inputs, see `context.store`
 runs/.index/<run_id>.arrow        what lists say of a run; derived, and removed by an erasure
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
 runs/<run_id>/lineage.json        the graph
@@ -21,7 +22,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
   `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
 - removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row),
-  `asked` (what a request said)
+  `asked` (what a request said), `model_inputs` (recorded inputs)
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""Sources under judgment: what every gate of `context_selection` does the same way.
+
+Gives `Judgment`: which gate refused each source and why, what holds in the state of its turn, which paths its task touches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import among, constants, flat, integers, objects, positions, rank_within
+from ..columns.ragged import Ragged
+from .asof import FOREVER, Sessions, holding
+from .joining import joined
+from .scopes import Paths, in_pairs
+from .words import GATES
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+SHOWN_FOR = {
+    "system_rules": "always_present", "repository_instructions": "rule_in_scope", "user_goal": "always_present",
+    "active_constraint": "always_present", "state_summary": "always_present", "latest_observation": "latest_result",
+    "recent_tail": "key_event", "file_content": "current_content", "search_match": "on_demand",
+    "retrieval_result": "snapshot_item", "memory_candidate": "verified_memory", "history_summary": "history_kept",
+    "older_history": "older_events", "tool_schema": "phase_tool",
+}  # fmt: skip
+"""What each kind of source is shown for, unless a gate says more."""
+
+
+class Judgment:
+    """The sources under judgment. `gate` is the place of the gate that refused, `len(GATES)` where none did."""
+
+    def __init__(self, sources: pa.Table, turns: pa.Table, states: pa.Table, facts: pa.Table, phases: pa.Table) -> None:
+        self.sources, self.turns, self.states, self.facts = sources, turns, states, facts
+        rows = sources.num_rows
+        self.turn = positions(sources["input_id"], turns["input_id"])
+        self.row, self.seq = integers(sources["row"]), integers(sources["seq"])
+        self.kind, self.path = flat(sources["source_kind"]), flat(sources["path"])
+        self.policy = positions(states["phase"], phases["phase"])
+        self.phases = phases
+        self.gate = np.full(rows, len(GATES.values), dtype=np.int64)
+        kinds = tuple(SHOWN_FOR)
+        self.reason = objects(
+            constants(tuple(SHOWN_FOR.values())).take(pc.index_in(self.kind, value_set=constants(kinds)))
+        )
+        self.referenced = self.of("older_history")
+        self.tier = np.zeros(rows, dtype=np.int64)
+        self.rank = np.zeros(rows, dtype=np.int64)
+        self.carrier = pa.nulls(rows, pa.string())
+        self.sessions = Sessions.of(turns)
+
+    def of(self, *kinds: str) -> Bool:
+        """Which sources are of these kinds."""
+        return among(self.kind, kinds)
+
+    def allowed(self, name: str) -> Int:
+        """A number of each source's phase."""
+        return self.phases[name].to_numpy()[self.policy[self.turn]]
+
+    def refuse(self, gate: str, mask: Bool, reason: str) -> None:
+        """Refuse what no earlier gate refused, nor an earlier rule of this one."""
+        place = GATES.values.index(gate)
+        mine = mask & (self.gate > place)
+        self.gate[mine] = place
+        self.reason[mine] = reason
+
+    def held(self, slot: str) -> tuple[Int, pa.Array, Int]:
+        """(turn, fact, event) of what holds in a slot of the state."""
+        some = self.facts.filter(pc.equal(self.facts["slot"], slot))
+        until = integers(pc.fill_null(some["until_seq"], FOREVER))
+        start = integers(some["from_seq"])
+        fact, turn = holding(self.sessions, self.sessions.codes(some["session_id"]), start, until)
+        return turn, flat(some["fact"]).take(pa.array(fact)), start[fact]
+
+    def refuse_some(self, gate: str, index: Int, mask: Bool, reason: str) -> None:
+        whole = np.zeros(len(self.gate), dtype=bool)
+        whole[index] = mask
+        self.refuse(gate, whole, reason)
+
+    def task_paths(self) -> Paths:
+        working = joined(flat(self.turns["working_directory"]), ".", between="/")
+        there = np.asarray(working.is_valid()).astype(bool)
+        of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"], self.states["failure_paths"])
+        owner = np.concatenate([of_task.owner, np.flatnonzero(there)])
+        return Paths(owner, pa.concat_arrays([of_task.path, working.filter(pa.array(there)).cast(pa.string())]))
+
+    def zone(self, index: Int, table: pa.Table) -> Bool:
+        """Whether the turn may see the zone of each source."""
+        zones = Ragged.of(self.turns["zones"])
+        held = (zones.rows, zones.vocabulary.take(pa.array(zones.codes)))
+        return in_pairs((self.turn[index], flat(table["zone"]).take(pa.array(self.row[index]))), held)
+
+    def passed(self) -> Bool:
+        return self.gate == len(GATES.values)
+
+    def ranked(self, ordered: Int) -> None:
+        """Ranks within each turn, of those that no gate refused first; `ordered` is sorted by turn and merit."""
+        passed = self.passed()[ordered]
+        order = np.lexsort((np.arange(len(ordered)), ~passed, self.turn[ordered]))
+        self.rank[ordered[order]] = rank_within(self.turn[ordered[order]])
+
+
+def known(values: pa.Array) -> Bool:
+    return np.asarray(values.is_valid()).astype(bool)

@@ -1,0 +1,159 @@
+"""The fifth gate: of what is relevant, current, trusted and permitted, as much as the phase and the turn take.
+
+Gives `Worth`: the tail, evidence, memories and disclosure, each by its rank within its part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import among, flat, integers, positions, rank_within, take_or
+from ..columns.ragged import Ragged, spread
+from .asof import FOREVER
+from .judging import Judgment, known
+from .scopes import TIERS, in_pairs, value_at
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+REFERENCES = 12
+"""Most references on demand in one input."""
+NOTICED = ("generated_file", "outside_package", "stale_version")
+"""Reasons for which a file is left out that the input names (S3.55)."""
+NOTICES = 6
+"""Most files that an input names as left out."""
+REASONING = 2
+"""Most events of the model's own words in the tail."""
+AHEAD = 8
+"""Events by which a user's message or a decision about a permission counts as newer than it is."""
+
+
+class Worth(Judgment):
+    """Sources of which some are worth their tokens."""
+
+    def judge_worth(self, events: pa.Table) -> None:
+        """What is left, by its rank within its part: as much as the phase takes."""
+        self._tail(events)
+        self._evidence(events)
+        memory = np.flatnonzero(self.of("memory_candidate") & self.passed())
+        self.refuse_some("worth", memory, self.rank[memory] >= self.allowed("memory_items")[memory], "memory_cap")
+        self._disclosure()
+
+    def _tail(self, events: pa.Table) -> None:
+        tail = np.flatnonzero(self.of("recent_tail"))
+        kind = flat(events["kind"]).take(pa.array(self.row[tail]))
+        again = among(kind, ("history.summarized",))
+        for slot, at in (("goal", "user.goal"), ("constraint", "user.constraint")):
+            owner, _, seq = self.held(slot)
+            again |= among(kind, (at,)) & _isin(self.turn[tail], self.seq[tail], owner, seq)
+        self.refuse_some("worth", tail, again, "duplicate")
+        model = among(flat(events["actor"]).take(pa.array(self.row[tail])), ("model",)) & ~among(kind, ("tool.intent",))
+        spoken = tail[model & self.passed()[tail]]
+        newest = spoken[np.lexsort((-self.seq[spoken], self.turn[spoken]))]
+        self.refuse_some("worth", newest, rank_within(self.turn[newest]) >= REASONING, "reasoning_cap")
+        first = among(
+            kind, ("user.message", "user.goal", "user.confirmation", "permission.denied", "permission.granted")
+        )
+        merit = self.seq[tail] + np.where(first, AHEAD, 0)
+        self.ranked(tail[np.lexsort((-self.seq[tail], -merit, self.turn[tail]))])
+        limit = integers(self.turns["tail_limit"])[self.turn[tail]]
+        self.refuse_some("worth", tail, self.rank[tail] >= limit, "tail_limit")
+        latest = np.flatnonzero(self.of("latest_observation"))
+        self.ranked(latest[np.lexsort((-self.seq[latest], self.turn[latest]))])
+
+    def _evidence(self, events: pa.Table) -> None:
+        mine = np.flatnonzero(self.of("file_content", "search_match", "retrieval_result"))
+        far = self.of("search_match")[mine] & (self.tier[mine] == TIERS)
+        kind = np.where(self.of("file_content")[mine], 0, np.where(self.of("retrieval_result")[mine], 1, 2))
+        order = np.lexsort(
+            (np.arange(len(mine)), np.where(kind == 0, -self.seq[mine], 0), kind, self.tier[mine], far, self.turn[mine])
+        )
+        ordered, far = mine[order], far[order]
+        twice = self.passed()[ordered] & np.asarray(
+            flat(self.sources["evidence_id"]).take(pa.array(ordered)).is_valid()
+        )
+        again = ordered[twice]
+        code = positions(self.sources["evidence_id"], pc.unique(flat(self.sources["evidence_id"])))[again]
+        first = np.unique(np.stack([self.turn[again], code], axis=1), axis=0, return_index=True)[1]
+        copies = np.ones(len(again), dtype=bool)
+        copies[first] = False
+        self.refuse_some("worth", again, copies, "duplicate")
+        self.ranked(ordered)
+        passed = self.passed()[ordered]
+        beyond = passed & ~far & (self.rank[ordered] >= self.allowed("retrieval_items")[ordered])
+        self.reason[ordered[beyond]] = "retrieval_cap"
+        self.referenced[ordered[passed & (beyond | far)]] = True
+        wanted = ordered[passed & (beyond | far)]
+        late = wanted[rank_within(self.turn[wanted]) >= REFERENCES]
+        self.refuse_some("worth", late, np.ones(len(late), dtype=bool), "retrieval_cap")
+        self.referenced[late] = False
+        self._carried(events)
+        self._noticed()
+
+    def _noticed(self) -> None:
+        """Files that are left out and that the model should know of: it learns why, and none of their text."""
+        told = np.isin(self.reason.astype(str), NOTICED) & ~self.passed() & known(self.path)
+        told &= self.of("file_content", "search_match", "retrieval_result")
+        mine = np.flatnonzero(told)
+        code = positions(self.path, pc.unique(self.path))[mine]
+        mine = mine[np.sort(np.unique(np.stack([self.turn[mine], code], axis=1), axis=0, return_index=True)[1])]
+        self.referenced[mine[rank_within(self.turn[mine]) < NOTICES]] = True
+
+    def _carried(self, events: pa.Table) -> None:
+        """Evidence that an event of this input carries already."""
+        event = np.flatnonzero(self.of("recent_tail", "latest_observation") & self.passed())
+        held = Ragged.of(flat(events["evidence_ids"]))
+        which, place = spread(held.starts[self.row[event]], np.diff(held.starts)[self.row[event]])
+        if not len(which):
+            return
+        ids = held.vocabulary.take(pa.array(held.codes[place]))
+        item = np.flatnonzero(self.of("retrieval_result") & self.passed())
+        asked = (self.turn[item], flat(self.sources["evidence_id"]).take(pa.array(item)))
+        carrier = value_at(asked, (self.turn[event][which], ids), event[which])
+        whole = np.full(len(self.gate), -1, dtype=np.int64)
+        whole[item] = carrier
+        self.carrier = take_or(self.sources["source_id"], whole)
+
+    def _disclosure(self) -> None:
+        """What the session may still disclose of a part, beyond what it did; the same evidence again is no new disclosure."""
+        caps = Ragged.of(self.turns["disclosure"])
+        for part, kind, column in (
+            ("retrieval", "retrieval_result", "evidence_id"),
+            ("memory", "memory_candidate", "reference"),
+        ):
+            limit = _limit(caps, f"{part}=", self.turns.num_rows)
+            if (limit == FOREVER).all():
+                continue
+            mine = np.flatnonzero(self.of(kind) & self.passed())
+            mine = mine[np.lexsort((self.rank[mine], self.turn[mine]))]
+            owner, shown, _ = self.held("disclosed")
+            of_part = np.asarray(pc.starts_with(shown, pattern="memory:")).astype(bool) == (part == "memory")
+            owner, shown = owner[of_part], shown.filter(pa.array(of_part))
+            known = in_pairs((self.turn[mine], flat(self.sources[column]).take(pa.array(mine))), (owner, shown))
+            count = np.bincount(owner, minlength=self.turns.num_rows)
+            new = mine[~known]
+            self.refuse_some(
+                "worth",
+                new,
+                count[self.turn[new]] + rank_within(self.turn[new]) >= limit[self.turn[new]],
+                "disclosure_cap",
+            )
+
+
+def _isin(turn: Int, seq: Int, turns: Int, seqs: Int) -> Bool:
+    """Which (turn, event) pairs occur among others."""
+    width = int(max(seq.max(initial=0), seqs.max(initial=0))) + 1
+    return np.isin(turn * width + seq, turns * width + seqs)
+
+
+def _limit(caps: Ragged, prefix: str, turns: int) -> Int:
+    """The number behind a prefix in lists of `part=number`; no limit where there is none."""
+    number = [
+        int(text.removeprefix(prefix)) if text.startswith(prefix) else FOREVER for text in caps.vocabulary.to_pylist()
+    ]
+    found = np.full(turns, FOREVER, dtype=np.int64)
+    np.minimum.at(found, caps.rows, np.array([*number, FOREVER], dtype=np.int64)[caps.codes])
+    return found

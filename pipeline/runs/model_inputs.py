@@ -1,0 +1,56 @@
+"""Texts of evidence taken out of recorded model inputs, which lie in `contexts` beside the runs.
+
+A record keeps the lines of each source by SHA-256, so the lines of an erased row go and the ledger stands. `context.store` reads
+and writes records; this is all that an erasure needs of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.columns.keys import flat, pair_positions
+from ...nodes.context_tables import CONTEXT_DECISIONS, ISOLATED
+from ..durable import entries, stands
+from ..places import Place
+from .files import read_json, read_parquet, write_json, write_parquet
+
+__all__ = ["CONTEXTS", "TEXTS", "erase_from_inputs", "records_in"]
+
+CONTEXTS = "contexts"
+"""The folder of records below a folder of runs."""
+TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
+
+
+def records_in(contexts: Place) -> Iterator[Place]:
+    """The folders of the records that were written whole."""
+    if stands(contexts):
+        yield from (
+            each for each in entries(contexts) if each.name.startswith("ctx-") and stands(each / "manifest.json")
+        )
+
+
+def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
+    """Take the texts of rows of evidence out of every record; returns how many texts. Ledgers and digests stay."""
+    count = 0
+    wanted = pa.array(sorted(evidence_ids), pa.string())
+    for folder in records_in(contexts):
+        decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
+        shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
+        if not shown.num_rows:
+            continue
+        isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
+        at = pair_positions((isolated["input_id"], isolated["source_id"]), (shown["input_id"], shown["source_id"]))
+        mine = isolated.filter(pa.array(at >= 0))
+        hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "fallback")])
+        texts = read_parquet(folder / "texts.parquet", TEXTS)
+        left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
+        if left.num_rows == texts.num_rows:
+            continue
+        count += texts.num_rows - left.num_rows
+        manifest = read_json(folder / "manifest.json")
+        manifest["sha256"]["texts"] = write_parquet(folder / "texts.parquet", left, sync=True)
+        write_json(folder / "manifest.json", manifest, sync=True)
+    return count
