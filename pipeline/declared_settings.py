@@ -136,6 +136,10 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("engine", "choice", "local", "where the shards of a run are run: on this machine, or by Ray", ENGINES),
         Setting("workers", "integer", None, "processes of the engine local; unset = one per core where it pays"),
         Setting("ray_address", "text", None, "Ray cluster of the engine ray; unset = one of its own on this machine"),
+        Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
+        Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
+        Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
+        Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),
     )

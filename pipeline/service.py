@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,6 +46,7 @@ _BLOCK_REF = re.compile("[0-9a-f]{16}")
 
 __all__ = [
     "Audience",
+    "Models",
     "answer_report",
     "answers_of",
     "audience_of",
@@ -57,6 +59,7 @@ __all__ = [
     "events_of",
     "expect_reader",
     "known_runs",
+    "load_models",
     "open_retriever",
     "open_run",
     "other_runs",
@@ -74,6 +77,30 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Models:
+    """What retrievers of several principals share: an opened corpus, and the models of its questions."""
+
+    corpus: Any
+    encoder: Any
+    cross_encoder: Any
+
+
+def load_models(settings: Settings) -> Models:
+    """The corpus at its generation of now, and its models.
+
+    Raises:
+        StoreError: there is no corpus.
+        ModelError: a model does not load.
+    """
+    from .encoders.encoder import encoder_of
+    from .opening import corpus_of
+
+    corpus = corpus_of(settings)
+    profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
+    return Models(corpus, encoder_of(profile, settings.encoder_choice), settings.loaded_cross_encoder())
+
+
 @contextmanager
 def open_retriever(
     settings: Settings,
@@ -81,11 +108,13 @@ def open_retriever(
     preset: Path | None = None,
     capture_withheld: bool = False,
     work_trees: Collection[Path] = (),
+    models: Models | None = None,
 ) -> Iterator[Any]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
 
     `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only a door
-    whose user stands in them names `work_trees`, whose `SHO.json` may give a request its mode.
+    whose user stands in them names `work_trees`, whose `SHO.json` may give a request its mode. `models`, where several
+    retrievers share them, are not loaded again.
 
     Raises:
         StoreError: there is no corpus, or one of another schema version.
@@ -96,20 +125,20 @@ def open_retriever(
     from .retriever import Retriever
 
     retriever = Retriever.open(
-        corpus_of(settings),
+        corpus_of(settings) if models is None else models.corpus,
         principal=settings.principal,
         runs=runs_of(settings, create=True),
         grants=settings.grants_path,
         policies=load_policies(settings["policies"], settings["weights"]),
         lanes=settings["lanes"],
-        encoder=settings.encoder_choice,
+        encoder=settings.encoder_choice if models is None else models.encoder,
         bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
         preset=preset,
         capture_withheld=capture_withheld,
         work_trees=work_trees,
         tokenizers=settings["tokenizers"],
-        cross_encoder=settings.loaded_cross_encoder(),
+        cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,
     )
     try:
         yield retriever

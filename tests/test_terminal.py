@@ -11,7 +11,7 @@ import pytest
 from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.pipeline.cli.terminal import visible, visible_json
+from scoped_retrieval.pipeline.views.printed import visible, visible_json
 
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\u200b\x08\r"

@@ -2,24 +2,21 @@
 
 Results go to standard output, everything about them to standard error. An error prints its message and its hint, never
 a traceback, and with `--json` the same as one object on standard output. Progress bars need a terminal. Everything that
-is printed goes through the sanitizer of `terminal`, so there are no colors either: an escape code is one of evidence.
+is printed goes through the sanitizer of `views/printed.py`, so there are no colors either: an escape code is one of evidence.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError
-from ..places import ObjectPlace
-from .terminal import visible, visible_json
+from ..views.printed import json_document, printed, to_json, visible
 
 __all__ = [
     "EXIT",
@@ -70,9 +67,9 @@ def exit_code_of(statuses: Mapping[str, int]) -> int:
 def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
     """Print a result: the value as JSON, or the text."""
     if as_json or text is None:
-        sys.stdout.write(visible_json(to_json(value)) + "\n")
+        sys.stdout.write(json_document(value))
     else:
-        sys.stdout.write(_with_newline(visible(text)))
+        sys.stdout.write(printed(text))
     sys.stdout.flush()
 
 
@@ -96,12 +93,6 @@ def _one_stream() -> bool:
         return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
     except (OSError, ValueError):
         return False
-
-
-def to_json(value: Any, *, sort_keys: bool = False) -> str:
-    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, paths as text, bytes as hex."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
-    return text.encode("utf-8", "backslashreplace").decode()  # half a character, as in a file's name, stays an escape
 
 
 def note(text: str) -> None:
@@ -175,27 +166,3 @@ def _last_frame(error: BaseException) -> str:
     while frame and frame.tb_next:
         frame = frame.tb_next
     return f" - at {Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""
-
-
-def _with_newline(text: str) -> str:
-    return text if not text or text.endswith("\n") else text + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, (Path, ObjectPlace)):
-        return str(value)
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if hasattr(value, "as_dict"):
-        return value.as_dict()
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"no JSON form for {type(value).__name__}")

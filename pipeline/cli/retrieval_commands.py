@@ -218,6 +218,7 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
+    from ..renderings import answer_values
     from ..requests.handoff import trees_around
     from ..service import open_retriever
 
@@ -264,7 +265,7 @@ def ask(
     if format_ == "bundle":
         emit(found.bundle, as_json=True)
     else:
-        emit_block(found.block, result_of(found), as_json=as_json)
+        emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if found.not_captured:
         note(f"warn: not captured: {found.not_captured}")
@@ -298,19 +299,3 @@ def _variables(given: list[str]) -> dict[str, str]:
     if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
         raise InputError.expected("NAME=VALUE", wrong[0], "--var")
     return {name: value for name, _, value in pairs}
-
-
-def result_of(found: Any) -> dict[str, Any]:
-    """One retrieval as plain values: what a caller may see."""
-    return {
-        "snapshot_id": found.snapshot_id,
-        "block_ref": found.block_ref,
-        "status": found.status,
-        "action": found.action,
-        "conditions": list(found.conditions),
-        "citations": found.citations,
-        "event": found.event,
-        "observation": found.observation,
-        "context_block": found.context_block,
-        "block": found.block,
-    }

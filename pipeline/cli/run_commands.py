@@ -112,25 +112,13 @@ def replay(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the block of a snapshot again, from the run alone; auditors get every column of `--json`."""
+    from ..renderings import replay_values
     from ..service import replayed, snapshot_named
 
     settings = settings_of(runs=runs, grants=grants)
     snapshot = snapshot_named(settings, snapshot)
     found = replayed(settings, snapshot)
-    result = {
-        "snapshot_id": found.snapshot_id,
-        "run_id": found.run_id,
-        "status": found.status,
-        "block_ref": found.block_ref,
-        "citations": found.citations.to_pylist(),
-        "conditions": found.conditions.to_pylist(),
-        "event": found.event,
-        "observation": found.observation,
-        "context_block": found.context_block,
-        "erased": list(found.erased),
-        "block": found.block,
-    }
-    emit_block(found.block or "", result, as_json=as_json)
+    emit_block(found.block or "", replay_values(found), as_json=as_json)
     note(f"snapshot: {snapshot} ({found.status})")
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
@@ -247,10 +235,9 @@ def xray(
 ) -> int:
     """Show why each item of a snapshot is there, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
-    from ..service import audience_of, open_retriever, open_run, report_of, snapshot_named, snapshot_rows
-    from ..views.recall_xray import TABLES_READ, envelope, recall_xray, render_markdown
-    from ..views.xray import FORMATS, caller_rows, render_text
-    from ..views.xray import TABLES_READ as XRAY_TABLES
+    from ..renderings import rendered
+    from ..service import open_retriever, snapshot_named
+    from ..views.xray import FORMATS
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     if not subject.strip():
@@ -279,19 +266,8 @@ def xray(
             raise StoreError(f"Expected a stored snapshot to look at, got none ({reason}) - at {settings['runs']}")
         subject = found.snapshot_id
         note(f"snapshot: {subject} ({found.status}), of what was asked just now")
-    run = open_run(settings, subject)
-    audit = audience_of(settings, run, subject) == "audit"
-    if format_ == "html":
-        _deliver(None, report_of(settings, subject), out, False)
-        return EXIT["ok"]
-    rows = snapshot_rows(run, subject, TABLES_READ)
-    if format_ == "tables":
-        told = {name: rows[name] for name in XRAY_TABLES}
-        _deliver(told if audit else caller_rows(told), "", out, True)
-        return EXIT["ok"]
-    found = recall_xray(rows, audit=audit)
-    text = render_markdown(found) if format_ == "markdown" else render_text(rows, audit=audit)
-    _deliver(envelope(found), text, out, format_ == "json")
+    shown = rendered(settings, subject, format_)
+    _deliver(shown.value, shown.plain, out, shown.value is not None)
     return EXIT["ok"]
 
 

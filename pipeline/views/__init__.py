@@ -3,6 +3,6 @@
 - of one snapshot: `xray`, `recall_xray` (document 002), `bundle` (types in `bundle_models`), `harness_forms`, `refusal`; `masked_places` of rejected rows
 - of a folder of runs: `context_actions`
 - of the line: `lineage`, `dictionary`
-- for people: `demonstration`, `text_table`
+- for people: `demonstration`, `text_table`; `printed`: JSON and text as every door gives them
 - HTML: `report` of a snapshot, `run_report` of a run
 """

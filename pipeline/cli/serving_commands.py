@@ -1,0 +1,62 @@
+"""`serve` and `mcp`: the doors for other programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, PresetFlag, RunsFlag, WeightsFlag, settings_of
+from .output import EXIT, emit
+
+__all__ = ["register"]
+
+PORT = 8765
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(serve)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen at; another machine needs tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 = any that is free.")] = PORT,
+    openapi: Annotated[bool, typer.Option("--openapi", help="Print the OpenAPI document and exit.")] = False,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    weights: WeightsFlag = None,
+    preset: PresetFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Answer over HTTP until it is stopped; bearer tokens in the grants file map to principals (extra `serve`)."""
+    _expect_extra("fastapi", "uvicorn", "prometheus_client")
+    from ..doors.http_app import application
+    from ..doors.http_app import serve as answer
+
+    settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights)
+    if openapi:
+        emit(application(settings, preset=preset).openapi(), as_json=True)
+        return EXIT["ok"]
+    if as_json:
+        emit({"host": host, "port": port}, as_json=True)
+    answer(settings, host, port, preset=preset)
+    return EXIT["ok"]
+
+
+def _expect_extra(*modules: str) -> None:
+    """Stop where what a door needs is not installed.
+
+    Raises:
+        EngineError: a module of the extra is missing.
+    """
+    from importlib.util import find_spec
+
+    from ...nodes.errors import EngineError
+
+    missing: list[Any] = [module for module in modules if find_spec(module) is None]
+    if missing:
+        hint = "pip install 'scoped-retrieval[serve]'"
+        raise EngineError(f"Expected {missing[0]}, got no such package - at the extra serve", hint=hint)

@@ -1,0 +1,10 @@
+"""Doors for other programs, thin as the command line: HTTP and MCP (extra `serve`), over one `desk`.
+
+- `desk`: a retriever per principal, shared by threads, and every question that a door may put
+- `models`: what goes in and comes out, as pydantic types derived from the declared tables
+- `problems`: errors in the one shape that every door answers with
+- HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids; `metrics`
+- MCP: `mcp_server` with its `mcp_tools`
+
+Nothing here is imported before the commands `serve` and `mcp` run.
+"""

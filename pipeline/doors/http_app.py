@@ -1,0 +1,122 @@
+"""The HTTP application: `routes` behind the `guard`, over one desk.
+
+Gives: `application`, and `serve`, which runs it with uvicorn until it is stopped.
+
+Note: a stop takes no new requests, waits for those in work and closes the desk. Every snapshot is stored before its
+answer leaves, so a killed server loses none of those that were answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ...nodes.errors import InputError
+from ..grants import WatchedGrants, load_grants
+from ..settings import Settings
+from .desk import Desk
+from .http_guard import Guard, is_loopback
+from .http_routes import ROUTER
+from .metrics import Metrics
+from .problems import RefusedError, problem_of
+
+__all__ = ["application", "serve"]
+
+_EXPECTED = {"budget": "a whole number from 1", "last": "a whole number from 1 to 1000", "q": "a question"}
+"""What a parameter takes, where its type alone would not say it."""
+
+
+def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
+    """The application; what it holds is opened when it starts, and closed when it ends."""
+    metrics, grants = Metrics(), WatchedGrants(settings.grants_path)
+    desk = Desk(settings, preset=preset)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.pool = ThreadPoolExecutor(settings["serve_threads"], "serve")
+        try:
+            yield
+        finally:
+            app.state.pool.shutdown(wait=True)
+            desk.close()
+
+    app = FastAPI(
+        title="scoped-retrieval",
+        version=version("scoped-retrieval"),
+        description="Scoped retrieval with a snapshot of every decision. Bearer tokens map to principals.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.desk, app.state.metrics, app.state.settings = desk, metrics, settings
+    app.include_router(ROUTER)
+    app.add_middleware(Guard, settings=settings, grants=grants, metrics=metrics)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    return app
+
+
+def serve(settings: Settings, host: str, port: int, *, preset: Path | None = None) -> None:
+    """Answer until SIGINT or SIGTERM.
+
+    Raises:
+        InputError: others could reach the address, and no token is granted.
+        StoreError: there is no corpus.
+    """
+    import uvicorn
+
+    if not is_loopback(host) and not load_grants(settings.grants_path).tokens:
+        hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
+        raise InputError.described("a loopback address where no token is granted", host, "--host", hint=hint)
+    app = application(settings, preset=preset)
+    app.state.desk.ready()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    for sent in (signal.SIGINT, signal.SIGTERM):  # sent again when all is closed: the end that was asked for
+        signal.signal(sent, lambda *_: None)
+    uvicorn.run(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
+        timeout_graceful_shutdown=settings["serve_timeout_seconds"],
+    )  # fmt: skip
+
+
+def _answer(request: Request, error: Exception) -> JSONResponse:
+    status, problem = problem_of(error, request.state.trace_id)
+    return JSONResponse(problem.model_dump(exclude_none=True), status)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """A parameter that is missing or of another kind, in the words of the package."""
+    assert isinstance(error, RequestValidationError)
+    first: dict[str, Any] = dict(error.errors()[0])
+    name = str(first["loc"][-1])
+    expected = _EXPECTED.get(name, f"a value: {str(first['msg']).lower()}")
+    if first["type"] == "missing":
+        return _answer(request, InputError.described(expected, "none", name))
+    return _answer(request, InputError.expected(expected, first.get("input"), name))
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """No such route or method."""
+    assert isinstance(error, HTTPException)
+    words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(
+        error.status_code, ("invalid request", "invalid_request")
+    )
+    response = _answer(
+        request,
+        RefusedError(error.status_code, words, code, f"Expected a route of /openapi.json, got {words}"),
+    )
+    response.headers.update(error.headers or {})
+    return response

@@ -1,0 +1,72 @@
+"""What every door prints: JSON in one form, and one sanitizer, so that text of evidence and requests cannot act on a terminal.
+
+Gives `to_json` and `json_document` for values, `printed` for text, `visible` and `visible_json`, which sanitize. A control character, a bidirectional control or another character
+that hides or reorders what stands beside it is printed as its escape. Line feeds and tabs stay.
+
+Note: output that goes to a pipe or file is sanitized, too, because the file is looked at in a terminal later. What a
+program reads, it reads with `--json`, where the escapes are those of JSON and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ...nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
+from ..places import ObjectPlace
+
+__all__ = ["json_document", "printed", "to_json", "visible", "visible_json"]
+
+_ACTS_IN_JSON = re.compile(f"[\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]")
+"""JSON escapes the rest itself, and its own line ends are layout."""
+
+
+def visible(text: str) -> str:
+    r"""The text with escapes such as `\x1b` and `\u202e` in the place of characters that act on a terminal."""
+    return escape(text).replace("\r", r"\r")
+
+
+def visible_json(document: str) -> str:
+    r"""The same JSON value, with `\u001b` and the like for characters that act on a terminal."""
+    return _ACTS_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], document)
+
+
+def printed(text: str) -> str:
+    """Text as every door gives it: sanitized, and ended by a line feed."""
+    shown = visible(text)
+    return shown if not shown or shown.endswith("\n") else shown + "\n"
+
+
+def json_document(value: Any) -> str:
+    """A value as every door gives it: JSON, sanitized, ended by a line feed."""
+    return visible_json(to_json(value)) + "\n"
+
+
+def to_json(value: Any, *, sort_keys: bool = False) -> str:
+    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, paths as text, bytes as hex."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
+    return text.encode("utf-8", "backslashreplace").decode()  # half a character, as in a file's name, stays an escape
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, (Path, ObjectPlace)):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"no JSON form for {type(value).__name__}")

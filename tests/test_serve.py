@@ -1,0 +1,305 @@
+"""The HTTP door: who is let in, what comes back, limits, errors, and the same bytes as the command line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
+from jsonschema import Draft202012Validator
+from scoped_retrieval.pipeline.settings import Settings, Value, load_settings
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+from scoped_retrieval.pipeline.doors import http_guard
+from scoped_retrieval.pipeline.doors.http_app import application, serve
+from starlette.testclient import TestClient
+
+ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
+LOCAL = ("127.0.0.1", 50_000)
+TOKENS = {"ana": "token-of-ana", "bob": "token-of-bob"}
+
+
+@pytest.fixture
+def settings(shop: Path) -> Settings:
+    flags = {"principal": "ana", "lanes": "lexical,symbol,exact", "serve_max_bytes": 4_000, "serve_max_requests": 3}
+    return load_settings(flags, cwd=shop, environ={}, user=shop / "none.toml")
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[TestClient]:
+    with TestClient(application(settings), base_url="http://localhost", client=LOCAL) as client:
+        yield client
+
+
+@pytest.fixture
+def guarded(settings: Settings) -> Iterator[Callable[..., TestClient]]:
+    """Clients of a server with tokens, each with one token or none, from another machine."""
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    grants["principals"]["bob"] = {"projects": ["shop"]}
+    grants["tokens"] = {hashlib.sha256(token.encode()).hexdigest(): who for who, token in TOKENS.items()}
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+    app = application(settings)
+    with TestClient(app):
+
+        def client(token: str | None = None) -> TestClient:
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            return TestClient(app, base_url="http://corp.example", client=("10.0.0.9", 9), headers=headers)
+
+        yield client
+
+
+def problem(response: Any, status: int, code: str) -> str:
+    """The message of an error that has the one shape."""
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert {"error", "code", "message"} <= set(body) <= {"error", "code", "message", "hint", "trace_id"}
+    assert body["code"] == code
+    return body["message"]
+
+
+def test_one_request_is_answered_and_its_snapshot_is_stored(client: TestClient, settings: Settings):
+    answer = client.post("/v1/retrieve", json=ASKED)
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["status"] == "ok" and "There is no default role" in found["block"]
+    assert [row["snapshot_id"] for row in client.get("/v1/snapshots").json()["snapshots"]] == [found["snapshot_id"]]
+    assert (settings["runs"] / found["snapshot_id"].replace("retr-snap", "run").rpartition("-")[0]).is_dir()
+    assert answer.headers["cache-control"] == "no-store" and len(answer.headers["x-trace-id"]) == 32
+
+
+def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_others(client: TestClient):
+    rows = [ASKED, {**ASKED, "purpose": "fix-tests"}, {**ASKED, "question": "createSession"}]
+    first, wrong, last = client.post("/v1/retrieve", json=rows).json()["results"]
+    assert (first["status"], last["status"]) == ("ok", "ok")
+    assert wrong["code"] == "invalid_request"
+    assert (
+        wrong["message"].startswith("Expected one of fix-test, explain-code")
+        and "requests[1].purpose" in wrong["message"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "Expected JSON in UTF-8"),
+        (b'{"question": "a", "question": "b"}', "keys stand once"),
+        (b"3", "Expected a request or a list of requests, got a number"),
+        (b"[]", "Expected 1 to 3 requests, got 0"),
+        (b"[{}, {}, {}, {}]", "Expected 1 to 3 requests, got 4"),
+        (b'{"question": "x", "purpose": "none"}', "Expected one of fix-test, explain-code, review-risk"),
+        (b'{"question": "x", "nothing": 1}', "Expected a field of a request"),
+    ],
+)
+def test_a_wrong_body_is_named(client: TestClient, body: bytes, message: str):
+    assert message in problem(client.post("/v1/retrieve", content=body), 400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/engram/v1/recall/xray", "Expected a question, got none - at q"),
+        ("/engram/v1/recall/xray?q=%20", "Expected a question, got none - at q"),
+        ("/engram/v1/recall/xray?q=role&budget=many", "Expected a whole number from 1, got 'many' - at budget"),
+        ("/engram/v1/recall/xray?q=role&budget=0", "Expected a whole number from 1, got '0' - at budget"),
+        ("/engram/v1/recall/xray?q=role&bugdet=9", "Expected one of q, session, namespace, budget, got 'bugdet'"),
+        ("/engram/v1/recall/xray?q=role&q=rule", "Expected each parameter once, got it twice - at q"),
+        ("/v1/snapshots?status=fine", "Expected one of ok, empty"),
+        ("/v1/snapshots/retr-snap-x-1?format=pdf", "Expected one of json, text, markdown, tables, html, bundle"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_the_valid_ones(client: TestClient, path: str, message: str):
+    assert message in problem(client.get(path), 400, "invalid_request")
+
+
+def test_the_x_ray_has_document_002_s_path_parameters_and_shape(client: TestClient):
+    for path in ("/engram/v1/recall/xray", "/v1/recall/xray"):
+        answer = client.get(path, params={"q": "default role", "session": "s-1", "budget": "700"})
+        found = answer.json()
+        assert answer.headers["cache-control"] == "no-store"
+        assert found["snapshotFound"] is True
+        snapshot = found["snapshot"]
+        assert (snapshot["schemaVersion"], snapshot["query"], snapshot["sessionKey"]) == ("1", "default role", "s-1")
+        assert snapshot["budget"]["chars"] == 700 and 0 < snapshot["budget"]["used"] <= 700
+        stored = client.get(f"/v1/snapshots/{snapshot['snapshotId']}")
+        assert stored.content == answer.content
+
+
+def test_a_namespace_narrows_and_never_widens(client: TestClient):
+    found = client.get("/engram/v1/recall/xray", params={"q": "default role", "namespace": "other"}).json()
+    assert found["snapshot"]["results"] == [] or found["snapshot"]["namespace"] == "other"
+
+
+@pytest.mark.parametrize("format_", ["json", "text", "markdown", "tables", "html", "bundle", "replay", "block"])
+def test_every_format_has_the_bytes_that_the_command_line_prints(client: TestClient, settings, format_, capsys):
+    snapshot = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
+    served = client.get(f"/v1/snapshots/{snapshot}", params={"format": format_})
+    command = {
+        "bundle": ["bundle", "show", snapshot, "--json"],
+        "replay": ["replay", snapshot, "--json"],
+        "block": ["replay", snapshot],
+    }
+    code, out, _ = run(*command.get(format_, ["xray", snapshot, "--format", format_]), capsys=capsys)
+    assert code == 0 and served.content == out.encode()
+    kind = {"text": "text/plain", "block": "text/plain", "markdown": "text/markdown", "html": "text/html"}
+    assert served.headers["content-type"].startswith(kind.get(format_, "application/json"))
+
+
+def test_why_verify_and_export(client: TestClient, settings: Settings, tmp_path: Path, capsys):
+    found = client.post("/v1/retrieve", json=ASKED).json()
+    base = f"/v1/snapshots/{found['snapshot_id']}"
+    evidence = found["citations"][0]["evidence_id"]
+    assert client.get(f"{base}/why", params={"evidence": evidence}).json()["rows"][0]["outcome"] == "selected"
+    assert "a row that you may ask about" in problem(client.get(f"{base}/why?evidence=none"), 404, "not_found")
+    assert client.get("/v1/verify").json()["ok"] is True
+    (tmp_path / "one.json").write_bytes(client.get(f"{base}/export").content)
+    assert run("verify", "--file", str(tmp_path / "one.json"), capsys=capsys)[0] == 0
+
+
+def test_a_token_opens_its_principal_s_snapshots_alone(guarded: Callable[..., TestClient]):
+    ana, bob = guarded(TOKENS["ana"]), guarded(TOKENS["bob"])
+    mine = ana.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
+    assert bob.post("/v1/retrieve", json=ASKED).json()["status"] == "ok"
+    assert ana.get(f"/v1/snapshots/{mine}").status_code == 200
+    foreign = problem(bob.get(f"/v1/snapshots/{mine}"), 404, "not_found")
+    absent = problem(bob.get(f"/v1/snapshots/{mine[:-4]}9999"), 404, "not_found")
+    assert foreign.replace(mine, "") == absent.replace(f"{mine[:-4]}9999", "")
+    assert len(bob.get("/v1/snapshots").json()["snapshots"]) == 1
+
+
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer ", "Basic token-of-ana", "token-of-ana"])
+def test_without_a_known_token_nobody_is_let_in(guarded: Callable[..., TestClient], header: str | None, caplog):
+    client = guarded()
+    for path in ("/v1/snapshots", "/metrics", "/engram/v1/recall/xray?q=role"):
+        answer = client.get(path, headers={"authorization": header} if header else {})
+        assert "bearer token" in problem(answer, 401, "unauthorized")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert client.get("/v1/health").status_code == 200
+    assert "token-of-ana" not in caplog.text
+
+
+def test_a_token_that_was_taken_back_is_refused_at_once(guarded: Callable[..., TestClient], settings: Settings):
+    ana = guarded(TOKENS["ana"])
+    assert ana.get("/v1/snapshots").status_code == 200
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    del grants["tokens"][hashlib.sha256(TOKENS["ana"].encode()).hexdigest()]
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+    problem(ana.get("/v1/snapshots"), 401, "unauthorized")
+
+
+def test_without_tokens_only_this_machine_is_answered_and_only_by_its_own_name(settings: Settings):
+    app = application(settings)
+    with TestClient(app, base_url="http://localhost", client=LOCAL) as client:
+        assert client.get("/v1/snapshots").status_code == 200
+        rebound = client.get("/v1/snapshots", headers={"host": "evil.example"})
+        assert problem(rebound, 403, "foreign_name")
+        assert problem(client.get("/v1/snapshots", headers={"origin": "http://evil.example"}), 403, "foreign_name")
+    elsewhere = TestClient(app, base_url="http://localhost", client=("10.0.0.9", 9))
+    assert problem(elsewhere.get("/v1/snapshots"), 401, "unauthorized")
+
+
+def test_an_address_that_others_reach_needs_tokens(settings: Settings):
+    with pytest.raises(ValueError, match="Expected a loopback address where no token is granted"):
+        serve(settings, "0.0.0.0", 8765)
+
+
+def test_a_body_that_is_too_large_is_refused_however_long_it_says_it_is(client: TestClient):
+    said = client.post("/v1/retrieve", json={"question": "x" * 5_000})
+    assert "at most 4,000 bytes" in problem(said, 413, "too_large")
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(9):
+            yield b"x" * 1_000
+
+    assert problem(client.post("/v1/retrieve", content=pieces()), 413, "too_large")
+
+
+def test_an_unforeseen_error_has_a_trace_id_that_the_log_names_and_quotes_nothing(
+    client: TestClient, monkeypatch, caplog
+):
+    def fails(*_: object) -> None:
+        raise KeyError("secret evidence")
+
+    monkeypatch.setattr("scoped_retrieval.pipeline.doors.desk.Counter.retrieve", fails)
+    answer = client.post("/v1/retrieve", json=ASKED)
+    assert problem(answer, 500, "internal_error") == "Unexpected KeyError"
+    trace = answer.json()["trace_id"]
+    assert trace == answer.headers["x-trace-id"] and trace in caplog.text
+    assert "secret" not in answer.text + caplog.text and "test_serve.py:" in caplog.text
+
+
+def test_to_ask_for_another_principal_takes_a_grant(client: TestClient):
+    found = client.post("/v1/retrieve", json={**ASKED, "principal": "bob"}).json()
+    assert (found["status"], found["block"], found["citations"]) == ("denied", "", [])
+
+
+def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monkeypatch):
+    released = threading.Event()
+
+    def waits(*_: object) -> None:
+        released.wait()
+
+    monkeypatch.setattr("scoped_retrieval.pipeline.doors.desk.Counter.retrieve", waits)
+    values = {**settings.values, "serve_timeout_seconds": Value(1, "test")}
+    with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
+        assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")
+        released.set()
+
+
+def test_a_route_or_method_that_there_is_not(client: TestClient):
+    problem(client.get("/v1/nothing"), 404, "no_such_route")
+    problem(client.get("/v1/retrieve"), 405, "method_not_allowed")
+
+
+def test_requests_are_counted_without_names(client: TestClient):
+    snapshot = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
+    client.get(f"/v1/snapshots/{snapshot}")
+    text = client.get("/metrics").text
+    assert 'scoped_retrieval_http_requests_total{route="/v1/retrieve",status="200"} 1.0' in text
+    assert 'scoped_retrieval_retrievals_total{status="ok"} 1.0' in text
+    assert snapshot not in text and "ana" not in text.split()
+
+
+def test_every_answer_is_as_the_interface_says(client: TestClient):
+    interface = client.get("/openapi.json").json()
+    assert "422" not in json.dumps(interface)
+    found = client.post("/v1/retrieve", json=ASKED).json()
+    base = "/v1/snapshots/{snapshot_id}"
+    answers = {
+        ("/v1/retrieve", "post", "200"): found,
+        ("/v1/retrieve", "post", "4XX"): client.post("/v1/retrieve", json=3).json(),
+        ("/engram/v1/recall/xray", "get", "200"): client.get("/engram/v1/recall/xray?q=role").json(),
+        ("/v1/snapshots", "get", "200"): client.get("/v1/snapshots").json(),
+        (f"{base}/why", "get", "200"): client.get(
+            base.format(snapshot_id=found["snapshot_id"]) + "/why?evidence=" + found["citations"][0]["evidence_id"]
+        ).json(),
+        ("/v1/verify", "get", "200"): client.get("/v1/verify").json(),
+        ("/v1/health", "get", "200"): client.get("/v1/health").json(),
+    }
+    for (path, method, status), answer in answers.items():
+        schema = interface["paths"][path][method]["responses"][status]["content"]["application/json"]["schema"]
+        whole = {**schema, "components": interface["components"]}
+        assert [error.message for error in Draft202012Validator(whole).iter_errors(answer)] == [], path
+
+
+def test_a_corpus_that_moved_on_is_asked_as_it_is_now(client: TestClient, shop: Path, capsys):
+    before = client.post("/v1/retrieve", json={**ASKED, "question": "zebra"}).json()
+    assert "zebra" not in before["block"]
+    (shop / "shop/docs/zebra.md").write_text("# Zebra\n\nThe zebra rule.\n")
+    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    after = client.post("/v1/retrieve", json={**ASKED, "question": "zebra"}).json()
+    assert "The zebra rule." in after["block"]
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("localhost.evil.example", False)],
+)
+def test_loopback_is_this_machine_and_nothing_else(host: str, loopback: bool):
+    assert http_guard.is_loopback(host) is loopback

@@ -1,0 +1,90 @@
+"""The server as a process: a stop while clients ask, a client that sends nothing, and a kill."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+
+COMMAND = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "serve", "--port", "0", "--lanes", "lexical"]
+ASKED = json.dumps({"question": "default role"})
+
+
+@contextmanager
+def server(**environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A server in the working folder, and its port."""
+    process = subprocess.Popen(COMMAND, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    try:
+        assert process.stderr is not None
+        said: list[str] = []
+        for line in process.stderr:
+            said.append(line)
+            if started := re.search(r"running on http://127\.0\.0\.1:(\d+)", line):
+                yield process, int(started[1])
+                break
+        else:
+            pytest.fail("".join(said))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def called(port: int, method: str, path: str, body: str | None = None) -> dict[str, str]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.status
+        return json.loads(answer.read())
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_no_snapshot_of_an_answered_request_is_lost_when_the_server_ends(shop: Path, sent: signal.Signals, capsys):
+    answered: list[str] = []
+    enough = threading.Event()
+
+    def asks(port: int) -> None:
+        try:
+            while True:
+                answered.append(called(port, "POST", "/v1/retrieve", ASKED)["snapshot_id"])
+                if len(answered) >= 12:
+                    enough.set()
+        except (OSError, http.client.HTTPException, ValueError):
+            enough.set()  # it has ended
+
+    with server() as (process, port):
+        clients = [threading.Thread(target=asks, args=(port,)) for _ in range(4)]
+        for client in clients:
+            client.start()
+        assert enough.wait(60)
+        process.send_signal(sent)
+        assert process.wait(60) == (0 if sent == signal.SIGTERM else -sent)
+        for client in clients:
+            client.join(60)
+    code, out, _ = run("snapshots", "--last", "0", "--json", capsys=capsys)
+    assert code == 0
+    assert len(answered) >= 12
+    assert set(answered) <= {row["snapshot_id"] for row in json.loads(out)}
+    assert run("verify", capsys=capsys)[0] == 0
+
+
+def test_a_client_that_sends_half_a_body_is_told_so_and_others_are_answered(shop: Path):
+    limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
+    with server(**limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+        slow.sendall(b"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: 90\r\n\r\n{")
+        assert called(port, "GET", "/v1/health")["status"] == "ok"
+        assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
