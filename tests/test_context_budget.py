@@ -63,6 +63,22 @@ def test_no_input_is_over_its_limit(limit: int):
         assert all(row["mode"] == "none" for row in seen.decisions)
 
 
+def test_no_limit_from_zero_up_is_passed_by_a_token():
+    world = crowded()
+    turns = [
+        {"inputId": str(limit), "snapshotIds": ["snap-1"], "budget": {"maxTokens": limit, "reservedOutputTokens": 0}}
+        for limit in range(1500)
+    ]
+    made = policy().project_turns(
+        turns=turns, events=world["session"].events, snapshots=world["snapshots"], memories=world["memories"]
+    )
+    tokens, status = (made.tables["model_inputs"][name].to_pylist() for name in ("tokens", "status"))
+    assert [limit for limit, used in enumerate(tokens) if used > limit] == []
+    first = status.index("ok")
+    assert set(status[:first]) == {"over_budget"} and set(status[first:]) == {"ok"}
+    assert tokens[first] == first, "the least limit is what the required parts take"
+
+
 def test_the_reserved_output_is_kept_free():
     free = projected(**crowded(), budget={"maxTokens": 900, "reservedOutputTokens": 0})
     kept = projected(**crowded(), budget={"maxTokens": 900, "reservedOutputTokens": 300})

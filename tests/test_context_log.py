@@ -139,3 +139,13 @@ def test_a_file_of_lines_is_a_log_that_is_only_read(tmp_path: Path):
     file.write_text(file.read_text() + "not json\n")
     with pytest.raises(InputError, match=r"s-7.jsonl:21"):
         read_session(file)
+
+
+def test_a_late_turn_is_the_same_alone_and_beside_an_early_one():
+    events = long_session(200)
+    turns = [{"asOfSeq": place, "inputId": str(place)} for place in (20, 110, 190)]
+    batch = policy().project_turns(turns=turns, events=events, budget={"maxTokens": 6000})
+    for place, turn in enumerate(turns):
+        alone = policy().project_turns(turns=[turn], events=events, budget={"maxTokens": 6000})[0]
+        assert [dict(row) for row in alone.decisions] == [dict(row) for row in batch[place].decisions]
+        assert alone.neutral() == batch[place].neutral()

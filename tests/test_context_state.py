@@ -118,6 +118,7 @@ def test_folding_from_a_checkpoint_is_folding_the_whole_log(
     cut = data.draw(st.integers(0, len(kinds)))
     whole = facts(session.events)
     checkpoint = checkpoint_of(facts(session.events[:cut]), cut)
+    assert checkpoint_of(whole, cut).to_pylist() == checkpoint.to_pylist(), "what ended later held then"
     later = facts(session.events, checkpoint, cut)
     behind = whole.filter(
         pa.compute.or_kleene(pa.compute.is_null(whole["until_seq"]), pa.compute.greater_equal(whole["until_seq"], cut))

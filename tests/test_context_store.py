@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from context_session import Session, item, policy, snapshot
@@ -89,3 +92,19 @@ def test_the_children_of_a_snapshot_are_the_inputs_that_draw_on_it(tmp_path: Pat
     assert [
         row["reason_code"] for row in found[0].projection.decisions if row["source_kind"] == "retrieval_result"
     ] == ["failing_stack"]
+
+
+def test_an_input_that_does_not_follow_from_its_record_is_told(tmp_path: Path):
+    """Texts and manifest rewritten together: the digest of the input is what is left to find it."""
+    store = ContextStore(tmp_path, principal="ana")
+    folder = tmp_path / "contexts" / store.record(made())
+    texts = pq.read_table(folder / "texts.parquet")
+    words = [text.replace("Only modify", "Always leave") for text in texts["text"].to_pylist()]
+    pq.write_table(
+        texts.set_column(1, texts.schema.field("text"), pa.array(words, pa.large_string())), folder / "texts.parquet"
+    )
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sha256"]["texts"] = hashlib.sha256((folder / "texts.parquet").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(VerificationError, match="Expected the input that was recorded, got another - at s/2"):
+        store.replay("s/2")

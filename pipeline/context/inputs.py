@@ -373,6 +373,7 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
     for zone in zones or []:
         canonical(ZONES, zone, record.place("zones"))
     now = record.instant("asOf", "as_of")
+    named = record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds")
     return {
         **defaults,
         "turn_id": record.identifier("turnId", "turn_id") or defaults["turn_id"],
@@ -386,9 +387,7 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         "instruction_sources": record.strings("instructionSources", "instruction_sources")
         or defaults.get("instruction_sources")
         or list(INSTRUCTION_FILES),
-        "snapshot_ids": record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds")
-        if record.value("retrievalSnapshotIds", "snapshot_ids", "snapshotIds") is not None
-        else defaults.get("snapshot_ids"),
+        "snapshot_ids": named if named is not None else defaults.get("snapshot_ids"),
     }
 
 
