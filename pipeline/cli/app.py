@@ -30,7 +30,7 @@ COMMANDS = {
     "role_commands": ("overlay", "bundle"),
     "safety_commands": ("verify-answer", "answers", "erase", "leak-test"),
     "context_commands": ("context",),
-    "serving_commands": ("serve",),
+    "serving_commands": ("serve", "mcp"),
     "system_commands": ("doctor", "demo"),
 }
 """The modules of this package that have commands, with those of each."""

@@ -6,17 +6,29 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, PresetFlag, RunsFlag, WeightsFlag, settings_of
+from .options import (
+    CorpusFlag,
+    GrantsFlag,
+    JsonFlag,
+    LanesFlag,
+    PresetFlag,
+    ProjectFlag,
+    RunsFlag,
+    WeightsFlag,
+    settings_of,
+)
 from .output import EXIT, emit
 
 __all__ = ["register"]
 
 PORT = 8765
+TRANSPORTS = ("stdio", "http")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(serve)
+    app.command()(mcp)
 
 
 def serve(
@@ -40,9 +52,46 @@ def serve(
     if openapi:
         emit(application(settings, preset=preset).openapi(), as_json=True)
         return EXIT["ok"]
-    if as_json:
+    if as_json:  # where it would answer, without answering
         emit({"host": host, "port": port}, as_json=True)
+        return EXIT["ok"]
     answer(settings, host, port, preset=preset)
+    return EXIT["ok"]
+
+
+def mcp(
+    transport: Annotated[str, typer.Option(help="stdio, or http: stateless, at /mcp.")] = "stdio",
+    host: Annotated[
+        str, typer.Option(help="With http, address to listen at; another machine needs tokens.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With http, port to listen at; 0 = any that is free.")
+    ] = PORT,
+    project: ProjectFlag = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    weights: WeightsFlag = None,
+    preset: PresetFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Answer as an MCP server: tools for retrieval, x-ray, replay and why, in one project (extra `serve`)."""
+    from ...nodes.errors import InputError
+
+    if transport not in TRANSPORTS:
+        raise InputError.one_of(TRANSPORTS, transport, "--transport")
+    _expect_extra("mcp", "fastapi", "uvicorn", "prometheus_client")
+    settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights, project=project)
+    from ..doors.mcp_server import scope_of, serve_http, serve_stdio
+
+    if as_json:  # what it would answer for, without answering
+        emit({"transport": transport, **scope_of(settings)}, as_json=True)
+        return EXIT["ok"]
+    if transport == "http":
+        serve_http(settings, host, port, preset=preset)
+    else:
+        serve_stdio(settings, preset=preset)
     return EXIT["ok"]
 
 

@@ -61,12 +61,13 @@ class Desk:
         return Counter(replace(self.settings, values=values), self._using)
 
     def ready(self) -> None:
-        """Open the corpus and load its models, so that the first question need not wait for them.
+        """Open the corpus and load its models, so that the first question need not wait; make the folder of runs.
 
         Raises:
-            StoreError: there is no corpus.
+            StoreError: there is no corpus, or the folder cannot be made.
             ModelError: a model does not load.
         """
+        runs_of(self.settings, create=True)
         with self._lock:
             self._current()
 
@@ -177,7 +178,7 @@ class Counter:
         def read(one: Any) -> list[dict[str, Any]]:
             return readable_snapshots(self.settings, one, status=status, last=wanted)
 
-        for one in runs_of(self.settings, create=True).newest():
+        for one in runs_of(self.settings).newest():
             if wanted <= 0:
                 break
             # One run at a time: nothing older than what is wanted is read.

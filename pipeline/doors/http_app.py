@@ -1,6 +1,6 @@
 """The HTTP application: `routes` behind the `guard`, over one desk.
 
-Gives: `application`, and `serve`, which runs it with uvicorn until it is stopped.
+Gives: `application`, `serve`, which runs it with uvicorn until it is stopped, and `run_app`, which does so with any.
 
 Note: a stop takes no new requests, waits for those in work and closes the desk. Every snapshot is stored before its
 answer leaves, so a killed server loses none of those that were answered.
@@ -32,7 +32,7 @@ from .http_routes import ROUTER
 from .metrics import Metrics
 from .problems import RefusedError, problem_of
 
-__all__ = ["application", "serve"]
+__all__ = ["application", "expect_reachable", "run_app", "serve"]
 
 _EXPECTED = {"budget": "a whole number from 1", "last": "a whole number from 1 to 1000", "q": "a question"}
 """What a parameter takes, where its type alone would not say it."""
@@ -45,6 +45,7 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        desk.ready()
         app.state.pool = ThreadPoolExecutor(settings["serve_threads"], "serve")
         try:
             yield
@@ -76,14 +77,30 @@ def serve(settings: Settings, host: str, port: int, *, preset: Path | None = Non
         InputError: others could reach the address, and no token is granted.
         StoreError: there is no corpus.
     """
-    import uvicorn
+    expect_reachable(settings, host)
+    app = application(settings, preset=preset)
+    app.state.desk.ready()  # what fails fails before anything listens
+    run_app(app, settings, host, port)
 
+
+def expect_reachable(settings: Settings, host: str) -> None:
+    """Stop a server that others could reach where nobody needs a token.
+
+    Raises:
+        InputError: the address is not of this machine alone, and no token is granted.
+    """
     if not is_loopback(host) and not load_grants(settings.grants_path).tokens:
         hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
         raise InputError.described("a loopback address where no token is granted", host, "--host", hint=hint)
-    app = application(settings, preset=preset)
-    app.state.desk.ready()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+
+
+def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
+    """Run an application until SIGINT or SIGTERM; what is in work then is finished."""
+    import uvicorn
+
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
+    )
     for sent in (signal.SIGINT, signal.SIGTERM):  # sent again when all is closed: the end that was asked for
         signal.signal(sent, lambda *_: None)
     uvicorn.run(

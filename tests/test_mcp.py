@@ -1,0 +1,247 @@
+"""The MCP door, driven by the official client: tools, scope, errors, resources, both protocol eras, and one answer at every door."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from jsonschema import Draft202012Validator
+from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.runs import RunStore, replay
+from scoped_retrieval.pipeline.settings import Settings, load_settings
+
+pytest.importorskip("mcp", reason="needs the extra serve")
+pytest.importorskip("fastapi", reason="needs the extra serve")
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+from scoped_retrieval.pipeline.doors.desk import Desk
+from scoped_retrieval.pipeline.doors.http_app import application
+from scoped_retrieval.pipeline.doors.mcp_server import http_of, mcp_server, scope_of
+from starlette.testclient import TestClient
+
+LANES = "lexical,symbol,exact"
+ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
+XRAYS = ("recall_xray", "engram.recall_xray", "remnic.recall_xray")
+
+
+@pytest.fixture
+def settings(shop: Path) -> Settings:
+    flags = {"principal": "ana", "lanes": LANES, "project": "shop"}
+    return load_settings(flags, cwd=shop, environ={}, user=shop / "none.toml")
+
+
+@pytest.fixture
+def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
+    """What a client of one kind gets: `asked(lambda client: client.call_tool(...))`."""
+    desk = Desk(settings)
+    desk.ready()
+    server = mcp_server(settings, desk)
+
+    def ask(work: Callable[[Client], Any], mode: Any = "auto") -> Any:
+        async def connected() -> Any:
+            async with Client(server, mode=mode) as client:
+                try:
+                    return await work(client)
+                except MCPError as error:  # inside, where it is not yet a group of one
+                    return error
+
+        found = anyio.run(connected)
+        if isinstance(found, MCPError):
+            raise found
+        return found
+
+    yield ask
+    desk.close()
+
+
+def called(asked: Callable[..., Any], name: str, arguments: dict[str, Any], mode: Any = "auto") -> Any:
+    return asked(lambda client: client.call_tool(name, arguments), mode)
+
+
+def refused(asked: Callable[..., Any], name: str, arguments: dict[str, Any]) -> str:
+    result = called(asked, name, arguments)
+    assert result.is_error is True
+    return result.content[0].text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_every_tool_is_declared_read_only_and_answers_as_it_declares(asked: Callable[..., Any], mode: str):
+    tools = {tool.name: tool for tool in asked(lambda client: client.list_tools(), mode).tools}
+    assert list(tools) == ["scoped_retrieve", *XRAYS, "replay", "why"]
+    assert all(tool.annotations.read_only_hint and not tool.annotations.open_world_hint for tool in tools.values())
+    found = called(asked, "scoped_retrieve", ASKED, mode)
+    snapshot = found.structured_content["snapshot_id"]
+    evidence = found.structured_content["citations"][0]["evidence_id"]
+    answers = {
+        "scoped_retrieve": found,
+        **{name: called(asked, name, {"query": "default role"}, mode) for name in XRAYS},
+        "replay": called(asked, "replay", {"snapshot_id": snapshot}, mode),
+        "why": called(asked, "why", {"snapshot_id": snapshot, "evidence": evidence}, mode),
+    }
+    for name, answer in answers.items():
+        assert answer.is_error is False, (name, answer.content)
+        errors = Draft202012Validator(tools[name].output_schema).iter_errors(answer.structured_content)
+        assert [error.message for error in errors] == [], name
+    assert found.content[0].text == found.structured_content["block"] == answers["replay"].content[0].text
+    assert answers["why"].structured_content["rows"][0]["outcome"] == "selected"
+
+
+@pytest.mark.parametrize("name", XRAYS)
+def test_the_x_ray_has_document_002_s_names_parameters_and_shape(asked: Callable[..., Any], name: str):
+    result = called(asked, name, {"query": "default role", "sessionKey": "s-1", "budget": 700})
+    found = result.structured_content
+    assert found["snapshotFound"] is True and found == json.loads(result.content[0].text)
+    snapshot = found["snapshot"]
+    assert (snapshot["schemaVersion"], snapshot["sessionKey"], snapshot["budget"]["chars"]) == ("1", "s-1", 700)
+    assert snapshot["results"]
+    shown = called(asked, name, {"query": "default role", "format": "text"})
+    assert shown.content[0].text.startswith("=== Recall X-ray ===")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("recall_xray", {}, "Expected a query, got none - at query"),
+        ("recall_xray", {"query": " "}, "Expected a query, got none - at query"),
+        ("recall_xray", {"query": "role", "budget": 0}, "Expected a whole number from 1, got 0 - at budget"),
+        ("recall_xray", {"query": "role", "budget": "9"}, "Expected an integer, got text - at budget"),
+        (
+            "recall_xray",
+            {"query": "role", "format": "pdf"},
+            "Expected one of json, text, markdown, got 'pdf' - at format",
+        ),
+        ("recall_xray", {"qurey": "role"}, "Expected one of query, sessionKey, namespace, budget, format"),
+        (
+            "scoped_retrieve",
+            {"question": "role", "purpose": "fix"},
+            "Expected one of fix-test, explain-code, review-risk",
+        ),
+        ("scoped_retrieve", {"question": "role", "as_of": "now"}, "Expected a time with an offset"),
+        ("scoped_retrieve", {"question": "role", "principal": "bob"}, "Expected ana, the principal of this server"),
+        ("recall_xray", {"query": "role", "project": "pay"}, "Expected shop, the project of this server"),
+        ("replay", {"snapshot_id": "retr-snap-01k87pj0vvr6m3ue3e-0001"}, "Expected a snapshot that you may read"),
+        ("replay", {"snapshot_id": "x", "format": "block"}, "Expected a snapshot id such as"),
+    ],
+)
+def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, name, arguments, message):
+    assert message in refused(asked, name, arguments)
+
+
+def test_an_argument_may_repeat_the_scope_of_the_server(asked: Callable[..., Any]):
+    result = called(asked, "scoped_retrieve", {**ASKED, "principal": "ana", "project": "shop"})
+    assert result.structured_content["status"] == "ok"
+
+
+def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(asked: Callable[..., Any]):
+    with pytest.raises(MCPError, match="Expected one of scoped_retrieve, recall_xray"):
+        called(asked, "drop_table", {})
+
+
+def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypatch, caplog):
+    def fails(*_: object) -> None:
+        raise KeyError("secret evidence")
+
+    monkeypatch.setattr("scoped_retrieval.pipeline.doors.desk.Counter.retrieve", fails)
+    said = refused(asked, "scoped_retrieve", ASKED)
+    assert said.startswith("Unexpected KeyError") and said.split()[-1] in caplog.text
+    assert "secret" not in said + caplog.text
+
+
+def test_a_server_of_several_projects_must_be_told_which(settings: Settings):
+    values = {name: value for name, value in settings.values.items() if name != "project"}
+    settings.grants_path.write_text("principals: {ana: {projects: [pay, shop]}}")
+    unset = Settings({**values, "project": load_settings(environ={}, user=Path("none")).values["project"]})
+    with pytest.raises(ValueError, match="Expected one project, got pay, shop - at --project"):
+        scope_of(unset)
+
+
+def test_a_snapshot_is_a_resource_in_every_format(asked: Callable[..., Any], capsys):
+    snapshot = called(asked, "scoped_retrieve", ASKED).structured_content["snapshot_id"]
+    (listed,) = asked(lambda client: client.list_resources()).resources
+    assert (listed.name, str(listed.uri)) == (snapshot, f"scoped-retrieval://snapshots/{snapshot}/json")
+    (read,) = asked(lambda client: client.read_resource(f"scoped-retrieval://snapshots/{snapshot}/html")).contents
+    assert read.mime_type.startswith("text/html")
+    with pytest.raises(MCPError, match="Expected a snapshot that you may read"):
+        asked(lambda client: client.read_resource(f"scoped-retrieval://snapshots/{snapshot[:-1]}9/json"))
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_command_answers_on_standard_input_and_output(shop: Path, mode: str):
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", LANES],
+        env=dict(os.environ),
+        cwd=shop,
+    )
+
+    async def connected() -> Any:
+        async with Client(command, mode=mode) as client:
+            return await client.call_tool("scoped_retrieve", ASKED)
+
+    assert anyio.run(connected).structured_content["status"] == "ok"
+
+
+def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_server_s(settings: Settings):
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    grants["principals"]["bob"] = {"projects": ["shop"]}
+    grants["tokens"] = {hashlib.sha256(who.encode()).hexdigest(): who for who in ("ana", "bob")}
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+    desk = Desk(settings)
+    desk.ready()
+    app = http_of(mcp_server(settings, desk), settings, "127.0.0.1")
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "scoped_retrieve", "arguments": ASKED},
+    }
+    accepts = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
+
+        def post(token: str | None) -> Any:
+            headers = accepts | ({"authorization": f"Bearer {token}"} if token else {})
+            return client.post("/mcp", json=call, headers=headers)
+
+        assert post(None).status_code == post("eve").status_code == 401
+        assert post("ana").json()["result"]["structuredContent"]["status"] == "ok"
+        foreign = post("bob").json()["result"]
+        assert foreign["isError"] and "the credential of ana" in foreign["content"][0]["text"]
+    desk.close()
+
+
+def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door(
+    asked: Callable[..., Any], settings: Settings, capsys
+):
+    corpus, runs = str(settings["corpus"]), str(settings["runs"])
+    with Retriever.open(corpus, principal="ana", runs=runs, lanes=settings["lanes"]) as retriever:
+        python = retriever.retrieve({**ASKED, "project": "shop"}).snapshot_id
+    arguments = ["ask", ASKED["question"], "--as-of", ASKED["as_of"], "--project", "shop", "--lanes", LANES]
+    code, block, said = run(*arguments, capsys=capsys)
+    assert code == 0
+    command = said.split("snapshot: ")[1].split()[0]
+    found = called(asked, "scoped_retrieve", ASKED).structured_content
+    with TestClient(application(settings), base_url="http://localhost", client=("127.0.0.1", 9)) as client:
+        http = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
+        snapshots = (python, command, found["snapshot_id"], http)
+        store = RunStore(settings["runs"], create=False)
+        replays = [replay(store.open(f"run-{name.split('-')[2]}"), name) for name in snapshots]
+        assert len({one.snapshot["snapshot_digest"] for one in replays}) == 1
+        assert {one.block for one in replays} == {
+            block.rstrip("\n") if block not in {o.block for o in replays} else block
+        }
+        for form in ("json", "text", "markdown", "html", "bundle", "replay", "tables", "block"):
+            served = client.get(f"/v1/snapshots/{http}", params={"format": form}).text
+            uri = f"scoped-retrieval://snapshots/{http}/{form}"
+            (read,) = asked(lambda client, uri=uri: client.read_resource(uri)).contents
+            assert read.text == served, form
+            if form in ("json", "text", "markdown", "html", "tables"):
+                assert run("xray", http, "--format", form, capsys=capsys)[1] == served, form
