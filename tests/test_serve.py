@@ -131,9 +131,16 @@ def test_the_x_ray_has_document_002_s_path_parameters_and_shape(client: TestClie
         assert stored.content == answer.content
 
 
-def test_a_namespace_narrows_and_never_widens(client: TestClient):
-    found = client.get("/engram/v1/recall/xray", params={"q": "default role", "namespace": "other"}).json()
-    assert found["snapshot"]["results"] == [] or found["snapshot"]["namespace"] == "other"
+def test_a_namespace_narrows_and_never_widens(client: TestClient, shop: Path, capsys):
+    rows = [{"source_id": f"notes:{name}", "text": f"The zebra rule of {name}.", "namespace": name} for name in "ab"]
+    (shop / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("index", "--evidence", "rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+
+    def sources(**parameters: str) -> set[str]:
+        found = client.get("/engram/v1/recall/xray", params={"q": "zebra rule", **parameters}).json()["snapshot"]
+        return {result["provenance"]["source"] for result in found["results"]} & {"notes:a", "notes:b"}
+
+    assert (sources(namespace="a"), sources(namespace="b"), sources(namespace="c")) == ({"notes:a"}, {"notes:b"}, set())
 
 
 @pytest.mark.parametrize("format_", ["json", "text", "markdown", "tables", "html", "bundle", "replay", "block"])
