@@ -21,14 +21,21 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-COMMAND = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "serve", "--port", "0", "--lanes", "lexical"]
+SERVE = ("serve",)
+MCP = ("mcp", "--transport", "http")
 ASKED = json.dumps({"question": "default role"})
 
 
 @contextmanager
-def server(**environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def server(*command: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server in the working folder, and its port."""
-    process = subprocess.Popen(COMMAND, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    arguments = [*command, "--port", "0", "--lanes", "lexical"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scoped_retrieval.pipeline.cli", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
     try:
         assert process.stderr is not None
         said: list[str] = []
@@ -66,7 +73,7 @@ def test_no_snapshot_of_an_answered_request_is_lost_when_the_server_ends(shop: P
         except (OSError, http.client.HTTPException, ValueError):
             enough.set()  # it has ended
 
-    with server() as (process, port):
+    with server(*SERVE) as (process, port):
         clients = [threading.Thread(target=asks, args=(port,)) for _ in range(4)]
         for client in clients:
             client.start()
@@ -84,7 +91,26 @@ def test_no_snapshot_of_an_answered_request_is_lost_when_the_server_ends(shop: P
 
 def test_a_client_that_sends_half_a_body_is_told_so_and_others_are_answered(shop: Path):
     limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
-    with server(**limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+    with server(*SERVE, **limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
         slow.sendall(b"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: 90\r\n\r\n{")
         assert called(port, "GET", "/v1/health")["status"] == "ok"
         assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_official_client_reaches_the_mcp_server_over_http_on_both_eras(shop: Path, mode: str):
+    pytest.importorskip("mcp", reason="needs the extra serve")
+    import anyio
+    from mcp import Client
+
+    async def connected(port: int) -> tuple[str, str]:
+        async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+            found = await client.call_tool("scoped_retrieve", {"question": "default role"})
+            again = await client.call_tool("replay", {"snapshot_id": found.structured_content["snapshot_id"]})
+            return found.content[0].text, again.content[0].text
+
+    with server(*MCP) as (process, port):
+        block, replayed = anyio.run(connected, port)
+        assert "There is no default role" in block and replayed == block
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
