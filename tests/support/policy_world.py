@@ -35,6 +35,9 @@ GRANTS: dict[str, Any] = {
 }
 LONG = ["The queue drains slowly.\n", "Of the rest nothing is said here.\n", "Nobody looks at this part.\n"]
 
+TALKS = {"s2": ["What is the queue for?", "It holds payments."], "s3": ["The weather is fine."]}
+"""Turns of two sessions: a question about the queue with its answer, and nothing of it."""
+
 
 def _row(kind: str, path: str, text: str, *, days: float = 1, **columns: Any) -> dict[str, Any]:
     origin = {"code": "workspace", "doc": "project-doc", "rule": "project-doc", "test-log": "artifact",
@@ -65,6 +68,8 @@ ROWS = [
     _row("memory", "memory/bob", "The queue annoys bob.", owner_user="bob", entity="m-bob"),
     _row("test-log", "logs/run.log", "FAIL the queue drained too late", days=40),
     _row("session-event", "sessions/1", "Somebody asked why the queue is full.", days=5, session_id="s1"),
+    *(_row("session-event", f"sessions/{session}/{n}", text, days=5 - n / 1_000, session_id=session)
+      for session, said in TALKS.items() for n, text in enumerate(said)),
     _row("decision-record", "adr/queue.md", "We decided for one queue. See docs/linked.md.", authority=3, days=700,
          links=["docs/linked.md"]),
     _row("doc", "docs/linked.md", "An appendix that is only reached from elsewhere."),
