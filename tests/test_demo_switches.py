@@ -235,8 +235,9 @@ def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: s
 
 
 def test_an_original_is_shown_whole_or_as_an_excerpt(ask):
-    whole = ask({**DEFAULT_ROLE, "budget": {"max_chunk_tokens": 400}})
-    cut = ask({**DEFAULT_ROLE, "budget": {"max_chunk_tokens": 40}})
+    asked = {**DEFAULT_ROLE, "detail": "full"}
+    whole = ask({**asked, "budget": {"max_tokens": 2400, "max_chunk_tokens": 400}})
+    cut = ask({**asked, "budget": {"max_tokens": 2400, "max_chunk_tokens": 40}})
     place = "2026-04-14_no-default-role_v01.md"
     assert (forms(whole)[place], forms(cut)[place]) == ("full", "excerpt")
     assert ", excerpt" not in fence(whole, place)

@@ -35,8 +35,8 @@ GRANTS: dict[str, Any] = {
 }
 LONG = ["The queue drains slowly.\n", "Of the rest nothing is said here.\n", "Nobody looks at this part.\n"]
 
-TALKS = {"s2": ["What is the queue for?", "It holds payments."], "s3": ["The weather is fine."]}
-"""Turns of two sessions: a question about the queue with its answer, and nothing of it."""
+TALKS = {"s2": ["What is a backlog for?", "It holds payments."], "s3": ["The weather is fine.", "A backlog may wait."]}
+"""Turns of two sessions: a question about a backlog with its answer, and a mention."""
 
 
 def _row(kind: str, path: str, text: str, *, days: float = 1, **columns: Any) -> dict[str, Any]:
