@@ -184,12 +184,14 @@ class _Packing:
 def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
     """A number per request and document: a path, else an entity, else the row itself.
 
-    A structured record is a document of its own, whichever file holds it: a cap on the file would drop the dependencies
+    An event of a session is a document of its own, whichever file the session was read from: a cap on the file would show
+    three turns of a conversation, whatever the budget. A structured record is a document of its own, whichever file holds it: a cap on the file would drop the dependencies
     that another record names, and keep unrelated rows of other files.
     """
     records = pc.fill_null(pc.equal(rows["origin_class"], "structured-sot"), False)
     record = pc.if_else(pc.and_(records, rows["entity"].is_valid()), rows["entity"], None)
-    path = pc.coalesce(record, rows["path"], rows["entity"])
+    said = pc.fill_null(pc.equal(rows["evidence_kind"], "session-event"), False)
+    path = pc.if_else(said, None, pc.coalesce(record, rows["path"], rows["entity"]))
     return numbers_of(owner, path, pc.if_else(path.is_valid(), None, ids), record.is_valid(), rows["source_id"])
 
 

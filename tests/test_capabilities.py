@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.driver import PLANNED, STEPS, build_driver, step_modules
 from scoped_retrieval.pipeline.requests.door import resolve_requests
@@ -50,14 +51,20 @@ def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
     assert {"contracts", "contract_bounds", "admissible"} <= upstream("hits")
 
 
+BESIDE = ("mode_presets", "session_trail", "relevance_feedback", "fact_verification")
+"""Steps that document 000 does not name."""
+
+
 def test_the_stages_stand_in_the_order_of_the_document():
     """S0.26, S0.28: and what a stage gives is made of nothing that a later stage gives."""
-    assert [step for step in STEPS if step not in ("mode_presets", "session_trail", "fact_verification")] == [
+    assert [step for step in STEPS if step not in BESIDE] == [
         "scope_resolution", "query_planning", "boundary_gates", "candidate_recall", "boundary_filtering",
         "task_aware_reranking", "evidence_packing", "budget_trimming", "citation_binding", "context_projection",
         "audit_snapshot",
     ]  # fmt: skip
     stage = {name: number for number, module in enumerate(step_modules()) for name in vars(module)}
+    ranking = STEPS.index("task_aware_reranking")  # feedback reads its scores, and gives it terms: one stage
+    stage |= dict.fromkeys(vars(step_modules()[STEPS.index("relevance_feedback")]), ranking)
     nodes = [v.name for v in build_driver().list_available_variables() if not v.is_external_input]
     for node in nodes:
         before = upstream(node, without="session_texts" if node in PLANNED else None)
@@ -325,8 +332,7 @@ def test_an_auditor_finds_every_answer_in_the_record_alone(story: Story):
     assert counts == [4, 2, 1, 1, 1]
     assert {d["source_id"] for d in rows["decisions"]} == {"rule:story", "doc:story", "tool-output:story"}
     for ranked in rows["ranked"]:
-        terms = ("semantic", "lexical", "anchor", "authority", "recency", "actionability", "diversity", "scope")
-        assert ranked["final"] == sum(ranked[name] for name in terms) > 0
+        assert ranked["final"] == sum(ranked[name] for name in SCORE_TERMS) > 0
         assert ranked["selected_reason"]
     (trim,) = rows["trims"]
     assert trim["dropped_ranges"][0]["end"] == len(long.encode())

@@ -114,7 +114,10 @@ CASES: dict[str, tuple[Parts, Parts]] = {
         if term not in PURPOSE_TERMS
     },
     **{
-        f"weight_{term}": (ask(question="retry payments"), ask(question="retry payments", weights={term: 50}))
+        f"weight_{term}": (
+            ask(question="retry payments", weights={"actionability": 0}),
+            ask(question="retry payments", weights={"actionability": 0, term: 50}),
+        )
         for term in ("file", "passages")
     },
 }

@@ -82,5 +82,5 @@ def test_it_is_plain_json(world):
     import json
 
     told = json.loads(json.dumps(compared(settings_of(world.folder), world.ana, world.short).as_dict()))
-    assert {item["change"] for item in told["items"]} == {"same", "left"}
+    assert {"left"} < {item["change"] for item in told["items"]} <= {"same", "left", "moved"}
     assert all(item["position_before"] in range(1, 20) for item in told["items"])

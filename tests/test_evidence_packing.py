@@ -143,7 +143,9 @@ def test_the_cap_per_source_counts_documents() -> None:
     one = [{"text": f"part {n}", "path": None, "entity": "S-1", "source_id": "chat"} for n in range(3)]
     fact = {"evidence_kind": "structured-fact", "origin_class": "structured-sot", "path": "sot/d.csv"}
     records = [{"text": f"record {n}", "entity": f"DEL-{n}", **fact} for n in range(4)]
-    result = packed([*loose, *one, *records], max_items_per_source=1)
+    said = {"evidence_kind": "session-event", "origin_class": "session-event", "path": "sessions/s-1", "entity": "s-1"}
+    talk = [{"text": f"said {n}", **said} for n in range(4)]
+    result = packed([*loose, *one, *records, *talk], max_items_per_source=1)
     dropped = [text for text, row in result.items() if row["reason_code"] == "source_cap"]
     assert len(dropped) == 2
     assert all(text.startswith("part") for text in dropped)

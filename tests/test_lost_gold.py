@@ -43,7 +43,7 @@ ROWS = (
 GOLD = ("shown", "copy", "weaker", "long", "secret", "denied", "apart", "parts", "absent", "foreign")
 ASKED = {"question": SAYS, "project": "shop", "purpose": "explain-code", "denied_sources": ["external"]}
 REQUESTS = (
-    {"request_id": "wide", **ASKED, "budget": {"max_items": 9, "max_tokens": 260}},
+    {"request_id": "wide", **ASKED, "detail": "full", "budget": {"max_items": 9, "max_tokens": 260}},
     {"request_id": "narrow", **ASKED, "budget": {"max_items": 2, "lane_k": 20, "pool_k": 3}},
     {"request_id": "shut", **ASKED, "allowed_sources": []},
 )
@@ -175,6 +175,8 @@ def test_a_run_of_eval_is_asked_by_its_short_queries_and_under_each_budget(tmp_p
     assert stages == {"full": ["shown", "shown"], "block": ["shown", "shown"], "block@60": ["trim", "trim"]}
     with pytest.raises(AccessError, match="Expected a judged query among the requests that you may read, got none"):
         lost_gold(settings, done.run_id, judged.assign(query_id="q7"))
+    with pytest.raises(InputError, match=r"Expected one of full, block.*, got 'lexical' - at --system"):
+        lost_gold(settings, done.run_id, judged, system="lexical")
 
 
 @pytest.mark.golden

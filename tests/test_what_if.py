@@ -30,7 +30,8 @@ FROZEN = [
     {"max_items_per_source": 1},
     {"merge_policy": "authority-first"},
     {"output_shape": "citation-pack"},
-    {"pool_k": 3},
+    {"detail": "outline"},
+    {"detail": "full", "max_tokens": 400},
 ]
 
 
@@ -48,7 +49,7 @@ def test_frozen_tables_give_what_a_fresh_run_gives(world, changes: dict[str, Any
 
 def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
     monkeypatch.setattr(driver, "_query_vectors", lambda *_: pytest.fail("a text was encoded"))
-    for recall in ("recall_terms", "recall_symbols", "recall_newest", "recall_vectors", "recall_expansion"):
+    for recall in ("recall_symbols", "recall_newest", "recall_vectors", "recall_expansion"):
         monkeypatch.setattr(
             f"scoped_retrieval.nodes.candidate_recall.{recall}", lambda *_, **__: pytest.fail("a lane ran")
         )
@@ -60,6 +61,7 @@ def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
+        ({"pool_k": 3}, "another pool: terms of feedback come from its rows"),
         ({"lane_k": 1}, "sub_queries.lane_k differs"),
         ({"role": "architect"}, "a role has words of its own to search with"),
     ],
@@ -94,7 +96,7 @@ def test_the_items_say_what_entered_left_and_moved_and_why(world):
     found = what_if(settings_of(world.folder), world.ana, {"max_items": 2})
     left = found.items[found.items["change"] == "left"]
     assert set(left["why"]) == {"trim: budget_items"}
-    assert list(found.requests[["entered", "moved", "same"]].iloc[0]) == [0, 0, 2]
+    assert list(found.requests[["entered", "left"]].iloc[0]) == [0, len(left)]
     more = what_if(settings_of(world.folder), world.ana, {"weights": {"recency": 3.0}})
     moved = more.items[more.items["change"] == "moved"]
     assert len(moved)

@@ -5,7 +5,8 @@ Reads: the frozen tables of a run (hits, score terms, candidates), the generatio
 
 Note: an answer from frozen tables equals a fresh run, because the plan is made again and compared first. Where a change
 reaches recall (a role adds words, `lane_k` asks for other hits, a larger pool holds rows that were not scored), the lanes
-run again over the pinned generation, and `recalled` says why. A wider scope is no what-if: it is a new request.
+run again over the pinned generation, and `recalled` says why. Hits and scores are never found anew otherwise; the words of
+the question are looked up, because they choose the passages of what is cut. A wider scope is no what-if: it is a new request.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .rerun import Recorded, line_of
 
 __all__ = ["CHANGEABLE", "WhatIf", "changes_of", "what_if"]
 
-CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "merge_policy", "output_shape", "role"}))
+CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
 """Columns of a request that may be changed: none of them opens a row that the request could not see."""
 _PLAN = (SUB_QUERIES, ANCHORS, SESSION_EVENTS, ADMISSIBLE)
 """What recall depends on; where a value of these differs, the lanes run again."""
@@ -213,6 +214,8 @@ class _Frozen:
         place = positions(own, known)
         if unscored := int((place < 0).sum()):
             return self._recall(f"{unscored} rows of the larger pool have no stored scores")
+        if len(place) < self.score_terms.num_rows:
+            return self._recall("another pool: terms of feedback come from its rows")
         terms = self.score_terms.take(pa.array(place)).combine_chunks()
         at = terms.schema.get_field_index("pool_rank")
         terms = terms.set_column(at, terms.schema.field(at), bounded["pool_rank"])

@@ -71,7 +71,7 @@ def what_if(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="weights.TERM, a field of the budget, merge_policy, output_shape or role.",
+            help="weights.TERM, a field of the budget, detail, merge_policy, output_shape or role.",
         ),
     ],
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
@@ -92,7 +92,7 @@ def what_if(
         return EXIT["ok"]
     changed = ", ".join(f"{column}={value}" for column, value in found.changes.items())
     head = [f"what if: {found.name}", f"changes: {changed}"]
-    head.append("recall: frozen, no lane ran" if found.frozen else f"recall: ran again: {'; '.join(found.recalled)}")
+    head.append("recall: frozen" if found.frozen else f"recall: ran again: {'; '.join(found.recalled)}")
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import AccessError
+from ...nodes.errors import AccessError, InputError
 from ...nodes.vocabulary import SCORE_TERMS
 from ..access import audiences, unknown
 from ..service import audited_projects, open_run, pinned_corpus
@@ -87,6 +87,7 @@ def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str 
 
     Raises:
         AccessError: there is no such run, or no judged request in it that the principal may read.
+        InputError: the run asked under no such budget.
         StoreError: the corpus, or the generation that the run was made from, is gone.
     """
     run = open_run(settings, id_)
@@ -111,6 +112,9 @@ def _requests_of(seen: pd.DataFrame, qrels: pd.DataFrame, system: str) -> pd.Dat
     """The judgements with request_id and audience: those whose query is a request, in full or behind its last slash."""
     suffix = "" if system == FULL else f"@{system}"
     requests = seen[seen["request_id"].str.endswith(suffix)]
+    if not len(requests):
+        known = seen["request_id"].str.extract(r"@(block(?:@\d+)?)$")[0].dropna().unique()
+        raise InputError.one_of([FULL, *sorted(known)], system, "--system")
     whole = requests["request_id"].str.removesuffix(suffix)
     short = whole.str.rpartition("/")[2]
     known = set(whole)
