@@ -28,7 +28,7 @@ $(STAMP)-dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) --editable '.[all,dev]'
 	@touch $@ $(STAMP)-demo
 
-demo: $(STAMP)-demo ## install and run the main job on the bundled sample and this repository
+demo: $(STAMP)-demo ## install; one question on the bundled sample, its refused twin, and an HTML report
 	$(BIN)/scoped-retrieval demo
 
 test: $(STAMP)-dev ## install and run the tests

@@ -1,7 +1,7 @@
 """`demo`: the bundled sample and this repository, one batch run, and one snapshot opened up.
 
-Reads: `data/demo`, the Git checkout it is started in. Gives: a folder with corpus, grants, runs and pictures, and a
-`Demonstration` of what to look at. The sample counts as read on the morning of its story, so its answers do not depend
+Reads: `data/demo`, the Git checkout it is started in. Gives: a folder with corpus, grants, runs, an HTML report and
+pictures, and a `Demonstration` of what to look at. The sample counts as read on the morning of its story, so its answers do not depend
 on the day; the repository is read now.
 
 What one would otherwise get wrong: the demo asks as `ana`, and once as `bo` in the other project. The local user may ask
@@ -27,7 +27,7 @@ from .indexing import IndexReport, IndexRequest, index_into
 from .opening import corpus_of
 from .places import at_home
 from .runs import RunStore, replay
-from .service import open_retriever, snapshot_rows
+from .service import open_retriever, report_of, snapshot_rows
 from .settings import PROJECT_FILE, Settings, Value, load_settings
 from .views.demonstration import Demonstration
 from .views.lineage import to_dot, write_picture
@@ -49,16 +49,23 @@ SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
 SHOP, BILLING = "shop", "billing"
 ASKS, ASKS_IN_BILLING = "ana", "bo"
 OPENED_UP = "1-fix-test"
-REFUSED = "6-twin"
+ASKED, REFUSED = "4-rule-today", "6-twin"
+"""One question, asked where ana may ask and where she may not."""
 MAX_COMMITS = 400
 MAX_EMBEDDED_ROWS = 1_200
-"""A repository with more is read without its history, or left without vectors: the demo takes a minute at most."""
+"""A repository with more is read without its history, or left without vectors."""
 
 Say = Callable[[str], None]
 
 
 def run_demo(
-    folder: Path, *, repository: Path | None = None, semantic: bool = True, progress: bool = False, say: Say = print
+    folder: Path,
+    *,
+    repository: Path | None = None,
+    semantic: bool = True,
+    history: bool = False,
+    progress: bool = False,
+    say: Say = print,
 ) -> Demonstration:
     """Index, run, open up.
 
@@ -66,6 +73,7 @@ def run_demo(
         folder: where the demo writes; an earlier demo in it is replaced.
         repository: a folder inside a Git checkout to index as well; anything else is left out.
         semantic: embed, where the extra `semantic` is installed.
+        history: read the history of the repository, too, where it is short.
         say: takes one line of progress at a time.
 
     Raises:
@@ -81,7 +89,7 @@ def run_demo(
     checkout = _checkout(repository) if repository else None
     requests = _lines(sample / "requests.jsonl")
     if checkout:
-        report = _index_checkout(settings, checkout, semantic, progress, say)
+        report = _index_checkout(settings, checkout, semantic, history, progress, say)
         reports.append(report)
         requests.append(_question_about(checkout, report.project))
     for report in reports:
@@ -111,6 +119,8 @@ def _opened(
     twin = [row for row in refusals(*_contract(run, by_request[OPENED_UP]), _frame(settings, BILLING)) if row["path"]]
     dot = folder / "lineage.dot"
     dot.write_text(to_dot(run.lineage), encoding="utf-8")
+    report = folder / "report.html"
+    report.write_text(report_of(_settings(folder, _local_user()), by_request[OPENED_UP]), encoding="utf-8")
     return Demonstration(
         folder=folder,
         run_id=run_id,
@@ -118,9 +128,12 @@ def _opened(
         requests=requests,
         rows=rows,
         opened=by_request[OPENED_UP],
+        asked=by_request[ASKED],
+        report=report,
         block=block,
         xray=render_text(rows[OPENED_UP]),
         replayed=replay(store, by_request[OPENED_UP]).block == block,
+        question=rows[ASKED],
         denied=rows[REFUSED],
         twin=twin,
         twin_block=_ask_in_billing(folder),
@@ -158,13 +171,16 @@ def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -
     return index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
 
 
-def _index_checkout(settings: Settings, checkout: Path, semantic: bool, progress: bool, say: Say) -> IndexReport:
-    """The repository with its history, or its work tree alone where the history is long."""
+def _index_checkout(
+    settings: Settings, checkout: Path, semantic: bool, history: bool, progress: bool, say: Say
+) -> IndexReport:
+    """The work tree of the repository, with its history where that is wanted and short."""
     project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
-    commits = int(_git(checkout, "rev-list", "--count", "--first-parent", "HEAD") or 0)
-    history = 0 < commits <= MAX_COMMITS
-    if not history:
-        say(f"{project}: {commits} commits, so only its work tree is read")
+    if history:
+        commits = int(_git(checkout, "rev-list", "--count", "--first-parent", "HEAD") or 0)
+        history = 0 < commits <= MAX_COMMITS
+        if not history:
+            say(f"{project}: {commits} commits, so only its work tree is read")
     request = IndexRequest(paths=(checkout,), git=history, semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
     report = index_into(_in(settings, project), request, progress=progress, grant=False)
     write_starter_grants(settings.grants_path, ASKS, project)

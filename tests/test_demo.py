@@ -139,6 +139,20 @@ def test_the_text_shows_all_there_is_to_see(demo):
     assert json.loads(json.dumps(demo.as_dict(), default=str))["replayed"] is True
 
 
+def test_one_screen_shows_a_question_its_block_its_refused_twin_and_a_report(demo):
+    lines = demo.screen().rstrip().splitlines()
+    assert len(lines) <= 36
+    assert max(map(len, lines[:-7])) <= 100  # the paths of an installation may be longer
+    assert lines[0] == 'In project shop, ana asks: "What is the default role of a session?"'
+    assert block(demo, "4-rule-today").splitlines() == lines[2 : 2 + block(demo, "4-rule-today").count("\n") + 1]
+    assert "  denied, nothing_granted: nothing that was asked for is granted" in lines
+    assert "  docs/auth/default-role.md: gate project, out_of_scope_project" in lines
+    assert "accountant" not in demo.screen()
+    page = Path(lines[-1]).read_text(encoding="utf-8")
+    assert "keeps the role of an admin" in page
+    assert "Lineage" in page
+
+
 def test_its_tables_fit_a_terminal_without_breaking_a_word(demo):
     tables = demo.text().partition("\nThe block of ")[0].splitlines()
     assert max(map(len, tables)) <= 80
@@ -154,6 +168,10 @@ def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
     monkeypatch.chdir(demo.folder)
     monkeypatch.delenv("SCOPED_RETRIEVAL_PRINCIPAL", raising=False)
     assert main(["xray", demo.opened]) == 0
+    for line in demo.screen().splitlines():
+        command = line[2:66].split() if line.startswith(("  xray ", "  what-if ", "  report ")) else ["corpus", "info"]
+        assert main(command) == 0
+    assert (demo.folder / "run.html").is_file()
     assert main(["snapshots"]) == 0
     assert demo.opened in capsys.readouterr().out
 

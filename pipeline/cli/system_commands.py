@@ -41,9 +41,12 @@ def demo(
     folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the demo writes.")] = Path(".demo"),
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
     repository: Annotated[bool, typer.Option(help="Index the checkout it runs in, too.")] = True,
+    long: Annotated[
+        bool, typer.Option("--long", help="Read the checkout's history, too; show every request, an x-ray, a replay.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Index the bundled sample and this repository, run a batch, open up one snapshot."""
+    """Index the bundled sample and this repository; show a question, its refused twin and a report."""
     from ..demo import run_demo
 
     settings = settings_of()
@@ -51,10 +54,11 @@ def demo(
         folder,
         repository=Path.cwd() if repository else None,
         semantic=not no_semantic,
+        history=long,
         progress=shows_progress(settings["progress"]),
         say=note,
     )
-    emit(demonstration.as_dict(), as_json=as_json, text=demonstration.text())
+    emit(demonstration.as_dict(), as_json=as_json, text=demonstration.text() if long else demonstration.screen())
     return EXIT["ok"]
 
 

@@ -26,9 +26,12 @@ class Demonstration:
     requests: Sequence[Mapping[str, Any]]
     rows: Mapping[str, Rows]
     opened: str
+    asked: str
+    report: Path
     block: str
     xray: str
     replayed: bool
+    question: Rows
     denied: Rows
     twin: Sequence[Mapping[str, Any]]
     twin_block: str
@@ -45,6 +48,8 @@ class Demonstration:
             "run_folder": str(self.run_folder),
             "results": [dict(zip(_COLUMNS, row, strict=True)) for row in self.results()],
             "opened": self.opened,
+            "asked": self.asked,
+            "report": str(self.report),
             "block": self.block,
             "xray": self.xray,
             "replayed": self.replayed,
@@ -57,6 +62,38 @@ class Demonstration:
     def results(self) -> list[tuple[Any, ...]]:
         """One row per request of the run."""
         return [_result(request, rows) for request, rows in self.rows.items()]
+
+    def screen(self) -> str:
+        """One screen: a question, its block, its refused twin, where to look next and the report."""
+        question = self.question["requests"][0]["question"]
+        refused = [f"{c['condition']}: {c['message']}" for c in self.denied["conditions"] if c["audience"] == "caller"]
+        same = next((t for t in self.twin if t["path"].endswith("default-role.md")), self.twin[0])
+        looks = (
+            (f"xray {self.opened}", "why each item is there"),
+            (f"what-if {self.asked} --set max_tokens=600", "with a larger budget"),
+            (f"report {self.run_id} --out run.html", "the whole run"),
+            ("demo --folder . --long", "all requests, an x-ray, history"),
+        )
+        return "\n".join(
+            (
+                f'In project shop, ana asks: "{question}"',
+                "",
+                *self.question["blocks"][0]["text"].splitlines(),
+                "",
+                "In project billing, which holds the same words, ana asks the same:",
+                f"  {self.denied['snapshots'][0]['status']}, {'; '.join(refused)}",
+                "An auditor reads why one of its documents was out of reach:",
+                f"  {same['path']}: gate {same['decided_by']}, {same['reason_code']}",
+                "",
+                f"Look next: cd {self.folder}",
+                f"           {self.command} ...",
+                *(f"  {command:<64} {what}" for command, what in looks),
+                "",
+                f"{len(self.rows)} requests answered, {self.seconds:.0f} s in all. The failing test of the sample as a report:",
+                f"{self.report}",
+                "",
+            )
+        )
 
     def text(self) -> str:
         """Everything, in the order in which one reads it."""
@@ -111,6 +148,7 @@ class Demonstration:
         lines = [
             f"Parquet tables: {self.run_folder / 'tables'}",
             f"lineage:        {', '.join(map(str, self.pictures))}",
+            f"report:         {self.report}",
             f"corpus:         {self.folder / 'corpus'}",
             f"Go on:          cd {self.folder}",
             f"                {self.command} ask 'What is the default role of a session?'",
