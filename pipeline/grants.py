@@ -10,6 +10,7 @@
         paths: [src/, docs/]     # globs on the path, the only ones that ana may read; every path where nothing is said
         denied_paths: [src/keys/]
         act_as: [bob, {principal: cyd, project: shop, expires: 2026-12-31T00:00:00Z}]
+        append: [shop, {project: pay, expires: 2026-12-31T00:00:00Z}]  # where ana may add rows of her own over HTTP and MCP
         audit: false
     grants:                      # other projects that requests of ana's projects may read from
       - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], zones: internal,
@@ -32,6 +33,7 @@ import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,7 +50,7 @@ from .patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from .places import Place, fixed_place, place_of
 from .yaml_files import Item, parse
 
-__all__ = ["GrantsFile", "WatchedGrants", "grant_all", "load_grants", "write_starter_grants"]
+__all__ = ["AppendGrant", "GrantsFile", "WatchedGrants", "grant_all", "load_grants", "write_starter_grants"]
 
 DEFAULT_ZONE = "internal"
 
@@ -64,11 +66,21 @@ _FORM = (
 SCHEMA_VERSION = 1
 """Of grants files; see `docs/versions.md`."""
 _TOP = ("principals", "grants", "tokens")
-_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "audit")
+_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "append", "audit")
 _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
 _ACT_AS = ("principal", "project", "reason", "expires")
+_APPEND = ("project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class AppendGrant:
+    """A principal may add rows of their own to a project, before `expires`."""
+
+    principal: str
+    project: str
+    expires: datetime | None
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,13 @@ class GrantsFile:
     principals: tuple[str, ...]
     digest: str
     path: Place
+    append: tuple[AppendGrant, ...] = ()
+    """Who may write; the line, which reads, has no use for it."""
+
+    def appendable(self, principal: str, at: datetime) -> list[str]:
+        """The projects that a principal may add rows to at an instant."""
+        mine = [grant for grant in self.append if grant.principal == principal]
+        return sorted({grant.project for grant in mine if grant.expires is None or at < grant.expires})
 
     def projects(self, principal: str) -> list[str]:
         """The projects that a principal may ask in, expired grants included."""
@@ -225,7 +244,8 @@ def _understood(data: bytes, path: Place) -> GrantsFile:
             )
         tokens[token] = _known(item, people)
     table = GRANTS.from_rows(rows).sort_by("rule_id")
-    return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path)
+    append = tuple(grant for name, fields in people.items() if fields for grant in _append(name, fields))
+    return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path, append)
 
 
 def _own_projects(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
@@ -264,6 +284,16 @@ def _act_as(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _append(principal: str, person: Mapping[str, Item]) -> list[AppendGrant]:
+    grants = []
+    for item in person["append"].items():
+        entry = item if isinstance(item.value, dict) else Item({"project": item.text()}, item.file, item.key)
+        fields = entry.fields(_APPEND, required=("project",))
+        fields["reason"].optional(Item.text)
+        grants.append(AppendGrant(principal, fields["project"].text(), fields["expires"].optional(Item.instant)))
+    return grants
 
 
 def _cross_project(item: Item, people: Mapping[str, Mapping[str, Item]]) -> dict[str, Any]:

@@ -284,3 +284,14 @@ def test_a_glob_of_another_tool_is_refused_and_denies_no_less_than_it_says(tmp_p
 def test_a_glob_of_this_tool_is_taken(tmp_path: Path, glob: str):
     (tmp_path / "grants.yaml").write_text(f"principals: {{ana: {{projects: [shop], denied_paths: ['{glob}']}}}}")
     assert load_grants(tmp_path / "grants.yaml").table["denied_paths"].to_pylist() == [[glob]]
+
+
+def test_who_may_append_is_told_until_the_grant_expires(tmp_path: Path):
+    entries = "[shop, {project: pay, expires: 2030-01-01T00:00:00Z, reason: a trial}]"
+    (tmp_path / "grants.yaml").write_text(f"principals: {{ana: {{projects: [shop], append: {entries}}}, bob: {{}}}}")
+    grants = load_grants(tmp_path / "grants.yaml")
+    before, after = datetime(2029, 12, 31, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
+    assert grants.appendable("ana", before) == ["pay", "shop"]
+    assert grants.appendable("ana", after) == ["shop"]
+    assert grants.appendable("bob", before) == []
+    assert grants.projects("ana") == ["shop"]

@@ -19,6 +19,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from scoped_retrieval.pipeline.doors import http_guard
 from scoped_retrieval.pipeline.doors.http_app import application, serve
+from scoped_retrieval.pipeline.doors.rate import Rate
 from starlette.testclient import TestClient
 
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
@@ -310,3 +311,136 @@ def test_a_corpus_that_moved_on_is_asked_as_it_is_now(client: TestClient, shop: 
 )
 def test_loopback_is_this_machine_and_nothing_else(host: str, loopback: bool):
     assert http_guard.is_loopback(host) is loopback
+
+
+def test_the_last_recall_of_a_session_is_explained_without_asking_anew(client: TestClient):
+    assert client.get("/v1/recall/explain").json() == {"snapshotFound": False}
+    first = client.get("/v1/recall/xray", params={"q": "default role", "session": "s-1"})
+    client.get("/v1/recall/xray", params={"q": "createSession", "session": "s-2"})
+    for path in ("/v1/recall/explain", "/engram/v1/recall/explain"):
+        assert client.get(path, params={"session": "s-1"}).content == first.content
+    assert client.get("/v1/recall/explain").json()["snapshot"]["query"] == "createSession"
+    assert client.get("/v1/recall/explain", params={"session": "s-3"}).json() == {"snapshotFound": False}
+    name = first.json()["snapshot"]["snapshotId"]
+    for form in ("text", "markdown"):
+        shown = client.get("/v1/recall/explain", params={"session": "s-1", "format": form})
+        assert shown.content == client.get(f"/v1/snapshots/{name}", params={"format": form}).content
+    assert len(client.get("/v1/snapshots").json()["snapshots"]) == 2
+    wrong = client.get("/v1/recall/explain?format=html")
+    assert "Expected one of json, text, markdown" in problem(wrong, 400, "invalid_request")
+
+
+def test_nobody_s_recall_is_explained_to_another(guarded: Callable[..., TestClient]):
+    guarded(TOKENS["ana"]).get("/v1/recall/xray", params={"q": "default role", "session": "s-1"})
+    found = guarded(TOKENS["bob"]).get("/v1/recall/explain", params={"session": "s-1"})
+    assert found.json() == {"snapshotFound": False}
+
+
+def test_a_citation_is_expanded_in_a_snapshot_of_its_own_inside_the_same_contract(
+    client: TestClient, shop: Path, capsys
+):
+    long = "".join(f"## Rule {n}\n\nThe zebra rule number {n} about stripes.\n\n" for n in range(40))
+    (shop / "shop/docs/zebra.md").write_text(f"# Zebra\n\n{long}")
+    (shop / "shop/docs/other.md").write_text("# Other\n\nAnother zebra rule about stripes.\n")
+    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    asked = {**ASKED, "question": "zebra rule number 3", "max_tokens": 200, "denied_paths": ["src/"]}
+    parent = client.post("/v1/retrieve", json=asked).json()
+    cited = next(one for one in parent["citations"] if one["path"] == "docs/zebra.md")
+    base = f"/v1/snapshots/{parent['snapshot_id']}"
+    child = client.post(f"{base}/expand", params={"label": cited["label"]}).json()
+    assert child["parent_snapshot_id"] == parent["snapshot_id"] != child["snapshot_id"]
+    assert {one["path"] for one in child["citations"]} == {"docs/zebra.md"}
+    assert cited["evidence_id"] in {one["evidence_id"] for one in child["citations"]}
+    assert len(child["block"]) > len(parent["block"])
+    tables = client.get(f"/v1/snapshots/{child['snapshot_id']}?format=tables").json()
+    (request,) = tables["requests"]
+    assert request["intent_id"] == f"expand:{parent['snapshot_id']}:{cited['label']}"
+    assert (request["denied_paths"], request["as_of"]) == (["src/"], ASKED["as_of"])
+    wrong = client.post(f"{base}/expand", params={"label": "doc#99"})
+    assert f"Expected one of {parent['citations'][0]['label']}" in problem(wrong, 400, "invalid_request")
+
+
+def test_another_s_citation_is_not_expanded(guarded: Callable[..., TestClient]):
+    found = guarded(TOKENS["ana"]).post("/v1/retrieve", json=ASKED).json()
+    path = f"/v1/snapshots/{found['snapshot_id']}/expand"
+    answer = guarded(TOKENS["bob"]).post(path, params={"label": found["citations"][0]["label"]})
+    problem(answer, 404, "not_found")
+
+
+def may_append(settings: Settings, who: str = "ana", **entry: Any) -> None:
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    grants["principals"][who]["append"] = [{"project": "shop", **entry}]
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+
+
+def test_a_row_is_added_where_a_grant_lets_its_principal_append(client: TestClient, settings: Settings):
+    rows = {"project": "shop", "rows": [{"text": "The okapi rule: no default role.", "tags": ["roles"]}]}
+    assert "a project that you may append to" in problem(client.post("/v1/evidence", json=rows), 404, "not_found")
+    may_append(settings, expires="2001-01-01T00:00:00Z")
+    problem(client.post("/v1/evidence", json=rows), 404, "not_found")
+    may_append(settings)
+    added = client.post("/v1/evidence", json=rows).json()
+    assert client.post("/v1/evidence", json=rows).json() == added
+    found = client.post("/v1/retrieve", json={"question": "okapi rule", "project": "shop"}).json()
+    cited = {one["evidence_id"]: one for one in found["citations"]}
+    assert cited[added["evidence_ids"][0]]["source_id"] == "memory:appended"
+    elsewhere = client.post("/v1/evidence", json={**rows, "project": "pay"})
+    assert "got 'pay'" in problem(elsewhere, 404, "not_found")
+
+
+def test_an_added_row_is_its_principal_s_own_and_no_more_trusted_than_its_kind(guarded, settings: Settings):
+    may_append(settings)
+    ana, bob = guarded(TOKENS["ana"]), guarded(TOKENS["bob"])
+    secret = "AKIAIOSFODNN7EXAMPLE"
+    row = {"text": f"The okapi rule. Key {secret}", "source": "workspace:shop"}
+    added = ana.post("/v1/evidence", json={"project": "shop", "rows": [row]}).json()
+    asked = {"question": "okapi rule", "project": "shop"}
+    found = ana.post("/v1/retrieve", json=asked).json()
+    (cited,) = [one for one in found["citations"] if one["evidence_id"] in added["evidence_ids"]]
+    assert (cited["source_id"], cited["standing"]) == ("memory:workspace:shop", "hint")
+    assert added["masked"] == 1 and secret not in found["block"]
+    assert "okapi" not in bob.post("/v1/retrieve", json=asked).json()["block"]
+    problem(bob.post("/v1/evidence", json={"project": "shop", "rows": [row]}), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "Expected an object with rows, got a list"),
+        ({"rows": []}, "Expected 1 to 3 rows, got 0 - at rows"),
+        ({"rows": [{"text": "a"}] * 4}, "Expected 1 to 3 rows, got 4 - at rows"),
+        ({"rows": [{"text": " "}]}, "Expected a text, got none - at rows[0].text"),
+        ({"rows": [{"text": "a", "authority": 3}]}, "Expected one of text, kind, source, title"),
+        (
+            {"rows": [{"text": "a", "kind": "team-standard"}]},
+            "Expected one of memory, session-event, artifact, external",
+        ),
+        ({"rows": [{"text": "a", "tags": "b"}]}, "Expected a list of texts, got text - at rows[0].tags"),
+        ({"rows": [{"text": "a", "event_time": "2026-05-01T00:00:00"}]}, "rows[0].event_time"),
+        ({"rows": [{"text": "a"}], "principal": "bob"}, "Expected one of rows, project, got 'principal'"),
+    ],
+)
+def test_a_row_that_cannot_be_added_is_named_and_nothing_is(client: TestClient, settings: Settings, body, message):
+    may_append(settings)
+    body = {"project": "shop", **body} if isinstance(body, dict) else body
+    assert message in problem(client.post("/v1/evidence", json=body), 400, "invalid_request")
+
+
+def test_who_asks_too_fast_is_told_when_to_ask_again(settings: Settings):
+    values = {**settings.values, "serve_requests_per_minute": Value(2, "test")}
+    with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
+        assert [client.get("/v1/snapshots").status_code for _ in range(3)] == [200, 200, 429]
+        late = client.get("/v1/snapshots")
+        assert "at most 2 requests a minute" in problem(late, 429, "rate_limited")
+        assert 0 < int(late.headers["retry-after"]) <= 31
+        assert client.get("/v1/health").status_code == 200
+
+
+def test_requests_are_counted_per_principal_and_allowed_again_as_time_passes():
+    seconds = [0.0]
+    rate = Rate(60, lambda: seconds[0])
+    assert [rate.seconds_to_wait("ana") for _ in range(61)] == [0] * 60 + [1]
+    assert (rate.seconds_to_wait("bob"), rate.seconds_to_wait(None)) == (0, 0)
+    seconds[0] = 2.0
+    assert [rate.seconds_to_wait("ana") for _ in range(3)] == [0, 0, 1]
+    assert not any(Rate(0).seconds_to_wait("ana") for _ in range(100))

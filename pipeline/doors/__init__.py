@@ -2,8 +2,9 @@
 
 - `desk`: a retriever per principal, shared by threads, and every question that a door may put
 - `models`: what goes in and comes out, as pydantic types derived from the declared tables
+- `appending`: rows that a caller adds; `expanding`: more of a citation
 - `problems`: errors in the one shape that every door answers with
-- HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids; `metrics`
+- HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids; `rate`; `metrics`
 - MCP: `mcp_server` with its `mcp_tools`
 
 Nothing here is imported before the commands `serve` and `mcp` run.

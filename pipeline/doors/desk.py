@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, StoreError
 from ..durable import read_whole
 from ..opening import head_file, runs_of
-from ..renderings import Rendering, answer_values, rendered, xray_of
+from ..renderings import FORMATS, Rendering, answer_values, rendered, xray_of
 from ..service import Models, expect_reader, load_models, open_retriever, open_run, read_each, readable_snapshots
 from ..settings import Settings, Value
 from ..views.recall_xray import envelope
@@ -58,7 +58,7 @@ class Desk:
     def counter(self, principal: str) -> Counter:
         """Where one principal asks."""
         values = {**self.settings.values, "principal": Value(principal, "credential")}
-        return Counter(replace(self.settings, values=values), self._using)
+        return Counter(replace(self.settings, values=values), self._using, self._encoder)
 
     def ready(self) -> None:
         """Open the corpus and load its models, so that the first question need not wait; make the folder of runs.
@@ -70,6 +70,11 @@ class Desk:
         runs_of(self.settings, create=True)
         with self._lock:
             self._current()
+
+    def _encoder(self) -> Any:
+        """The encoder of the corpus, which rows that are added are embedded with; None where it has none."""
+        with self._lock:
+            return self._current().encoder
 
     def close(self) -> None:
         """Close every retriever. Their snapshots are stored already."""
@@ -126,6 +131,7 @@ class Counter:
 
     settings: Settings
     using: Callable[[Settings], AbstractContextManager[Any]]
+    encoder: Callable[[], Any]
 
     def retrieve(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One answer as `models.Answer`; the project and purpose of the settings are asked in where none is named.
@@ -152,6 +158,48 @@ class Counter:
         if found.snapshot_id is None:
             return envelope(None), None
         return envelope(xray_of(self.settings, found.snapshot_id)), found.snapshot_id
+
+    def expanded(self, snapshot: str, label: str, max_tokens: int | None = None) -> dict[str, Any]:
+        """`models.Expanded`: more of what a citation of a snapshot names, as a snapshot of its own; see `expanding`.
+
+        Raises:
+            AccessError: the snapshot is another's, or there is none.
+            InputError: it has no such citation.
+        """
+        from .expanding import expansion_of
+
+        asked, parent, evidence_id = expansion_of(self.settings, snapshot, label, max_tokens)
+        found = answer_values(self._retrieved(asked))
+        return {"parent_snapshot_id": parent, "label": label, "evidence_id": evidence_id, **found}
+
+    def explained(self, session: str | None, format_: str) -> Rendering | None:
+        """The last snapshot that the principal may read, of a session or of all, in a format; None where there is none.
+
+        Raises:
+            InputError: no such format.
+        """
+        FORMATS.canonical(format_, "format")
+
+        def read(one: Any) -> list[dict[str, Any]]:
+            return readable_snapshots(self.settings, one)
+
+        for one in runs_of(self.settings).newest():
+            for _, rows in read_each(self.settings, [one], read)[0]:
+                ids = [row["snapshot_id"] for row in rows if session is None or row.get("session_id") == session]
+                if ids:
+                    return self.rendering(ids[-1], format_)
+        return None
+
+    def append(self, rows: Sequence[Mapping[str, Any]], project: str | None = None) -> dict[str, Any]:
+        """`models.Appended`: rows of the principal's own, where a grant lets them append; see `appending`.
+
+        Raises:
+            AccessError: no grant lets them.
+            InputError: a row is not what was expected; nothing was added.
+        """
+        from .appending import appended
+
+        return appended(self.settings, rows, project, self.encoder())
 
     def rendering(self, name: str, format_: str) -> Rendering:
         """A stored snapshot in a format; see `renderings.rendered`."""

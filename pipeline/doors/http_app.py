@@ -34,7 +34,14 @@ from .problems import RefusedError, problem_of
 
 __all__ = ["application", "expect_reachable", "run_app", "serve"]
 
-_EXPECTED = {"budget": "a whole number from 1", "last": "a whole number from 1 to 1000", "q": "a question"}
+_EXPECTED = {
+    "label": "a label of the block",
+    "max_tokens": "a whole number from 1",
+    "evidence": "an evidence id or a path",
+    "budget": "a whole number from 1",
+    "last": "a whole number from 1 to 1000",
+    "q": "a question",
+}
 """What a parameter takes, where its type alone would not say it."""
 
 

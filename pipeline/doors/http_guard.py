@@ -1,4 +1,4 @@
-"""The guard in front of every route: credential, size and time of the body, trace id, one shape of error, counters.
+"""The guard in front of every route: credential, rate, size and time of the body, trace id, one shape of error, counters.
 
 Reads: the ASGI scope, the grants file in force. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
@@ -28,6 +28,7 @@ from ..grants import WatchedGrants
 from ..settings import Settings
 from .metrics import Metrics
 from .problems import RefusedError, last_frame, problem_of
+from .rate import Rate
 
 __all__ = ["Guard", "is_loopback", "principal_of"]
 
@@ -44,6 +45,7 @@ class Guard:
         self._settings = settings
         self._grants = grants
         self._metrics = metrics
+        self._rate = Rate(settings["serve_requests_per_minute"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,7 +68,7 @@ class Guard:
         self._metrics.in_work.inc()
         try:
             if scope["path"] not in OPEN:
-                state["principal"] = principal_of(scope, self._grants.now().tokens, self._settings)
+                state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
         except Exception as error:
             answered_with, problem = problem_of(error, trace_id)
@@ -74,7 +76,9 @@ class Guard:
                 LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
                 if "principal" not in state:  # nobody in particular is told where files are
                     problem = problem.model_copy(update={"message": "Expected grants that can be read, got others"})
-            headers = {"www-authenticate": "Bearer"} if answered_with == 401 else None
+            headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
+            if isinstance(error, RefusedError) and error.retry_after is not None:
+                headers["retry-after"] = str(error.retry_after)
             response = JSONResponse(problem.model_dump(exclude_none=True), answered_with, headers)
             await response(scope, receive, traced)
         finally:
@@ -82,6 +86,30 @@ class Guard:
             path = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(path, str(status)).inc()
             self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
+
+    def _admitted(self, scope: Scope) -> str:
+        """Who asks, if not too often.
+
+        Raises:
+            RefusedError: nobody that may ask, or one whose requests came too fast.
+        """
+        refused, principal = None, None
+        try:
+            principal = principal_of(scope, self._grants.now().tokens, self._settings)
+        except RefusedError as error:
+            refused = error
+        if seconds := self._rate.seconds_to_wait(principal):
+            most = self._settings["serve_requests_per_minute"]
+            message, hint = (
+                f"Expected at most {most} requests a minute, got more",
+                "`serve_requests_per_minute` sets the limit",
+            )
+            raise RefusedError(
+                429, "too many requests", "rate_limited", message, hint, retry_after=seconds
+            ) from refused
+        if refused is not None:
+            raise refused
+        return str(principal)
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
         """The whole body, which a slow client may not spin out and nobody may blow up, as one message."""

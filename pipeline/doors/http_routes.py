@@ -17,15 +17,20 @@ from ...nodes.errors import InputError
 from ..renderings import FORMATS
 from ..strict_json import strict_json
 from ..views.printed import json_document
+from ..views.recall_xray import envelope
 from .desk import MOST_LISTED, Counter, expect_healthy
 from .metrics import CONTENT_TYPE
 from .models import (
     REQUEST_SCHEMA,
+    ROWS_SCHEMA,
     Answer,
     Answers,
+    Appended,
     Envelope,
+    Expanded,
     Health,
     Problem,
+    Replayed,
     Snapshots,
     Verified,
     Why,
@@ -61,6 +66,17 @@ _FORMATS: dict[int | str, dict[str, Any]] = {
             "text/markdown": {"schema": {"type": "string"}},
             "text/html": {"schema": {"type": "string"}},
         },
+    }
+}
+
+
+_ROWS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": ROWS_SCHEMA}}}}
+EXPLAINED = ("json", "text", "markdown")
+"""Formats of the last recall (S2.38)."""
+_EXPLAINED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": Envelope,
+        "content": {"text/plain": {"schema": {"type": "string"}}, "text/markdown": {"schema": {"type": "string"}}},
     }
 }
 
@@ -108,6 +124,43 @@ async def recall_xray(
     return _json(request, found)
 
 
+@ROUTER.get("/v1/recall/explain", responses=_EXPLAINED, operation_id="recall_explain")
+@ROUTER.get("/engram/v1/recall/explain", responses=_EXPLAINED, operation_id="engram_recall_explain")
+async def recall_explain(
+    request: Request,
+    session: Annotated[str | None, Query(description="of this session; default: of all")] = None,
+    format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002
+) -> Response:
+    """The last recall, of a session or of all, as its x-ray; nothing is asked anew."""
+    _expect_parameters(request)
+    if format not in EXPLAINED:
+        raise InputError.one_of(EXPLAINED, format, "format")
+    counter = _counter(request)
+    found = await _done(request, lambda: counter.explained(session, format))
+    if found is None:
+        return _json(request, envelope(None))
+    return Response(found.text.encode(), media_type=found.media_type)
+
+
+@ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_ROWS)
+async def append(request: Request) -> Response:
+    """Add rows of your own, where a grant lets you append."""
+    _expect_parameters(request)
+    asked = _body(await request.body())
+    if not isinstance(asked, dict):
+        raise InputError.of_kind("an object with rows", asked, "body")
+    for name in asked:
+        if name not in ("rows", "project"):
+            raise InputError.one_of(("rows", "project"), name, "body")
+    rows, project, most = asked.get("rows"), asked.get("project"), request.app.state.settings["serve_max_requests"]
+    if not isinstance(rows, list) or not 1 <= len(rows) <= most:
+        raise InputError.described(f"1 to {most} rows", f"{len(rows)}" if isinstance(rows, list) else "none", "rows")
+    if project is not None and not isinstance(project, str):
+        raise InputError.of_kind("text", project, "project")
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.append(rows, project)))
+
+
 @ROUTER.get("/v1/snapshots", responses={200: {"model": Snapshots}})
 async def snapshots(
     request: Request,
@@ -144,6 +197,28 @@ async def why(
     _expect_parameters(request)
     counter = _counter(request)
     return _json(request, await _done(request, lambda: counter.why(snapshot_id, evidence)))
+
+
+@ROUTER.get("/v1/snapshots/{snapshot_id}/replay", responses={200: {"model": Replayed}})
+async def replay(request: Request, snapshot_id: str) -> Response:
+    """What the snapshot showed, from its run alone."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    found = await _done(request, lambda: counter.rendering(snapshot_id, "replay"))
+    return Response(found.text.encode(), media_type=found.media_type)
+
+
+@ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
+async def expand(
+    request: Request,
+    snapshot_id: str,
+    label: Annotated[str, Query(description="a label of its block, such as doc#1")],
+    max_tokens: Annotated[int | None, Query(ge=1, description="tokens of the block")] = None,
+) -> Response:
+    """Show more of what a citation names: a snapshot of its own, inside the same contract."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.expanded(snapshot_id, label, max_tokens)))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/export", responses={200: {"content": {"application/json": {}}}})

@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from ...nodes import vocabulary as v
 from ...nodes.schema import Column, Table
-from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
+from ...nodes.tables import CITATIONS, CONDITIONS, IMPORT_ROWS, REQUESTS, SNAPSHOTS
 from ..requests.fields import FIELDS, GROUPS
 from ..views.recall_xray import RecallXraySnapshot
+from .appending import KINDS, ROW_FIELDS
 
 __all__ = [
-    "REQUEST_SCHEMA", "Answer", "Answers", "Envelope", "Health", "Problem", "Replayed", "Snapshots", "Verified", "Why",
+    "REQUEST_SCHEMA", "ROWS_SCHEMA", "ROW_SCHEMA", "Answer", "Answers", "Appended", "Envelope", "Expanded", "Health", "Problem", "Replayed", "Snapshots", "Verified", "Why",
     "field_schema",
 ]  # fmt: skip
 
@@ -78,6 +79,7 @@ else:
         question: str | None = None
         project: str | None = None
         purpose: str | None = None
+        session_id: str | None = None
         as_of: datetime | None = None
 
     SnapshotRow = row_type(SNAPSHOTS, without=(), base=_Asked)
@@ -106,6 +108,22 @@ class Answer(BaseModel):
     observation: dict[str, JsonValue]
     context_block: dict[str, JsonValue]
     block: str = Field(description="what the model may read; empty where nothing may leave")
+
+
+class Expanded(Answer):
+    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
+
+    parent_snapshot_id: str = Field(description="the snapshot whose citation this expands")
+    label: str = Field(description="the label in its block")
+    evidence_id: str = Field(description="the evidence that the label names")
+
+
+class Appended(BaseModel):
+    """Rows that were added."""
+
+    project: str
+    evidence_ids: list[str] = Field(description="of each row, in their order; the same row has the same id")
+    masked: int = Field(ge=0, description="rows in which a secret was masked")
 
 
 class Answers(BaseModel):
@@ -205,6 +223,30 @@ def _json_type(type_: pa.DataType) -> dict[str, JsonValue]:
     return {"type": "string"}
 
 
+def _row_schema() -> dict[str, JsonValue]:
+    own: dict[str, JsonValue] = {
+        "kind": {
+            "type": "string",
+            "enum": list(KINDS),
+            "default": "memory",
+            "description": "what sort of source it is",
+        },
+        "source": {"type": "string", "maxLength": 200, "description": "name of the source; the kind is put before it"},
+    }
+    columns: dict[str, JsonValue] = {
+        name: {**_json_type(IMPORT_ROWS.columns[name].type), "description": IMPORT_ROWS.columns[name].doc}
+        for name in ROW_FIELDS
+        if name not in own
+    }
+    return {
+        "type": "object",
+        "properties": {**columns, **own},
+        "required": ["text"],
+        "additionalProperties": False,
+        "description": "a row of evidence of the principal's own; how far it is trusted follows from its kind",
+    }
+
+
 def _leaf(group: str, column: str) -> str:
     if group == "weights":
         return column.removeprefix("weight_")
@@ -229,5 +271,16 @@ def _request_schema() -> dict[str, JsonValue]:
     }
 
 
+ROW_SCHEMA = _row_schema()
+"""What a row may say that is added through a door."""
+ROWS_SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "minItems": 1, "items": ROW_SCHEMA},
+        "project": {"type": "string", "description": "the project that they belong to; default: the server's"},
+    },
+    "required": ["rows"],
+    "additionalProperties": False,
+}
 REQUEST_SCHEMA = _request_schema()
 """Every field of a request, flat and in its group."""

@@ -26,10 +26,20 @@ __all__ = ["RefusedError", "last_frame", "problem_of"]
 
 
 class RefusedError(Exception):
-    """The door itself does not take a request: its credential, size, time or method."""
+    """The door itself does not take a request: its credential, rate, size, time or method."""
 
-    def __init__(self, status: int, error: str, code: str, message: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        retry_after: int | None = None,
+    ) -> None:
         self.status = status
+        self.retry_after = retry_after
         self.problem = Problem(error=error, code=code, message=message, hint=hint)
         super().__init__(message)
 

@@ -30,7 +30,7 @@ from .run import JOINED, Run, joined
 __all__ = ["ASKED", "forget_listings", "format_of", "listed"]
 
 FOLDER = ".index"
-ASKED = ("principal", "asked_by", "project", "purpose", "as_of", "question")
+ASKED = ("principal", "asked_by", "project", "purpose", "session_id", "as_of", "question")
 """What a list says of the request of each snapshot."""
 _STAMP = b"stamp"
 _OWN = b"format"
@@ -106,7 +106,7 @@ def _keep(file: Path, table: pa.Table, stamp: bytes) -> None:
 
 def _stamp(folder: Path, files: Sequence[str]) -> bytes:
     """A digest of the format and of the names, sizes and times of interactive files, or else of all files of a run."""
-    digest = hashlib.sha256(FORMAT.encode())
+    digest = hashlib.sha256(" ".join((FORMAT, *ASKED)).encode())
     for name in [f"{folder}/live/{file}" for file in files] or _below(folder):
         status = os.stat(name)  # noqa: PTH116 (a path object costs as much as the call)
         digest.update(f"{name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
