@@ -15,7 +15,7 @@ Its parts rest on each other in one direction, which the import rules of the pro
   `answers` with `verify_facts`; `model_turns`; `erasure`
 - the ground: `settings` (`declared_settings`, `model_settings`), `places`, `durable`, `locks`, `own_folders`, `file_access`,
   `cores`, `progress`
-- what people write: `yaml_files`, `strict_json`, `patterns`, `model_errors`, `quoting`
+- what people write: `yaml_files`, `weight_sets`, `strict_json`, `patterns`, `model_errors`, `quoting`
 
 `Retriever`, `Corpus` and `RunStore` are imported from here; each is loaded when it is first used, because the command
 line imports this package and its `--help` loads nothing of the data stack.

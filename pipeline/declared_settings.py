@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "Setting"]
+__all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
 LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
+WEIGHT_SETS = ("document-000",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Setting:
     """One declared setting.
 
     `kind` is place (a path or URL), path, paths, text, prompt (text as it stands), choice, list, integer, number, flag,
-    encoder, reranker (a path or a server), address, or variable (the name of one of the environment).
+    encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable (the name of one of the
+    environment).
     """
 
     name: str
@@ -64,7 +66,13 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
         Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
-        Setting("weights", "path", None, "weight file, as `tune` writes it; unset = the weights of the policies"),
+        Setting(
+            "weights",
+            "weights",
+            None,
+            "weight file, as `tune` writes it, or document-000, the formula of document 000; unset = the weights of the policies",
+            WEIGHT_SETS,
+        ),
         Setting("project", "text", None, "project that commands speak of"),
         Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
         Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),

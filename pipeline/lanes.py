@@ -1,7 +1,8 @@
 """Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
 
-Gives: `lanes_off` and `lane_states`, messages that stand in conditions and therefore in digests; `advice`, which depends on
-what is installed here and goes to standard error, never into a snapshot.
+Gives: `lanes_off` and `lane_states`, messages that stand in conditions and therefore in digests; a fault of a model is told by
+what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
+installed here and goes to standard error, never into a snapshot.
 
 What one would otherwise get wrong: whether a request has rows with vectors follows from its contract and A(r) alone. Why
 no query is encoded (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) follows from this machine and its servers when the
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,11 @@ OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
 NO_GRAPH = "this version has no graph lane"
 NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
 SILENT_CROSS_ENCODER = "the cross-encoder gives no scores"
+MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
+"""How the messages begin of models that were asked when a retriever was opened, and gave nothing."""
 
+_DIGEST = 16
+"""Hex digits of a digest in a profile: a dimension has fewer."""
 _INDEX = "index again without --no-semantic"
 _SET = "set `encoder` to the one that the corpus was indexed with; `corpus info` has its profile"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
@@ -51,21 +57,44 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_e
     if "semantic" in lanes and profile is not None:
         if encoder is None:
             off["semantic"] = NO_ENCODER
-        elif (own := _profile_of(encoder)) != profile:
-            off["semantic"] = SILENT_ENCODER if own is None else OTHER_ENCODER
+        elif (own := _profile_or_error(encoder)) != profile:
+            off["semantic"] = (
+                _fault(SILENT_ENCODER, own)
+                if isinstance(own, ModelError)
+                else f"{OTHER_ENCODER}: {_unlike(own, profile)}"
+            )
     if "graph" in lanes:
         off["graph"] = NO_GRAPH
-    if cross_encoder is not None and _profile_of(cross_encoder) is None:
-        off[CROSS_ENCODER] = SILENT_CROSS_ENCODER
+    if cross_encoder is not None and isinstance(fault := _profile_or_error(cross_encoder), ModelError):
+        off[CROSS_ENCODER] = _fault(SILENT_CROSS_ENCODER, fault)
     return off
 
 
-def _profile_of(encoder: Any) -> str | None:
-    """The profile of a model; None where the server that has it does not answer or no longer has it, or it does not load."""
+def _profile_or_error(encoder: Any) -> str | ModelError:
+    """The profile of a model, or why it says none: the server does not answer or no longer has it, or it does not load."""
     try:
         return encoder.profile
-    except ModelError:
-        return None
+    except ModelError as error:
+        return error
+
+
+def _fault(lane: str, error: ModelError) -> str:
+    """What is recorded of a fault: what came in place of what, and what to do, but not at which folder or address."""
+    said = error.message.rpartition(" - at ")[0] or error.message
+    return f"{lane}: {said}" + (f"; {error.hint}" if error.hint else "")
+
+
+def _unlike(own: str, known: str) -> str:
+    """The first part in which the profile of an encoder differs from the one of the corpus, in words."""
+    for mine, others in zip_longest(own.split("+"), known.split("+")):
+        if mine == others:
+            continue
+        if mine and others and mine.isdecimal() and others.isdecimal() and len(mine) < _DIGEST:
+            return f"vectors of {mine} numbers in place of {others}"
+        if "prompts-" in (mine or "") or "prompts-" in (others or ""):
+            return "other prompts"
+        break
+    return "another model, or other weights or settings of it"
 
 
 def vector_states(
@@ -204,13 +233,14 @@ def advice(message: str) -> str | None:
     """What to do about a lane that is off, or a request that failed, for this reason, on this machine; None if nothing."""
     if message.startswith(_UNFORESEEN):
         return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
+    if message.startswith((SILENT_ENCODER, SILENT_CROSS_ENCODER)):
+        return "`doctor` asks it again, and says where"
+    if message.startswith(OTHER_ENCODER):
+        return "set `encoder` to the one of the corpus, or index again; `corpus info` has its profile"
     installed, _ = encoder_available()
     return {
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         NO_ENCODER: f"{'' if installed else f'{SEMANTIC_HINT}; or '}{_SET}",
-        SILENT_ENCODER: "`doctor` asks it, and says what is wrong; an Ollama server has its model by `ollama pull MODEL`",
-        OTHER_ENCODER: "set `encoder` to the one of the corpus, or index again",
-        SILENT_CROSS_ENCODER: "`doctor` asks it, and says what is wrong",
         NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model, or to one of a server",
     }.get(message)

@@ -73,7 +73,7 @@ def _server(text: str, prefix: str, at: str) -> str:
     from .encoders.choice import Served
 
     try:
-        return f"{prefix}{Served.of(text.removeprefix(prefix), at)}"
+        return f"{prefix}{Served.of(text.removeprefix(prefix), at, prefix)}"
     except InputError as error:
         raise UnquotedError(error.message, hint=error.hint) from None
 

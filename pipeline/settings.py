@@ -241,6 +241,9 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
             if is_url(given):
                 raise InputError.expected("a path of this machine", given, at)
             return base / at_home(Path(given), at)
+        case "weights" if isinstance(given, (str, Path)) and str(given):
+            named = isinstance(given, str) and given in setting.choices
+            return given if named else _parsed(replace(setting, kind="path"), given, base, at)
         case "paths" if isinstance(given, (str, list, tuple)):
             items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
             return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")

@@ -6,6 +6,7 @@ error is a `PolicyError` naming file and key, what was expected and what came.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -156,7 +157,9 @@ class Item:
             name = aliases.get(key, key)
             if name not in known:
                 got = f"Expected one of the keys {', '.join(known)}, got {shown_key(key)!r}"
-                raise PolicyError(f"{got} - at {Item(key, self.file, self._below(key)).at}")
+                near = difflib.get_close_matches(key, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else ""
+                raise PolicyError(f"{got} - at {Item(key, self.file, self._below(key)).at}", hint=hint)
             if name in spelled:
                 raise Item(key, self.file, self._below(key)).wrong(f"{name} once, not as {spelled[name]} as well")
             spelled[name] = key

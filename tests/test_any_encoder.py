@@ -100,19 +100,25 @@ def test_the_key_is_sent_and_stands_in_no_file_and_no_message(
 
 
 BROKEN = {
-    "status": ((500, b"{}"), "got HTTP status 500"),
-    "key": ((401, b"{}"), "got HTTP status 401"),
-    "html": ((200, b"<html>"), "got an answer that is no JSON"),
-    "none": ((200, b'{"data": []}'), "got 0 of 1 vectors"),
-    "NaN": ((200, b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}'), "with something that is no number"),
+    "status": ((500, b"{}"), "got HTTP status 500", "the log of the server says why"),
+    "model": ((404, b"{}"), "got HTTP status 404", "compare URL and model with what the server says at /v1/models"),
+    "key": ((401, b"{}"), "got HTTP status 401", "encoder_key_variable names an environment variable"),
+    "html": ((200, b"<html>"), "got an answer that is no JSON", "the URL is that of another service"),
+    "none": ((200, b'{"data": []}'), "got 0 of 1 vectors", "the server leaves texts out"),
+    "NaN": (
+        (200, b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}'),
+        "with something that is no number",
+        "serve it in float32",
+    ),
 }
+SILENT = "lane_off semantic: the encoder of the corpus gives no vectors: Expected vectors of tiny, "
 
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_server_that_answers_badly_is_an_error_of_index_and_makes_no_corpus(
     served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
-    served.broken, expected = BROKEN[how]
+    served.broken, expected, _ = BROKEN[how]
     code, _, err = index(capsys)
     assert (code, expected in err, f"at {served.url}" in err, "Hint:" in err) == (7, True, True, True)
     assert not (place / ".scoped-retrieval" / "corpus").exists()
@@ -126,10 +132,27 @@ def test_and_the_lane_is_off_for_a_question(served: ModelServer, capsys: pytest.
     assert index(capsys)[0] == 0
     if how == "dimension":
         served.dimensions = 3
+        said, remedy = (
+            "is not the one that the corpus was indexed with: vectors of 3 numbers in place of 512",
+            "index again",
+        )
     else:
-        served.broken, _ = BROKEN[how]
+        served.broken, said, remedy = BROKEN[how]
     code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
     assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+    assert (said in err, remedy in err, "llama" in err, served.url in err) == (True, True, False, False), err
+    assert (SILENT in err) is (how != "dimension")
+
+
+def test_a_run_whose_encoder_was_off_is_reproduced_after_it_is_back(
+    served: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(capsys)[0] == 0
+    served.broken = (500, b"{}")
+    assert run("ask", "payments are retried", "--project", "shop", capsys=capsys)[0] == 0
+    [snapshot] = json.loads(run("snapshots", "--json", capsys=capsys)[1])
+    served.broken = None
+    assert run("reproduce", snapshot["snapshot_id"], capsys=capsys)[0] == 0
 
 
 def test_a_server_that_is_down_or_slow_is_the_same(
@@ -140,11 +163,13 @@ def test_a_server_that_is_down_or_slow_is_the_same(
     served.slow.clear()
     code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
     assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+    assert f"{SILENT}got no answer within 1 s; raise endpoint_timeout_seconds" in err
     assert "no answer within 1 s" in lane(capsys)["found"]
     served.slow.set()
     served.socket.close()
     code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
     assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+    assert f"{SILENT}got no server; start the server, or correct its URL" in err
 
 
 def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
@@ -218,6 +243,8 @@ def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
     (model / "model.safetensors").unlink()
     code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
     assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
+    assert "gives no vectors: Expected weights in .safetensors, got none; a folder as `SentenceTransformer" in err
+    assert str(model) not in err
     assert lane(capsys)["status"] == "fail"
 
 

@@ -190,5 +190,6 @@ def test_wrong_input_is_named_before_anything_is_indexed(
     (documents / "qrels.parquet").write_bytes(b"")
     with pytest.raises(StoreError, match=r"papers/qrels\.parquet"):
         open_collection(documents)
+    odd = pd.DataFrame({"a": [1]})
     with pytest.raises(InputError, match=r"documents \(doc_id, text\)"):
-        open_collection(write(tmp_path / "odd", corpus=pd.DataFrame({"a": [1]})))
+        open_collection(write(tmp_path / "odd", corpus=odd, queries=odd, qrels=odd))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder
-from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
@@ -87,12 +87,12 @@ def test_rankings_of_others_are_measured_and_tested_beside_the_line(tmp_path, ca
     assert done.scores[0].metrics["theirs.run"]["RR@10"] == pytest.approx((1 + 1 / 2 + 0) / 3)
     assert (tmp_path / "w/trec/papers/theirs.run").read_text().startswith("papers/q1 Q0 d2 1 9.5 ")
     assert main(["eval", str(folder), "--work", str(tmp_path / "w"), "--no-semantic", "--against", "theirs.run"]) == 0
-    assert "less theirs.run" in capsys.readouterr().out
+    assert "minus theirs.run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [
-    ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": \n', "Expected a JSON object, got text that is not - at corpus.jsonl:2"),
-    ("corpus.jsonl", '{"id": "d1"}\n', "Expected an object with _id and text, got another - at corpus.jsonl:1"),
+    ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": \n', "Expected a JSON object, got text that is not - at .*papers/corpus.jsonl:2"),
+    ("corpus.jsonl", '{"id": "d1"}\n', "Expected an object with _id and text, got another - at .*papers/corpus.jsonl:1"),
     ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', "Expected every id once, got d1 again"),
     ("queries.jsonl", "", "Expected queries in it, got none - at .*queries.jsonl"),
 ])  # fmt: skip
@@ -108,8 +108,28 @@ def test_a_missing_file_is_named_with_what_there_should_be(tmp_path, missing):
     folder = trec(tmp_path / "papers")
     (folder / missing).unlink()
     part = {"topics.txt": "queries", "qrels.txt": "qrels"}[missing]
-    with pytest.raises(InputError, match=f"Expected a file of {part}, got none - at .*papers"):
+    with pytest.raises(
+        StoreError, match=f"Expected files of corpus, queries and qrels, got none of {part} - at .*papers"
+    ):
         open_collection(folder).requests()
+
+
+def test_a_folder_without_a_collection_or_without_labels_says_what_is_missing(tmp_path):
+    with pytest.raises(StoreError, match=r"Expected a folder with a labelled collection, got none - at .*absent"):
+        open_collection(tmp_path / "absent")
+    folder = beir(tmp_path / "papers")
+    (folder / "queries.jsonl").unlink()
+    for judged in (folder / "qrels").glob("*.tsv"):
+        judged.unlink()
+    with pytest.raises(StoreError, match=r"got none of queries and qrels - at .*papers"):
+        open_collection(folder)
+    plain = documents_folder(tmp_path, "plain")
+    (plain / "qrels.parquet").unlink()
+    with pytest.raises(StoreError, match=r"got none of qrels - at .*plain"):
+        open_collection(plain)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match=r"got none of corpus and queries and qrels - at .*empty"):
+        open_collection(tmp_path / "empty")
 
 
 def test_a_corpus_of_parquet_goes_before_other_files(tmp_path):

@@ -63,22 +63,22 @@ def test_a_model_that_is_pulled_while_it_encodes_gives_no_vector(server: OllamaS
 
 
 @pytest.mark.parametrize(
-    ("answer", "got"),
+    ("answer", "got", "remedy"),
     [
-        ((500, b"{}"), "HTTP status 500"),
-        ((200, b"not json"), "no JSON"),
-        ((200, b"[]"), "JSON that is no object"),
-        ((200, b'{"embeddings": []}'), "no vector"),
-        ((200, b'{"embeddings": [["x"]]}'), "something that is no number"),
-        ((200, b'{"embeddings": [[NaN]]}'), "something that is no number"),
+        ((500, b"{}"), "HTTP status 500", "the log of the server"),
+        ((200, b"not json"), "no JSON", "another service"),
+        ((200, b"[]"), "JSON that is no object", "another service"),
+        ((200, b'{"embeddings": []}'), "no vector", "ollama pull"),
+        ((200, b'{"embeddings": [["x"]]}'), "something that is no number", "float32"),
+        ((200, b'{"embeddings": [[NaN]]}'), "something that is no number", "float32"),
     ],
 )
-def test_an_answer_that_is_no_vector_is_refused(server: OllamaServer, answer: tuple[int, bytes], got: str):
+def test_an_answer_that_is_no_vector_is_refused(server: OllamaServer, answer: tuple[int, bytes], got: str, remedy: str):
     server.broken = answer
     with pytest.raises(ModelError, match=got) as caught:
         OllamaEncoder(url=server.url).encode(["a secret question"])
     assert "secret" not in str(caught.value)
-    assert "ollama pull" in caught.value.hint
+    assert remedy in caught.value.hint
 
 
 def test_the_server_is_the_local_one_unless_another_is_named():

@@ -303,6 +303,8 @@ def test_a_message_quotes_no_part_of_a_secret():
         ({"quesion": "x"}, "did you mean question?"),
         ({"anchors": {"symbol": ["f"]}}, "did you mean anchors.symbols?"),
         ({"budget": {"maxTokns": 1}}, "did you mean budget.max_tokens?"),
+        ({"weights": {"lexcal": 1}}, "did you mean weights.lexical?"),
+        ({"weights": {"weight_scop": 1}}, "did you mean weights.scope?"),
         (
             {"anchors": {"paths": ["a"]}},
             "anchors has anchor_symbols, current_files, error_text, failing_test, stack_trace, symbols",

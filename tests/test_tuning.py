@@ -84,11 +84,11 @@ def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, mon
 
     monkeypatch.setattr(tuning, "fitted_weights", watched)
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
-    done = tune(collections, work=tmp_path / "w", semantic=False)
+    done = tune(collections, work=tmp_path / "w", semantic=False, least_queries=2)
     assert fits == [{f"two/q{n}" for n in (1, 2, 3)}, {f"one/q{n}" for n in (1, 2, 3)}, fits[0] | fits[1]]
     assert done.left_out == {"answer-question": "one collection"}
     fits.clear()
-    alone = tune(collections[:1], work=tmp_path / "w", semantic=False, folds=3)
+    alone = tune(collections[:1], work=tmp_path / "w", semantic=False, folds=3, least_queries=2)
     everything = {f"one/q{n}" for n in (1, 2, 3)}
     assert sorted(map(sorted, fits[:3])) == sorted(sorted(everything - {query}) for query in everything)
     assert fits[3] == everything
@@ -100,14 +100,15 @@ def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeyp
     monkeypatch.setattr(
         tuning, "fitted_weights", lambda parts, start, **_: fits.append(parts[0].queries) or dict(start)
     )
-    tune([open_collection(talks_folder(tmp_path))], work=tmp_path / "w", semantic=False, folds=5)
+    tune([open_collection(talks_folder(tmp_path))], work=tmp_path / "w", semantic=False, folds=5, least_queries=2)
     assert sorted(fits[:-1]) == [("talk/a1", "talk/a2"), ("talk/b1", "talk/b2")]
 
 
 def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
     measured = evaluate(collections, work=tmp_path / "w", semantic=False, metrics=["nDCG@10"])
-    done = tune(collections, work=tmp_path / "w", semantic=False, run_id=measured.run_id, measures=["nDCG@10"])
+    how = {"run_id": measured.run_id, "measures": ["nDCG@10"], "least_queries": 2}
+    done = tune(collections, work=tmp_path / "w", semantic=False, **how)
     assert done.run_id == measured.run_id
     means = done.held_out().set_index("collection")[DEFAULT].to_dict()
     assert means["one"] == pytest.approx(measured.scores[0].metrics["full"]["nDCG@10"])
@@ -118,7 +119,33 @@ def test_one_query_is_too_little(tmp_path):
     with pytest.raises(
         InputError, match="Expected two queries or more, so that one can be left out, got one - at papers"
     ):
-        tune([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, limit=1)
+        tune(
+            [open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, limit=1, least_queries=1
+        )
+
+
+def test_a_few_queries_are_refused_with_what_is_needed(tmp_path):
+    with pytest.raises(InputError) as refused:
+        tune([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False)
+    assert refused.value.message == (
+        "Expected 20 queries or more whose candidates hold relevant documents and others, got 2 of 3"
+        " - at answer-question (papers)"
+    )
+    assert "--least-queries N" in refused.value.hint
+
+
+def test_queries_without_a_relevant_candidate_or_with_nothing_else_tell_nothing():
+    rows = [
+        (query, f"{query}-{n}", "doc", {"lexical": n / 4})
+        for query, many in (("q1", 2), ("q2", 1), ("q3", 2))
+        for n in range(many)
+    ]
+    qrels = pd.DataFrame(
+        [("q1", "q1-0", 1), ("q2", "q2-0", 1), ("q3", "elsewhere", 1)], columns=["query_id", "doc_id", "relevance"]
+    )
+    documents = {evidence: evidence for _, evidence, _, _ in rows}
+    frozen = FrozenTerms.of(score_terms(rows), weights(START), documents, qrels, ("q1", "q2", "q3"))
+    assert frozen.telling().tolist() == [True, False, False]
 
 
 @pytest.mark.golden
@@ -126,16 +153,37 @@ def test_the_tables_and_the_file_of_tune_are_the_golden_ones(tmp_path, capsys, m
     monkeypatch.chdir(tmp_path)
     for name in ("one", "two"):
         documents_folder(tmp_path, name)
-    assert main(["tune", "one", "two", "--work", "w", "--no-semantic", "--pull", "0.1", "--out", "fitted.yaml"]) == 0
+    assert (
+        main(
+            [
+                "tune",
+                "one",
+                "two",
+                "--work",
+                "w",
+                "--no-semantic",
+                "--pull",
+                "0.1",
+                "--least-queries",
+                "2",
+                "--out",
+                "fitted.yaml",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     text = (tmp_path / "fitted.yaml").read_text()
     said = yaml.safe_load(text)["fitted"]
-    assert said["command"] == "scoped-retrieval tune one two --work w --out fitted.yaml --pull 0.1 --no-semantic"
+    assert (
+        said["command"]
+        == "scoped-retrieval tune one two --work w --out fitted.yaml --pull 0.1 --least-queries 2 --no-semantic"
+    )
     assert set(said["versions"]) == {"scoped-retrieval", "numpy", "scipy", "pyarrow"}
     assert {row["collection"]: row["queries"] for row in said["held_out"]} == {"one": 3, "two": 3, "all documents": 6}
     assert {row["metric"] for row in said["held_out"]} == {"nDCG@10", "R@10"}
     assert set(said["held_out"][0]) >= {DEFAULT, FITTED, "p", "low", "high"}
     assert load_weights(tmp_path / "fitted.yaml").weights.keys() == {"answer-question"}
     expect_golden(GOLDEN, printed)
-    assert main(["tune", "one", "--work", "w", "--no-semantic", "--out", "w"]) == 2
+    assert main(["tune", "one", "--work", "w", "--no-semantic", "--least-queries", "2", "--out", "w"]) == 2
     assert "Expected a file to write to, got Is a directory - at --out w" in capsys.readouterr().err

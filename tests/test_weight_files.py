@@ -12,6 +12,8 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.policies.weight_files import load_weights, weight_file_text
 from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.settings import SETTINGS, load_settings
+from scoped_retrieval.pipeline.weight_sets import WEIGHT_SETS
 
 
 def written(folder: Path, content: dict | str) -> Path:
@@ -52,6 +54,46 @@ def test_what_is_no_weight_file_is_named(tmp_path, content, said):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(PolicyError, match=r"Expected a weight file, got No such .* - at .*none\.yaml"):
         load_policies(weights=tmp_path / "none.yaml")
+
+
+def test_the_nearest_term_is_named(tmp_path):
+    with pytest.raises(PolicyError) as refused:
+        load_weights(written(tmp_path, {"weights": {"fix-test": {"weight_lexical": 1}}}))
+    assert refused.value.hint == "did you mean lexical?"
+
+
+def test_a_named_set_holds_for_every_purpose_and_a_path_is_a_file(tmp_path, monkeypatch):
+    named = load_policies(weights="document-000").purpose_policies.to_pylist()
+    assert all(row[f"weight_{term}"] == weight for row in named for term, weight in WEIGHT_SETS["document-000"].items())
+    assert (
+        len(
+            {row["version"] for row in named} | {row["version"] for row in load_policies().purpose_policies.to_pylist()}
+        )
+        == 8
+    )
+    assert load_policies(weights="document-000").digest != load_policies().digest
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "document-000").write_text(weight_file_text({"fix-test": {"lexical": 0.5}}, {}))
+    assert load_weights(load_settings({"weights": "./document-000"})["weights"]).weights == {
+        "fix-test": {"lexical": 0.5}
+    }
+
+
+def test_the_settings_know_the_named_sets():
+    assert SETTINGS["weights"].choices == tuple(WEIGHT_SETS)
+
+
+def test_ask_and_run_take_a_named_set(shop, capsys):
+    (shop / "requests.jsonl").write_text('{"question": "default role?", "purpose": "fix-test", "project": "shop"}\n')
+    assert main(["ask", "default role?", "--purpose", "fix-test", "--weights", "document-000"]) == 0
+    (shop / "scoped-retrieval.toml").write_text('weights = "document-000"\n')
+    assert main(["run", "requests.jsonl"]) == 0
+    assert main(["ask", "default role?", "--weights", "document-00"]) == 2
+    assert "named sets: document-000" in capsys.readouterr().err
+    store = RunStore(shop / ".scoped-retrieval" / "runs", create=False)
+    for run in map(store.open, store.run_ids()):
+        [weights] = run.table("rerank_weights").select(list(WEIGHT_SETS["document-000"])).to_pylist()
+        assert weights == WEIGHT_SETS["document-000"]
 
 
 def test_a_flag_or_a_setting_puts_the_file_in_force(shop, capsys):

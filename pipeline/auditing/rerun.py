@@ -24,7 +24,7 @@ from ..driver import Line, QueryVectors, lanes_known
 from ..encoders.cross_encoder import PairScores
 from ..encoders.encoder import encoder_of
 from ..engines.shards import with_counters
-from ..lanes import lanes_off
+from ..lanes import MODEL_FAULTS, lanes_off
 from ..policies.tables import load_policies
 from ..provenance import provenance
 from ..settings import Settings
@@ -110,6 +110,7 @@ def line_of(
     reader = settings.loaded_cross_encoder() if models and "cross_encoder" in parts else None
     off = lanes_off(lanes, corpus.encoder_profile, encoder) if models or parts.get("encoder") == "none" else {}
     used = "semantic" in lanes and "semantic" not in off
+    off |= _faults(run)
     known = {name: recorded[name] for name in ("lanes", "bm25")}
     line = Line(
         corpus=corpus,
@@ -130,6 +131,17 @@ def line_of(
         pairs=PairScores(reader),
     )
     return with_counters(line, run.stored("requests"))
+
+
+def _faults(run: Any) -> dict[str, str]:
+    """Lanes of the run whose model failed when it was opened, each with what was recorded: of now, they are off as then."""
+    told = run.table("conditions", texts=True)
+    told = told.filter(pc.equal(told["condition"], "lane_off"))
+    return {
+        lane: message
+        for lane, message in zip(told["subject"].to_pylist(), told["message"].to_pylist(), strict=True)
+        if message and message.startswith(MODEL_FAULTS)
+    }
 
 
 def bm25_of(run: Any) -> Any:

@@ -108,7 +108,7 @@ def opened(settings: Any, collections: list[Path], split: str) -> list[Any]:
 
 def compared_table(title: str, table: Any, against: str) -> str:
     """Means, and differences from one system, with their intervals and tests."""
-    columns = ("system", "mean", "95 % interval", f"less {against}", "95 % interval", "p", "p (Holm)")
+    columns = ("system", "mean", "95 % interval", f"minus {against}", "95 % interval", "p", "p (Holm)")
     rows = [
         (
             system, f"{row['mean']:.4f}", f"{row['low']:.4f} to {row['high']:.4f}",
@@ -154,6 +154,9 @@ def tune(
     folds: Annotated[int, typer.Option(min=2, help="Folds of the queries of a collection that is alone.")] = 5,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of the optimiser, at most.")] = 30,
     pull: Annotated[float, typer.Option(min=0, help="How strongly weights are held where they were; 0 = not.")] = 1.0,
+    least_queries: Annotated[
+        int, typer.Option("--least-queries", min=2, metavar="N", help="Fit nothing to fewer telling queries.")
+    ] = 20,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
     weights: WeightsFlag = None,
     as_json: JsonFlag = False,
@@ -177,6 +180,7 @@ def tune(
         folds=folds,
         iterations=iterations,
         pull=pull,
+        least_queries=least_queries,
         policies=load_policies(settings["policies"], settings["weights"]),
         progress=note,
     )

@@ -34,7 +34,9 @@ CaptureFlag = Annotated[
         "--capture-withheld", help="For auditors: keep ids and gates of the best matches out of scope, apart."
     ),
 ]
-WeightsFlag = Annotated[str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted.")]
+WeightsFlag = Annotated[
+    str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted, or document-000.")
+]
 _WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -72,8 +72,8 @@ class Served:
     model: str
 
     @classmethod
-    def of(cls, given: str, at: str) -> Served:
-        """The two parts.
+    def of(cls, given: str, at: str, prefix: str = OPENAI) -> Served:
+        """The two parts of what stands behind a prefix, `openai:` or `rerank:`.
 
         Raises:
             InputError: a part is missing, or the address is none that may be asked.
@@ -81,7 +81,9 @@ class Served:
         url, _, model = given.partition("#")
         expect_address(url, at)
         if not model.strip() or not model.isprintable():
-            raise InputError.described("URL#MODEL", "no model", at, hint="such as http://localhost:8000#bge-m3")
+            model = "bge-reranker" if prefix == RERANK else "bge-m3"
+            hint = f"such as {prefix}http://localhost:8000#{model}"
+            raise InputError.described("URL#MODEL", "no model", at, hint=hint)
         return cls(url.rstrip("/"), model.strip())
 
     def __str__(self) -> str:

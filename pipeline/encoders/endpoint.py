@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...nodes.errors import ModelError
 from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
 
-__all__ = ["TRIES", "Endpoint", "numbers"]
+__all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "Endpoint", "numbers"]
 
 TRIES = 3
 """How often a request is sent at most, where the server is busy or the connection broke."""
@@ -44,6 +44,13 @@ _HINTS = {
     422: "the server may take shorter texts only: encoder_max_chars cuts them",
     429: "the server asks for fewer requests: try again later",
 }
+_SLOW = "raise endpoint_timeout_seconds, or give the server a smaller model or more time"
+_BROKEN = "the log of the server says why"
+_ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
+NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
+"""What to do about NaN and infinity."""
+TOO_FEW = "the server leaves texts out: see its log for a limit on texts per request, or update it"
+"""What to do about fewer answers than texts."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,9 @@ class Endpoint:
     expected: str
     """What an error says was expected: `vectors of MODEL`."""
     hint: str
+    """What to do where the answer is not what was asked for."""
+    start: str = "start the server, or correct its URL"
+    """... where there is no server."""
     key_variable: str | None = None
     key_setting: str = "encoder_key_variable"
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
@@ -112,8 +122,8 @@ class Endpoint:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            return self.error("an answer that is no JSON")
-        return found if isinstance(found, dict) else self.error("JSON that is no object")
+            return self.error("an answer that is no JSON", _ANOTHER)
+        return found if isinstance(found, dict) else self.error("JSON that is no object", _ANOTHER)
 
     def _refused(self, status: int) -> ModelError:
         key = (
@@ -122,15 +132,20 @@ class Endpoint:
             else f"the server does not take the key in {self.key_variable}"
         )
         said = _HINTS.get(status)
+        said = said or (_BROKEN if status >= 500 else None)
         return self.error(f"HTTP status {status}", said.format(key=key) if said else None)
 
     def _lost(self, error: Exception) -> ModelError:
+        from socket import gaierror
+
         match error:
             case TimeoutError():
-                return self.error(f"no answer within {self.timeout_seconds:g} s")
+                return self.error(f"no answer within {self.timeout_seconds:g} s", _SLOW)
             case ConnectionRefusedError():
-                return self.error("no server")
-        return self.error(f"no answer ({type(error).__name__})")
+                return self.error("no server", self.start)
+            case gaierror():
+                return self.error("no address for the host", "correct the name of the host in the URL")
+        return self.error(f"no answer ({type(error).__name__})", _BROKEN)
 
     def _key(self) -> dict[str, str]:
         """The header with the key, read where it is needed."""

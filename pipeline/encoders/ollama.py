@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choice import DEFAULT_TIMEOUT_SECONDS, DEFAULT_URL, NO_PROMPTS, OLLAMA, Prompts, expect_address
-from .endpoint import Endpoint, numbers
+from .endpoint import NOT_FINITE, Endpoint, numbers
 from .unit_vectors import rounded
 
 __all__ = ["DEFAULT_MODEL", "DEFAULT_URL", "OllamaEncoder"]
 
 DEFAULT_MODEL = "nomic-embed-text"
-_HINT = "start the server with `ollama serve` and fetch the model with `ollama pull {}`"
+_START = "start the server with `ollama serve`, or correct ollama_url"
+_FETCH = "fetch the model with `ollama pull {}`; it has to be one of embeddings"
 
 
 class OllamaEncoder:
@@ -44,7 +45,9 @@ class OllamaEncoder:
         expect_address(url, "ollama_url")
         self.model, self.url = model, url.rstrip("/")
         self._prompts, self._timeout = prompts, timeout_seconds
-        self._endpoint = Endpoint(self.url, f"vectors of {model}", _HINT.format(model), timeout_seconds=timeout_seconds)
+        self._endpoint = Endpoint(
+            self.url, f"vectors of {model}", _FETCH.format(model), _START, timeout_seconds=timeout_seconds
+        )
         self._profile: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,5 +103,5 @@ class OllamaEncoder:
         if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], list) or not found[0]:
             raise self._endpoint.error("no vector")
         if (vector := numbers(found[0])) is None:
-            raise self._endpoint.error("a vector with something that is no number")
+            raise self._endpoint.error("a vector with something that is no number", NOT_FINITE)
         return vector

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choice import OPENAI, EncoderChoice, Served
-from .endpoint import Endpoint, numbers
+from .endpoint import NOT_FINITE, TOO_FEW, Endpoint, numbers
 from .probe import PROBES, reads_alone, same_sketch, sketch_of
 from .unit_vectors import rounded
 
@@ -28,7 +28,9 @@ BATCH = 32
 _ALONE, _TOGETHER = "alone", "together"
 _SAME = 0.999
 """The least cosine of a probe with itself, asked again: below, the server has another model than before."""
-_HINT = "start the server, and compare URL and model with what it says at /v1/models"
+_HINT = "compare URL and model with what the server says at /v1/models"
+_NO_ENCODER = "serve the model as one of embeddings; the server may need a flag for that"
+_REPLACED = "the server changed its model: serve the one before, or index into another corpus"
 
 
 class _Probed(NamedTuple):
@@ -97,7 +99,7 @@ class OpenAIEncoder:
         found = np.vstack([self._vectors(sent[at : at + step], probed.dimensions) for at in range(0, len(sent), step)])
         # Asked afterwards: a model that was replaced half-way gives no vectors either.
         if _cosine(self._vectors(PROBES[:1], probed.dimensions)[0], probed.first) < _SAME:
-            raise self._endpoint.error("another model than before")
+            raise self._endpoint.error("another model than before", _REPLACED)
         return rounded(found)[[places[text] for text in texts]]
 
     def _probed(self) -> _Probed:
@@ -106,7 +108,7 @@ class OpenAIEncoder:
             dimensions = first.shape[1]
             alone = np.vstack([first, *(self._vectors([text], dimensions) for text in PROBES[1:])])
             if not alone.any(axis=1).all():
-                raise self._endpoint.error("a vector of zeros")
+                raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
             profile = self._profile(alone)
             self._state = _Probed(profile, f"+{_ALONE}+" in profile.removeprefix(self.name), dimensions, alone[0])
         return self._state
@@ -135,9 +137,9 @@ class OpenAIEncoder:
         body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
         data = self._endpoint.ask(self._path, body).get("data")
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
-            raise self._endpoint.error("no list of vectors")
+            raise self._endpoint.error("no list of vectors", _NO_ENCODER)
         if len(data) != len(texts):
-            raise self._endpoint.error(f"{len(data)} of {len(texts)} vectors")
+            raise self._endpoint.error(f"{len(data)} of {len(texts)} vectors", TOO_FEW)
         order = [each.get("index", at) for at, each in enumerate(data)]
         if any(type(at) is not int for at in order) or sorted(order) != list(range(len(texts))):
             raise self._endpoint.error("vectors of other texts than were sent")
@@ -150,9 +152,11 @@ class OpenAIEncoder:
     def _row(self, found: object, dimensions: int | None) -> NDArray[np.float64]:
         row = numbers(found)
         if row is None:
-            raise self._endpoint.error("a vector with something that is no number" if found else "no vector")
+            if found:
+                raise self._endpoint.error("a vector with something that is no number", NOT_FINITE)
+            raise self._endpoint.error("no vector", _NO_ENCODER)
         if dimensions not in (None, len(row)):
-            raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}")
+            raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}", _REPLACED)
         return row / (np.abs(row).max() or 1.0)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.numbers import quantise
 from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK, Served
-from .endpoint import Endpoint, numbers
+from .endpoint import NOT_FINITE, TOO_FEW, Endpoint, numbers
 
 __all__ = ["BATCH", "PROBE_QUESTION", "PROBE_TEXTS", "RerankEndpoint"]
 
@@ -35,7 +35,8 @@ PROBE_TEXTS = (
 )
 _STEPS = 2.0**10
 """Scores are rounded to multiples of 2**-10, as logits of a folder's model are."""
-_HINT = "start the server, and compare URL and model with what it says at /v1/models"
+_HINT = "compare URL and model with what the server says at /v1/models"
+_NO_RERANKER = "serve the model as one that reranks; the server may need a flag for that"
 
 Pair = tuple[str, str]
 
@@ -62,7 +63,7 @@ class RerankEndpoint:
             InputError: it has no address or no model.
         """
         self._given, self._known = (name, key_variable, timeout_seconds), known
-        self.served = Served.of(name.removeprefix(RERANK), "cross_encoder")
+        self.served = Served.of(name.removeprefix(RERANK), "cross_encoder", RERANK)
         self._path = "/rerank" if self.served.url.endswith(("/v1", "/v2")) else "/v1/rerank"
         self._endpoint = Endpoint(
             self.served.url,
@@ -127,15 +128,15 @@ class RerankEndpoint:
         body = {"model": self.served.model, "query": question, "documents": list(texts), "top_n": len(texts)}
         results = self._endpoint.ask(self._path, body).get("results")
         if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
-            raise self._endpoint.error("no list of scores")
+            raise self._endpoint.error("no list of scores", _NO_RERANKER)
         if len(results) != len(texts):
-            raise self._endpoint.error(f"{len(results)} of {len(texts)} scores")
+            raise self._endpoint.error(f"{len(results)} of {len(texts)} scores", TOO_FEW)
         order = [each.get("index") for each in results]
         if any(type(at) is not int for at in order) or sorted(order) != list(range(len(texts))):
             raise self._endpoint.error("scores of other texts than were sent")
         found = numbers([each.get("relevance_score") for each in results])
         if found is None:
-            raise self._endpoint.error("a score that is no number")
+            raise self._endpoint.error("a score that is no number", NOT_FINITE)
         scores = np.empty(len(texts))
         scores[order] = found
         return np.rint(np.clip(scores, -1e6, 1e6) * _STEPS) / _STEPS

@@ -121,6 +121,12 @@ class FrozenTerms:
         spread = {t: np.maximum.reduceat(v, starts) > np.minimum.reduceat(v, starts) for t, v in self.raw.items()}
         return tuple(term for term in TERMS if spread[term].any())
 
+    def telling(self) -> Bool:
+        """Which queries have a relevant document and another one among their candidates."""
+        of, relevant = self._query_of_document, self.gain > 0
+        judged, others = (np.bincount(of[chosen], minlength=len(self.queries)) for chosen in (relevant, ~relevant))
+        return (judged > 0) & (others > 0)
+
     def final(self, weights: Mapping[str, float] | None = None) -> Float:
         """The final score of every candidate: contributions as `ranked` makes them, under these weights for every query.
 

@@ -1,4 +1,4 @@
-"""Where judged documents were lost, as a picture: a bar per stage, what was lost there in the color of its reason."""
+"""Where judged documents were lost, as a picture: a bar per stage in a part per reason, and the reasons behind it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def draw_funnel(lost: LostGold, path: Path) -> None:
     figure, axes = matplotlib.figure.Figure(figsize=(9, 0.5 * len(stages) + 1.4), layout="constrained"), None
     axes = figure.subplots()
     for place, stage in enumerate(stages):
-        left = 0
-        for n, row in enumerate(table[table["stage"] == stage].to_dict("records")):
+        left, of_stage = 0, table[table["stage"] == stage].to_dict("records")
+        for n, row in enumerate(of_stage):
             color = "#2a7f62" if stage == "shown" else matplotlib.colormaps["tab20c"](4 + n % 8)
             axes.barh(place, row["gold"], left=left, color=color, edgecolor="white")
-            if row["gold"] >= 0.08 * len(lost.gold):
-                words = f"{row['gold']}" if stage == "shown" else f"{row['reason']} {row['gold']}"
-                axes.text(left + row["gold"] / 2, place, words, ha="center", va="center", fontsize=8)
             left += row["gold"]
+        # Behind the bar, where words have room: inside it they ran over the next part.
+        parts = "" if stage == "shown" else "  " + ", ".join(f"{row['reason']} {row['gold']}" for row in of_stage)
+        axes.text(left, place, f" {left}{parts}", ha="left", va="center", fontsize=8)
     axes.set_yticks(range(len(stages)), [_WORDS[stage] for stage in stages])
     axes.invert_yaxis()
     axes.set_xlabel(f"judged documents, {len(lost.gold)} together")

@@ -23,6 +23,11 @@ from ...nodes.errors import InputError, StoreError
 from .judgements import read_qrels, read_trec_run
 
 SPLIT = "test"
+PARTS = ("corpus", "queries", "qrels")
+_LAYOUTS = (
+    "Parquet: corpus.parquet, queries.parquet, qrels.parquet; BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv; "
+    "TREC: *.trec or *.sgml, topics*, qrels*; see docs/quality.md"
+)
 _DOC = re.compile(r"<DOC>(.*?)</DOC>", re.DOTALL | re.IGNORECASE)
 _DOCNO = re.compile(r"<DOCNO>\s*(.*?)\s*</DOCNO>", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<(TITLE|HEADLINE)>\s*(.*?)\s*</\1>", re.DOTALL | re.IGNORECASE)
@@ -89,11 +94,13 @@ class Texts:
         return list(self.read(part).columns)
 
     def files(self, part: str) -> list[Path]:
-        found = {"corpus": self._corpus, "queries": self._queries, "qrels": self._qrels}.get(part, list)()
-        if not found:
-            hint = "BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv; TREC: *.trec or *.sgml, topics*, qrels*"
-            raise InputError.described(f"a file of {part}", "none", str(self.folder), hint=hint)
+        if not (found := self.named(part)):
+            raise InputError.described(f"a file of {part}", "none", str(self.folder), hint=_LAYOUTS)
         return found
+
+    def named(self, part: str) -> list[Path]:
+        """The files of a part, as they are called; none where there are none."""
+        return {"corpus": self._corpus, "queries": self._queries, "qrels": self._qrels}.get(part, list)()
 
     def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
         files = self.files(part)
@@ -132,9 +139,28 @@ class Texts:
 
 
 def layout_of(folder: Path, split: str = SPLIT) -> Layout:
-    """The layout that a folder has: Parquet where it holds `corpus.parquet`, else BEIR's or TREC's."""
-    text = any(folder.glob("*.jsonl")) or any(folder.glob("*.trec")) or any(folder.glob("*.sgml"))
-    return Texts(folder, split) if text and not (folder / "corpus.parquet").exists() else Uniform(folder)
+    """The layout that a folder has: Parquet where it holds `corpus.parquet`, else BEIR's or TREC's.
+
+    Raises:
+        StoreError: there is no such folder, or a part of a collection is missing in it.
+    """
+    if not folder.is_dir():
+        hint = "name a folder, or a collection in the setting `eval_data`"
+        raise StoreError(f"Expected a folder with a labelled collection, got none - at {folder}", hint=hint)
+    text = any(found for pattern in ("*.jsonl", "*.trec", "*.sgml") for found in folder.glob(pattern))
+    whole = (folder / "corpus.parquet").exists() or (not text and any(folder.glob("*.parquet")))
+    layout: Layout = Uniform(folder) if whole else Texts(folder, split)
+    missing = [part for part in PARTS if not any(path.exists() for path in _files_of(layout, part))]
+    if missing:
+        got = f"none of {' and '.join(missing)}"
+        raise StoreError(f"Expected files of corpus, queries and qrels, got {got} - at {folder}", hint=_LAYOUTS)
+    return layout
+
+
+def _files_of(layout: Layout, part: str) -> list[Path]:
+    if isinstance(layout, Texts):
+        return layout.named(part)
+    return layout.files(part)
 
 
 def rankings_of(folder: Path) -> dict[str, pd.DataFrame]:
@@ -148,7 +174,7 @@ def _jsonl(path: Path, id_: str, *, titled: bool) -> list[dict[str, str]]:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
-            at = f"{path.name}:{number}"
+            at = f"{path}:{number}"
             try:
                 record: Any = json.loads(line)
             except ValueError as error:

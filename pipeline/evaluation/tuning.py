@@ -33,6 +33,8 @@ from .significance import SEED, compared, holm
 DEFAULT, FITTED = "in force", "fitted"
 FOLDS = 5
 MEASURES = ("nDCG@10", "R@10")
+LEAST_QUERIES = 20
+"""Queries of a purpose below which weights would follow single ones."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def tune(
     folds: int = FOLDS,
     iterations: int = ITERATIONS,
     pull: float = PULL,
+    least_queries: int = LEAST_QUERIES,
     policies: Any = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
@@ -119,6 +122,7 @@ def tune(
         folds: parts into which the queries of a collection are divided that is alone with its purpose.
         iterations: of the optimiser, at most.
         pull: how strongly weights are held where they were; 0 = not at all.
+        least_queries: of a purpose that have candidates judged relevant beside others; with fewer nothing is fitted.
         policies: in force while asking; default: the bundled ones.
 
     Raises:
@@ -135,6 +139,7 @@ def tune(
     weights, before, left_out, values = {}, {}, {}, []
     for named in dict.fromkeys(part.purpose for part in parts):
         of_purpose = [part for part in parts if part.purpose == named]
+        _expect_queries(of_purpose, least_queries)
         start = _weights_in_force(of_purpose)
         left_out[named] = "one collection" if len(of_purpose) > 1 else f"one of {folds} folds of queries"
         for kept, out in _splits(of_purpose, folds):
@@ -166,6 +171,22 @@ def _parts(asked: Asked, collections: Sequence[Collection], purpose: str | None)
         groups = pd.factorize(projects)[0] if projects.nunique() > 1 else np.arange(len(queries))
         parts.append(Part(collection, requests[queries[0]]["purpose"], candidates, groups))
     return parts
+
+
+def _expect_queries(parts: Sequence[Part], least: int) -> None:
+    """Refuse a fit to so few queries that their weights would follow single ones.
+
+    Raises:
+        InputError: fewer than `least` queries tell a relevant candidate from others.
+    """
+    if (telling := sum(int(part.terms.telling().sum()) for part in parts)) < least:
+        names = ", ".join(part.collection.name for part in parts)
+        raise InputError.described(
+            f"{least} queries or more whose candidates hold relevant documents and others",
+            f"{telling} of {sum(len(part.terms.queries) for part in parts)}",
+            f"{parts[0].purpose} ({names})",
+            hint="judge more queries; --least-queries N fits to fewer, to weights that single queries decide",
+        )
 
 
 def _weights_in_force(parts: Sequence[Part]) -> dict[str, float]:

@@ -6,12 +6,14 @@
     fitted: {command: ..., date: ..., data: [...], held_out: [...]}
 
 `tune` writes them and says under `fitted` what they were fitted on; only `weights` counts. A term that a file does not
-name keeps the weight of the policy, and what a role or a request says still goes before it.
+name keeps the weight of the policy, and what a role or a request says still goes before it. In place of a file one of the
+named sets (`weight_sets`) may be given, which then holds for every purpose.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ import yaml
 
 from ...nodes.errors import PolicyError
 from ...nodes.vocabulary import PURPOSES, WEIGHED_TERMS
+from ..weight_sets import WEIGHT_SETS
 from ..yaml_files import parse
 
 __all__ = ["SCHEMA_VERSION", "WeightFile", "load_weights", "reweighed", "weight_file_text"]
@@ -34,7 +37,7 @@ MOST = 100
 
 @dataclass(frozen=True)
 class WeightFile:
-    """The weights of a file and the SHA-256 of its bytes, hex."""
+    """The weights of a file and the SHA-256 of its bytes, hex; or those of a named set and the SHA-256 of what it says."""
 
     weights: Mapping[str, Mapping[str, float]]
     """Purpose -> score term -> weight."""
@@ -42,15 +45,18 @@ class WeightFile:
 
 
 def load_weights(path: str | Path) -> WeightFile:
-    """The weights of a file.
+    """The weights of a file, or of the set with this name; `./NAME` is always a file.
 
     Raises:
         PolicyError: there is no such file, it is of another version, or names what is no purpose or no score term.
     """
+    if isinstance(path, str) and path in WEIGHT_SETS:
+        named = dict.fromkeys(PURPOSES.values, WEIGHT_SETS[path])
+        return WeightFile(named, hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest())
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        hint = "`tune` writes one with --out"
+        hint = f"`tune` writes one with --out; named sets: {', '.join(WEIGHT_SETS)}"
         raise PolicyError(f"Expected a weight file, got {error.strerror} - at {path}", hint=hint) from error
     item = parse(data, str(path)).of_version(SCHEMA_VERSION)
     purposes = item.fields(("weights", "fitted"), required=("weights",))["weights"].fields(PURPOSES.values)

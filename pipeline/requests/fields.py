@@ -23,6 +23,7 @@ from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
 from ...nodes.tables import REQUESTS
 from ..patterns import GLOBS, MAX_PATTERNS, path_glob
+from ..weight_sets import WEIGHT_SETS
 
 Converter = Callable[[Any, str], Any]
 
@@ -327,14 +328,6 @@ GROUPS: dict[str, frozenset[str]] = {
 
 GROUP_ALIASES = {"time_boundary": "time"}
 
-WEIGHT_SETS = {
-    "document-000": {
-        "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
-        "diversity": 0.10, "scope": 0.0, **dict.fromkeys((*v.TURN_TERMS, *v.FEEDBACK_TERMS), 0.0),
-    }
-}  # fmt: skip
-"""What `weights` may name in place of an object: the formula of S0.95, whose lexical match with anchors is two terms."""
-
 
 @lru_cache(maxsize=4096)
 def column_of(path: str) -> str | None:
@@ -377,6 +370,8 @@ def _nearest(parent: str, leaf: str) -> str:
         near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
         return f"did you mean {near[0]}?" if near else ""
     fields = sorted({*GROUPS[group], *(alias for alias, field in ALIASES.items() if field in GROUPS[group])})
+    if group == "weights":  # the columns have a prefix that nobody writes in the group
+        fields, leaf = [name.removeprefix("weight_") for name in fields], leaf.removeprefix("weight_")
     near = difflib.get_close_matches(leaf, fields, n=1)
     return f"did you mean {group}.{near[0]}?" if near else f"{group} has {', '.join(fields)}"
 
