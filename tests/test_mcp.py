@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -76,16 +77,17 @@ def refused(asked: Callable[..., Any], name: str, arguments: dict[str, Any]) -> 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_every_tool_is_declared_read_only_and_answers_as_it_declares(asked: Callable[..., Any], mode: str):
     tools = {tool.name: tool for tool in asked(lambda client: client.list_tools(), mode).tools}
-    assert list(tools) == ["scoped_retrieve", *XRAYS, "replay", "why"]
+    assert list(tools) == ["scoped_retrieve", *XRAYS, "replay", "why", "expand_citation"]
     assert all(tool.annotations.read_only_hint and not tool.annotations.open_world_hint for tool in tools.values())
     found = called(asked, "scoped_retrieve", ASKED, mode)
     snapshot = found.structured_content["snapshot_id"]
-    evidence = found.structured_content["citations"][0]["evidence_id"]
+    evidence, label = (found.structured_content["citations"][0][name] for name in ("evidence_id", "label"))
     answers = {
         "scoped_retrieve": found,
         **{name: called(asked, name, {"query": "default role"}, mode) for name in XRAYS},
         "replay": called(asked, "replay", {"snapshot_id": snapshot}, mode),
         "why": called(asked, "why", {"snapshot_id": snapshot, "evidence": evidence}, mode),
+        "expand_citation": called(asked, "expand_citation", {"snapshot_id": snapshot, "label": label}, mode),
     }
     for name, answer in answers.items():
         assert answer.is_error is False, (name, answer.content)
@@ -130,6 +132,12 @@ def test_the_x_ray_has_document_002_s_names_parameters_and_shape(asked: Callable
         ("recall_xray", {"query": "role", "project": "pay"}, "Expected shop, the project of this server"),
         ("replay", {"snapshot_id": "retr-snap-01k87pj0vvr6m3ue3e-0001"}, "Expected a snapshot that you may read"),
         ("replay", {"snapshot_id": "x", "format": "block"}, "Expected a snapshot id such as"),
+        (
+            "expand_citation",
+            {"snapshot_id": "retr-snap-01k87pj0vvr6m3ue3e-0001", "label": "a#1"},
+            "Expected a snapshot",
+        ),
+        ("expand_citation", {"snapshot_id": "x", "label": "a#1", "max_tokens": 0}, "Expected a whole number from 1"),
     ],
 )
 def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, name, arguments, message):
@@ -166,7 +174,8 @@ def test_a_server_of_several_projects_must_be_told_which(settings: Settings):
 
 def test_a_snapshot_is_a_resource_in_every_format(asked: Callable[..., Any], capsys):
     snapshot = called(asked, "scoped_retrieve", ASKED).structured_content["snapshot_id"]
-    (listed,) = asked(lambda client: client.list_resources()).resources
+    listed, page = asked(lambda client: client.list_resources()).resources
+    assert str(page.uri) == "ui://scoped-retrieval/xray.html"
     assert (listed.name, str(listed.uri)) == (snapshot, f"scoped-retrieval://snapshots/{snapshot}/json")
     (read,) = asked(lambda client: client.read_resource(f"scoped-retrieval://snapshots/{snapshot}/html")).contents
     assert read.mime_type.startswith("text/html")
@@ -245,3 +254,73 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
             assert read.text == served, form
             if form in ("json", "text", "markdown", "html", "tables"):
                 assert run("xray", http, "--format", form, capsys=capsys)[1] == served, form
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_citation_is_expanded_in_a_child_of_its_snapshot(asked: Callable[..., Any], mode: str):
+    parent = called(asked, "scoped_retrieve", ASKED, mode).structured_content
+    for cited in parent["citations"]:
+        given = {"snapshot_id": parent["block_ref"], "label": cited["label"], "max_tokens": 500}
+        result = called(asked, "expand_citation", given, mode)
+        child = result.structured_content
+        assert child["parent_snapshot_id"] == parent["snapshot_id"] != child["snapshot_id"]
+        assert {one["path"] for one in child["citations"]} == {cited["path"]}
+        assert result.content[0].text == child["block"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_evidence_is_appended_where_a_grant_allows_it_and_else_there_is_no_such_tool(
+    asked: Callable[..., Any], settings: Settings, mode: str
+):
+    rows = {"rows": [{"text": "The okapi rule: no default role."}]}
+
+    def offered() -> dict[str, Any]:
+        return {tool.name: tool for tool in asked(lambda client: client.list_tools(), mode).tools}
+
+    assert "append_evidence" not in offered()
+    with pytest.raises(MCPError, match="got another tool"):
+        called(asked, "append_evidence", rows, mode)
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    grants["principals"]["ana"]["append"] = ["shop"]
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+    tool = offered()["append_evidence"]
+    assert not tool.annotations.read_only_hint and not tool.annotations.destructive_hint
+    result = called(asked, "append_evidence", rows, mode)
+    assert [e.message for e in Draft202012Validator(tool.output_schema).iter_errors(result.structured_content)] == []
+    found = called(asked, "scoped_retrieve", {"question": "okapi rule"}, mode).structured_content
+    assert set(result.structured_content["evidence_ids"]) <= {one["evidence_id"] for one in found["citations"]}
+    assert "Expected one of text, kind" in refused(
+        asked, "append_evidence", {"rows": [{"text": "a", "zone": "public"}]}
+    )
+    assert "Expected a text" in refused(asked, "append_evidence", {"rows": [{"title": "a"}]})
+    assert "Expected shop, the project" in refused(asked, "append_evidence", {**rows, "project": "pay"})
+
+
+def test_the_x_ray_has_a_page_for_clients_that_show_one(asked: Callable[..., Any]):
+    tools = {tool.name: tool for tool in asked(lambda client: client.list_tools()).tools}
+    assert {name for name, tool in tools.items() if tool.meta} == set(XRAYS)
+    uri = tools["recall_xray"].meta["ui"]["resourceUri"]
+    (page,) = asked(lambda client: client.read_resource(uri)).contents
+    assert page.mime_type == "text/html;profile=mcp-app"
+    assert (
+        "innerHTML" not in page.text
+        and "default-src 'none'" in page.text
+        and "http" not in page.text.replace("http-equiv", "")
+    )
+
+
+def test_the_server_says_which_extensions_it_has(asked: Callable[..., Any]):
+    async def told(client: Client) -> Any:
+        return client.server_capabilities
+
+    assert asked(told).extensions == {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+
+
+def test_the_entry_of_the_registry_is_of_this_version():
+    root = Path(__file__).parents[1]
+    entry = json.loads((root / "server.json").read_text())
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    (package,) = entry["packages"]
+    assert (entry["version"], package["version"], package["identifier"]) == (version, version, "scoped-retrieval")
+    assert package["runtimeArguments"][0]["value"] == f"scoped-retrieval[serve]=={version}"
+    assert f"mcp-name: {entry['name']}" in (root / "README.md").read_text()

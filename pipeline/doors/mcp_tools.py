@@ -18,7 +18,9 @@ from ...nodes.errors import InputError
 from ..renderings import FORMATS
 from ..views.printed import json_document
 from .desk import Counter
-from .models import Answer, Envelope, Replayed, Why, field_schema
+from .expanding import TOKENS
+from .mcp_app import XRAY_APP
+from .models import ROW_SCHEMA, Answer, Appended, Envelope, Expanded, Replayed, Why, field_schema
 
 __all__ = ["SCOPE", "TOOLS", "Given", "Tool", "arguments_of"]
 
@@ -60,6 +62,10 @@ class Tool:
     required: tuple[str, ...]
     gives: type[BaseModel]
     call: Callable[[Counter, Mapping[str, Any]], Given]
+    adds: bool = False
+    """It adds evidence: it is there only where a grant lets the principal append."""
+    app: str | None = None
+    """The page that a client which can show one may show its answer in."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -99,6 +105,8 @@ def _expect(schema: Schema, value: Any, name: str) -> None:
             raise InputError.one_of([str(choice) for choice in choices], value, name)
         return
     kind = str(schema["type"])
+    if kind == "array" and schema.get("items") == ROW_SCHEMA:
+        return  # rows are looked at where they are added, by their places
     if not isinstance(value, _KINDS[kind]) or (kind != "boolean" and isinstance(value, bool)):
         article = "an" if kind[0] in "aeiou" else "a"
         raise InputError.of_kind(f"{article} {kind}", value, name)
@@ -117,9 +125,13 @@ def _format(choices: tuple[str, ...], default: str) -> Schema:
 
 def _retrieve(counter: Counter, given: Mapping[str, Any]) -> Given:
     found = counter.retrieve(given)
+    return Given(found, _block_text(found), found["snapshot_id"])
+
+
+def _block_text(found: Mapping[str, Any]) -> str:
+    """The block, or why there is none."""
     said = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
-    text = found["block"] or "\n".join([f"status: {found['status']}", *said])
-    return Given(found, text, found["snapshot_id"])
+    return found["block"] or "\n".join([f"status: {found['status']}", *said])
 
 
 def _recall_xray(counter: Counter, given: Mapping[str, Any]) -> Given:
@@ -144,6 +156,19 @@ def _why(counter: Counter, given: Mapping[str, Any]) -> Given:
     return Given(found, json_document(found), None)
 
 
+def _expand(counter: Counter, given: Mapping[str, Any]) -> Given:
+    found = counter.expanded(given["snapshot_id"], given["label"], given.get("max_tokens"))
+    return Given(found, _block_text(found), found["snapshot_id"])
+
+
+def _append(counter: Counter, given: Mapping[str, Any]) -> Given:
+    most = counter.settings["serve_max_requests"]
+    if not 1 <= len(given["rows"]) <= most:
+        raise InputError.described(f"1 to {most} rows", str(len(given["rows"])), "rows")
+    found = counter.append(given["rows"])
+    return Given(found, json_document(found), None)
+
+
 _SCOPE: Mapping[str, Schema] = {
     "principal": _text("who asks; must be the principal of this server"),
     "project": _text("the project asked in; must be the project of this server"),
@@ -163,6 +188,7 @@ _XRAY = Tool(
     ("query",),
     Envelope,
     _recall_xray,
+    app=XRAY_APP,
 )
 TOOLS: Mapping[str, Tool] = {
     "scoped_retrieve": Tool(
@@ -196,6 +222,28 @@ TOOLS: Mapping[str, Tool] = {
         ("snapshot_id", "evidence"),
         Why,
         _why,
+    ),
+    "expand_citation": Tool(
+        "Expand a citation",
+        "Show more of the document that a label of a block cites: a new snapshot, inside the contract of the first.",
+        {
+            "snapshot_id": _SNAPSHOT,
+            "label": _text("a label of its block, such as doc#1"),
+            "max_tokens": {"type": "integer", "minimum": 1, "default": TOKENS, "description": "tokens of the block"},
+            **_SCOPE,
+        },
+        ("snapshot_id", "label"),
+        Expanded,
+        _expand,
+    ),
+    "append_evidence": Tool(
+        "Append evidence",
+        "Add rows of the principal's own to the project. What they say is trusted no further than its kind.",
+        {"rows": {"type": "array", "minItems": 1, "items": ROW_SCHEMA, "description": "the rows"}, **_SCOPE},
+        ("rows",),
+        Appended,
+        _append,
+        adds=True,
     ),
 }
 """Every tool by its name; the x-ray has the two names of document 002 as well."""

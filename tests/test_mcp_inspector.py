@@ -1,0 +1,83 @@
+"""The MCP inspector's command line calls every tool, over stdio and over HTTP.
+
+It is a program of Node: `npm install @modelcontextprotocol/inspector`, then the path of `mcp-inspector` in MCP_INSPECTOR.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
+from served import MCP, server
+
+INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
+pytestmark = pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP inspector; its path is MCP_INSPECTOR")
+STDIO = (sys.executable, "-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", "lexical")
+Inspect = Callable[..., Any]
+
+
+def inspected(server: tuple[str, ...], *asked: str) -> Any:
+    command = [str(INSPECTOR), "--cli", *server, *asked]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert found.returncode == 0, found.stderr + found.stdout
+    return json.loads(found.stdout)
+
+
+def called(server: tuple[str, ...], name: str, **arguments: str) -> Any:
+    said = [part for key, value in arguments.items() for part in ("--tool-arg", f"{key}={value}")]
+    found = inspected(server, "--method", "tools/call", "--tool-name", name, *said)
+    assert not found.get("isError"), found
+    return found["structuredContent"]
+
+
+def every_tool(server: tuple[str, ...]) -> set[str]:
+    """Calls each tool that the server offers; the names of those that were called."""
+    tools = {tool["name"] for tool in inspected(server, "--method", "tools/list")["tools"]}
+    found = called(server, "scoped_retrieve", question="default role")
+    cited, snapshot = found["citations"][0], found["snapshot_id"]
+    for name in ("recall_xray", "engram.recall_xray", "remnic.recall_xray"):
+        assert called(server, name, query="default role")["snapshotFound"] is True
+    assert called(server, "replay", snapshot_id=snapshot)["block"] == found["block"]
+    assert (
+        called(server, "why", snapshot_id=snapshot, evidence=cited["evidence_id"])["rows"][0]["outcome"] == "selected"
+    )
+    child = called(server, "expand_citation", snapshot_id=snapshot, label=cited["label"])
+    assert child["parent_snapshot_id"] == snapshot
+    added = called(server, "append_evidence", rows=json.dumps([{"text": "The okapi rule."}]))
+    assert added["evidence_ids"]
+    (page,) = inspected(server, "--method", "resources/read", "--uri", "ui://scoped-retrieval/xray.html")["contents"]
+    assert page["mimeType"] == "text/html;profile=mcp-app"
+    uri = f"scoped-retrieval://snapshots/{snapshot}/block"
+    assert inspected(server, "--method", "resources/read", "--uri", uri)["contents"][0]["text"] == found["block"]
+    called_ = {"scoped_retrieve", "recall_xray", "engram.recall_xray", "remnic.recall_xray", "replay", "why",
+               "expand_citation", "append_evidence"}  # fmt: skip
+    assert tools == called_
+    return tools
+
+
+@pytest.fixture
+def appending(shop: Path) -> None:
+    file = shop / ".scoped-retrieval/corpus/grants.yaml"
+    grants = yaml.safe_load(file.read_text())
+    grants["principals"]["ana"]["append"] = ["shop"]
+    file.write_text(yaml.safe_dump(grants))
+
+
+@pytest.mark.usefixtures("appending")
+def test_the_inspector_calls_every_tool_over_stdio():
+    every_tool(STDIO)
+
+
+@pytest.mark.usefixtures("appending")
+def test_the_inspector_calls_every_tool_over_http():
+    with server(*MCP) as (_, port):
+        every_tool((f"http://127.0.0.1:{port}/mcp", "--transport", "http"))
