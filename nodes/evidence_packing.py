@@ -6,7 +6,7 @@ reason. Nothing enters: each rule looks only at the request's own candidates.
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
 neighbors of one document version merged, the cap on unverified items, the cap per document. What one would otherwise get
 wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
-competing claims look alike; they travel together, at the place of the best of them. A role orders what is kept (what it
+competing claims look alike; they travel together, at the place of the best of them, and no cap parts them. A role orders what is kept (what it
 puts first or last, and one item of each source before a second of any); it adds and drops nothing here.
 """
 
@@ -91,7 +91,7 @@ def packs(
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
     packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit))
-    packing.drop_beyond(owner, unverified, _limits(contracts, "max_unverified_items", owner), "unverified_cap")
+    packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, flat(ranked["evidence_id"]))
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
@@ -179,6 +179,17 @@ class _Packing:
         beyond = np.zeros(len(self.kept), dtype=bool)
         beyond[order] = rank_within(group[order]) >= limit[order]
         self.drop(beyond, reason)
+
+    def drop_unverified(self, owner: Int, unverified: Bool, conflict: Int, disputed: Bool, limit: Int) -> None:
+        """The cap on unverified items. A conflict set counts as one of them if no member is verified, and else not at all."""
+        backed = disputed & np.isin(conflict, conflict[self.kept & disputed & ~unverified])
+        counted = self.kept & unverified & ~backed
+        index = (counted & disputed).nonzero()[0]
+        first = index[np.unique(conflict[index], return_index=True)[1]]
+        follows = counted & disputed
+        follows[first] = False
+        self.drop_beyond(owner, counted & ~follows, limit, "unverified_cap")
+        self.drop(follows & np.isin(conflict, conflict[first[~self.kept[first]]]), "unverified_cap")
 
 
 def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:

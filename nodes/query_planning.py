@@ -67,7 +67,7 @@ _WEIGHTS = {
 _KIND_PLACES = np.argsort(np.argsort(KINDS))
 """The place of each of KINDS in alphabetical order."""
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
-_MINIMAL = frozenset({"lexical", "exact"})
+_MINIMAL = frozenset({"lexical", "exact", "expansion"})
 _GRAPH = ("symbol", "expansion")
 _TEXT = pa.large_string()
 _RULED = ("intent", "sources", "kinds", "lane_k", "min_authority", "max_age_days")
@@ -280,7 +280,7 @@ def _mode_lanes(contracts: pa.Table) -> tuple[NDArray[np.int64], list[list[str]]
 def _lanes(plan_rules: pa.Table, rule: Int, effort: Int, extra: Int, extras: list[list[str]]) -> tuple[pa.Array, Int]:
     """The lists of lanes that a plan uses, one per (rule, recall effort, lanes of the mode), and which each pair has.
 
-    `graph` adds what walks, `minimal` keeps two.
+    `graph` adds what walks, `minimal` keeps words, ids and, for conflict sets alone, the expansion (S0.111).
     """
     efforts, ruled = RECALL_EFFORTS.values, plan_rules["lanes"].to_pylist()
     distinct, which = distinct_numbers((rule * len(efforts) + effort) * len(extras) + extra)

@@ -190,6 +190,23 @@ def test_the_cap_on_unverified_items_keeps_the_best_and_marks_them() -> None:
     assert {(row["form"], row["standing"]) for row in result.values()} == {("hint", "hint")}
 
 
+def test_the_cap_on_unverified_items_does_not_split_a_conflict_set() -> None:
+    """S0.111: a set without a verified member is one unverified item, one with such a member is none."""
+    ports = [("80", "verified"), ("81", "candidate"), ("82", None)]
+    hosts = [("a", "candidate"), ("b", "candidate")]
+    rows = [
+        *({"text": f"port is {text}", "lifecycle": state, "conflict_set": "port"} for text, state in ports),
+        *({"text": f"host is {text}", "lifecycle": state, "conflict_set": "host"} for text, state in hosts),
+        {"text": "a hunch", "lifecycle": "candidate"},
+    ]
+    for number, row in enumerate(rows):
+        row["semantic_raw"] = 0.9 - number / 10
+    for most, dropped in ((0, {"host is a", "host is b", "a hunch"}), (1, {"a hunch"}), (2, set())):
+        result = packed(rows, max_unverified_items=most)
+        assert {text for text, row in result.items() if row["reason_code"] == "unverified_cap"} == dropped
+        assert all(row["kept"] for text, row in result.items() if text not in dropped)
+
+
 def test_deprecated_rows_speak_as_history() -> None:
     row = packed([{"text": "old rule", "lifecycle": "deprecated"}])["old rule"]
     assert (row["standing"], row["history"]) == ("history", True)

@@ -204,6 +204,17 @@ def test_the_rival_of_a_row_that_stands_beside_a_hit_comes_in() -> None:
     assert _expanded(rows) == {"beside": "neighbour", "rival": "conflict"}
 
 
+def test_minimal_effort_follows_conflict_sets_and_no_other_link() -> None:
+    rows = [
+        {"name": "hit", "text": "session", "path": "a.md", "line_start": 1, "conflict_set": "c1", "parent_id": "P1"},
+        {"name": "beside", "text": "a claim", "path": "a.md", "line_start": 2},
+        {"name": "parent", "text": "above", "path": "p.md", "entity": "P1"},
+        {"name": "rival", "text": "other claim", "path": "r.md", "conflict_set": "c1"},
+    ]
+    assert _expanded(rows) == {"beside": "neighbour", "parent": "parent", "rival": "conflict"}
+    assert _expanded(rows, recall_effort="minimal") == {"rival": "conflict"}
+
+
 def test_the_pool_does_not_split_a_conflict_set() -> None:
     rows = [
         {"name": "disputed", "text": "session", "path": "d.md", "conflict_set": "c1"},

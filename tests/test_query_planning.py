@@ -222,13 +222,13 @@ def test_an_age_is_exact_to_the_microsecond() -> None:
     ("effort", "lanes"),
     [
         ("none", []),
-        ("minimal", [["lexical", "exact"]]),
-        ("full", [["lexical", "exact", "recent"], ["recent"]]),
-        ("graph", [["lexical", "exact", "recent", "symbol", "expansion"], ["recent", "symbol", "expansion"]]),
+        ("minimal", [["lexical", "exact", "expansion"]]),
+        ("full", [["lexical", "exact", "recent", "expansion"], ["recent"]]),
+        ("graph", [["lexical", "exact", "recent", "expansion", "symbol"], ["recent", "symbol", "expansion"]]),
     ],
 )
 def test_recall_effort_decides_the_lanes(effort: str, lanes: list[list[str]]) -> None:
-    plan = ({"lanes": ["lexical", "exact", "recent"]}, {"lanes": ["recent"]})
+    plan = ({"lanes": ["lexical", "exact", "recent", "expansion"]}, {"lanes": ["recent"]})
     assert [q["lanes"] for q in _plan(*plan, question="why?", recall_effort=effort)] == lanes
 
 

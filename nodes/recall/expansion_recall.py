@@ -7,7 +7,7 @@ are named; each is judged by the same gates as any other row before it becomes a
 The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
 tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
 apply (S1.23): a link is no way around it. Most links are followed from the first `SEEDS` hits; conflict sets from every
-hit, since any of them may be selected (S0.111).
+hit, since any of them may be selected (S0.111), and whatever the recall effort: `minimal` follows nothing else.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def recall_expansion(
         postings: the frame's index.
         placements: the frame's placements, for document order.
     """
-    near = seed_rank < SEEDS
+    few = np.asarray(pc.equal(tables.contracts["recall_effort"], "minimal"))
+    near = (seed_rank < SEEDS) & ~few[tables.sub_request[seeds.sub]]
     followed = Found.of(seeds.sub[near], seeds.row[near], seeds.score[near])
     others = best_found(
         tables,
