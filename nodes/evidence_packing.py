@@ -38,6 +38,7 @@ from .columns.keys import (
 from .columns.orders import order_by
 from .reranking.role_terms import LAST, reading_order
 from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
+from .text.named_first import asked_records, named_first
 from .text.same_texts import alike, numbers_of
 
 MERGED_BYTES_PER_TOKEN = 3
@@ -107,6 +108,14 @@ def packs(
     brief = ~among(take_or(contracts["detail"], owner), ("full",))
     shared = by_rank * (1 + _turns(document, packing.kept, brief)) + past * (len(owner) + 1) ** 2
     by_rank = _positions(packing.kept, owner, conflict, disputed, shared)
+    record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
+    asked = (
+        asked_records(bounded_candidates["lanes"].combine_chunks().take(pa.array(at)), record)
+        if record.any()
+        else record
+    )
+    named = named_first(by_rank, owner, asked, record, rows["entity"], row, evidence["text"])
+    by_rank = _positions(packing.kept, owner, conflict, disputed, named)
     kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
     by_rank = _positions(packing.kept, owner, conflict, disputed, kinds * (len(owner) + 1) + by_rank)
     # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.

@@ -45,7 +45,7 @@ from .tables import (
     SessionTexts,
     SubQueries,
 )
-from .text.anchor_keys import definition_terms, id_terms, path_terms
+from .text.anchor_keys import definition_terms, id_terms, path_terms, small_ids
 from .text.anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
 from .text.role_words import EXPANSION_WEIGHT, expansions
 from .text.text_analysis import query_tokens
@@ -205,6 +205,8 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
         weight = anchors["weight"].to_numpy()[chosen][anchor.repeat(per)] * shares[at]
         values = terms.vocabulary.take(pa.array(terms.codes[at])).cast(_TEXT)
         parts += [(field, sub.repeat(per), values, weight) for field in fields]
+    row, value = small_ids(gathered(sub_queries["query_text"], lanes["exact"]))
+    parts.append(("id", lanes["exact"][row], value, np.full(len(row), _WEIGHTS["question"])))
     return _terms_table(sub_queries, parts)
 
 

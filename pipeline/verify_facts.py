@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ..nodes.errors import InputError
 from ..nodes.facts.fact_matching import Subjects, findings
+from ..nodes.facts.fact_values import NO_SHORT_MONTH
 from ..nodes.tables import CONTRACTS, STRUCTURED_FACTS
 
 __all__ = ["FactFinding", "verify_facts"]
@@ -53,7 +54,8 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table], request_id: str | 
     held = tables[STRUCTURED_FACTS.name]
     facts = held.filter(pc.equal(held["request_id"], wanted)).combine_chunks()
     nothing = pa.nulls(1, pa.string())
-    sentences = re.sub(r"(?<=[.!?]) (?=\S)", "\n", answer)  # a sentence speaks for itself, as a line of evidence does
+    # A sentence speaks for itself, as a line of evidence does.
+    sentences = re.sub(rf"(?<=[.!?]){NO_SHORT_MONTH} (?=\S)", "\n", answer)
     contract = tables[CONTRACTS.name].filter(pc.equal(tables[CONTRACTS.name]["request_id"], wanted))
     # A request that searches the folders of one engagement asks about that engagement.
     about = pa.array(["/".join(contract["search_paths"][0].as_py() or ()) or None], pa.string())

@@ -147,6 +147,8 @@ def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
         ("01ARZ3NDEKTSV4RRFFQ69G5FAV", [("id", "01arz3ndektsv4rrffq69g5fav")]),
         ("due 11/30/2025, 30.11.2025 or 3/4/2025", [("date", "2025-11-30")] * 2 + [("date", "3/4/2025")]),
         ("30-Nov-2025, 2025/11/30, 30th November 2025, November 30th 2025", [("date", "2025-11-30")] * 4),
+        ("30-11-2025, 30th of November 2025, 11-30-2025, Nov. 30 2025", [("date", "2025-11-30")] * 4),
+        ("30 Sept 2025, Sept. 30, 2025, 10-12", [("date", "2025-09-30")] * 2 + [("number", "10"), ("number", "12")]),
         ("eng-001 = ENG-001, not sha-256", [("id", "eng-001")] * 2 + [("number", "256")]),
         ("5d1f0c6e DEL-12345 x86", [("id", "5d1f0c6e"), ("id", "del-12345")]),
         ("\u20ac5 -3 10-12 31 June 2026", [("number", "5"), ("number", "-3"), ("number", "10"), ("number", "12")]),

@@ -151,6 +151,30 @@ def test_the_cap_per_source_counts_documents() -> None:
     assert all(text.startswith("part") for text in dropped)
 
 
+def test_records_that_an_asked_record_names_stand_right_behind_it() -> None:
+    """S1.14, S1.18: direct dependencies come before records that look like the one that was asked for."""
+    fact = {"evidence_kind": "structured-fact", "origin_class": "structured-sot", "path": "sot/d.csv"}
+    asked = {"text": "DEL-1 needs DEL-8, del-9", "entity": "DEL-1", "lanes": ["exact", "lexical"], "semantic_raw": 0.9}
+    alike = [
+        {"text": f"alike {n}, DEL-7", "entity": f"DEL-{n}", "semantic_raw": 0.8 - n / 100} | fact for n in (2, 3, 4)
+    ]
+    named = [{"text": f"named {n}", "entity": f"DEL-{n}", "semantic_raw": n / 100} | fact for n in (7, 8, 9)]
+    doc = {"text": "a document about DEL-8", "entity": "DEL-8", "evidence_kind": "doc", "semantic_raw": 0.85}
+    rows = [asked | fact, *alike, *named, doc]
+
+    def order(**contract: Any) -> list[str]:
+        result = packed(rows, **contract)
+        return [text for text, _ in sorted(result.items(), key=lambda pair: pair[1]["position"])]
+
+    others = ["alike 2, DEL-7", "alike 3, DEL-7", "alike 4, DEL-7", "named 7"]
+    assert order(exact_lookups=True) == [asked["text"], "named 9", "named 8", doc["text"], *others]
+    plain = [asked["text"], doc["text"], *others[:3], "named 9", "named 8", "named 7"]
+    assert order(exact_lookups=False) == plain
+    asked["lanes"] = ["lexical"]
+    rows[0] = asked | fact
+    assert order(exact_lookups=True) == plain
+
+
 def test_a_conflict_set_counts_as_one_item() -> None:
     rows = [
         {"text": "timeout is 30", "conflict_set": "timeout", "semantic_raw": 0.9},

@@ -274,6 +274,16 @@ def test_findings_of_a_text_do_not_depend_on_its_company(texts: list[str]) -> No
         ("The deadline of ENG-001 is 15.11.2025.", {"ENG-001": "match", "15.11.2025": "match"}),
         ("The deadline of ENG-001 is 30.11.2025.", {"ENG-001": "match", "30.11.2025": "mismatch"}),
         ("The deadline of ENG-001 is 03/04/2025.", {"ENG-001": "match", "03/04/2025": "unread"}),
+        ("The deadline of ENG-001 is 30-11-2025.", {"ENG-001": "match", "30-11-2025": "mismatch"}),
+        ("The deadline of ENG-001 is 11-15-2025.", {"ENG-001": "match", "11-15-2025": "match"}),
+        ("The deadline of ENG-001 is 03-04-2025.", {"ENG-001": "match", "03-04-2025": "unread"}),
+        ("The deadline of ENG-001 is 15th of November 2025.", {"ENG-001": "match", "15th of November 2025": "match"}),
+        ("The deadline of ENG-001 is Nov. 15, 2025.", {"ENG-001": "match", "Nov. 15, 2025": "match"}),
+        ("The deadline of ENG-001 is Sept 30, 2025.", {"ENG-001": "match", "Sept 30, 2025": "mismatch"}),
+        ("The deadline of ENG-001 is 11/30/25.", {"ENG-001": "match", "11/30/25": "unread"}),
+        ("The deadline of ENG-001 is October 10th.", {"ENG-001": "match", "October 10th": "unread"}),
+        ("The deadline of ENG-001 is 30 Nov.", {"ENG-001": "match", "30 Nov": "unread"}),
+        ("The task of ENG-001 may 3 times fail.", {"ENG-001": "match"}),
     ],
 )  # fmt: skip
 def test_ids_in_any_case_name_records_and_unknown_ids_contradict_none(text: str, found: dict[str, str]) -> None:

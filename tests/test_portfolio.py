@@ -65,6 +65,27 @@ def test_execution_gives_the_specification_verified_against_the_record(corpus: P
     assert found.tables["citations"].num_rows <= 6
 
 
+@pytest.mark.parametrize("name", ["DEL-12345", "del-12345"])
+def test_execution_takes_in_the_records_that_the_asked_record_depends_on(tmp_path: Path, name: str) -> None:
+    """S1.14, S1.18: also where more rows than the mode shows are like the asked one, and whatever the case of the id."""
+    root = tmp_path / "portfolio"
+    shutil.copytree(PORTFOLIO, root)
+    with (root / "sot" / "deliverables.csv").open("a") as file:
+        file.writelines(f"DEL-{n},proj-001,planned,2025-12-0{n},2025-10-05\n" for n in (2, 3, 4))
+        file.writelines(f"DEL-30{n},proj-001,in progress,2025-10-10,2025-10-05\n" for n in range(8))
+    table = (root / "sot" / "deliverables.csv").read_text().splitlines()
+    rows = [f"{line},{'DEL-2; DEL-3; DEL-4' if line.startswith('DEL-12345') else ''}" for line in table[1:]]
+    (root / "sot" / "deliverables.csv").write_text("\n".join([f"{table[0]},depends_on", *rows]) + "\n")
+    with (root / "sot" / "deliverables.schema.yaml").open("a") as file:
+        file.write("  depends_on: text\n")
+    indexed(tmp_path / "corpus", root)
+    question = f"What does {name} depend on, and is it in progress?"
+    found = asked(tmp_path / "corpus", question, mode="execution", variables=VARIABLES)
+    facts = [row["section"] for row in found.tables["citations"].to_pylist() if row["path"] == "sot/deliverables.csv"]
+    assert facts[:1] == ["DEL-12345"]
+    assert {"DEL-2", "DEL-3", "DEL-4"} <= set(facts)
+
+
 def test_review_gives_retrospective_logs_decisions_and_own_actions_of_the_sprint(corpus: Path) -> None:
     found = asked(corpus, SPRINT, mode="review", variables=VARIABLES, **SPRINT_3)
     assert {

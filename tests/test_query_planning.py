@@ -276,6 +276,14 @@ def test_a_sub_query_looks_up_only_what_its_lanes_read() -> None:
         assert set(out["field"].to_pylist()) == fields
 
 
+def test_an_id_in_small_letters_is_looked_up_and_no_anchor() -> None:
+    """S1.20: the source document writes its ids in small letters."""
+    request = {"question": "what does del-12345 depend on?"}
+    out = line(WORLD, [request], "anchors", "query_terms", plan=rules({"lanes": ["exact"]}))
+    assert [(q["field"], q["term"], q["weight"]) for q in out["query_terms"].to_pylist()] == [("id", "del-12345", 0.5)]
+    assert out["anchors"].num_rows == 0
+
+
 def test_a_long_question_keeps_every_term() -> None:
     words = [f"w{n:04d}" for n in range(2000)]
     out = line(WORLD, [{"question": " ".join(words)}], "query_terms")["query_terms"]

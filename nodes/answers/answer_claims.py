@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..facts.fact_values import NO_SHORT_MONTH
 from ..vocabulary import EVIDENCE_KINDS
 from .answer_values import Value, values_in
 
@@ -32,7 +33,9 @@ _QUOTED = re.compile(
 )
 _BLOCKQUOTE = re.compile(r"(?m)(?:^ {0,3}>[^\n]*(?:\n|\Z))+")
 _ORDINAL = re.compile(r"(?m)^\s*(?:#+\s*)?\d+[.)](?=\s)")
-_SENTENCE = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\]))\s+(?=[^a-z\s\[])|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_SENTENCE = re.compile(
+    rf"(?:(?<=[.!?]){NO_SHORT_MONTH}|(?<=[.!?]\]))\s+(?=[^a-z\s\[])|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)"
+)
 _VERB = re.compile(
     r"(?i)\b(?:(?P<change>change|edit|modify|update|delete|remove|rename|replace|revert|fix|move|patch|refactor|disable|"
     r"enable|drop|rewrite|extend|adjust|correct|call|set|bump|deprecate)|(?P<run>run|execute|rerun|invoke|launch)|"

@@ -26,6 +26,7 @@ __all__ = [
     "MONTH",
     "MONTHS",
     "NO_CURRENCY",
+    "NO_SHORT_MONTH",
     "STATED",
     "Values",
     "canonical",
@@ -36,8 +37,11 @@ __all__ = [
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
           "december")  # fmt: skip
-MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS)
+MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS).replace("(?:tember", "(?:t(?:ember)?")
+NO_SHORT_MONTH = r"(?<!\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\.)(?<!\bSept\.)"
+"""Behind a full stop: it ends no month (`Nov. 15, 2025`), so it may end a sentence."""
 _MONTH = rf"(?:{MONTH})\.?"
+_NAMED = "|".join(f"{name[:3].title()}(?:{name[3:]})?" for name in MONTHS).replace("(?:tember", "(?:t(?:ember)?")
 _CODES = "USD|EUR|GBP|CHF|JPY"
 _SYMBOLS = {"$": "USD", "\u20ac": "EUR", "\u00a3": "GBP"}
 _CURRENCIES = ("", *_CODES.split("|"))
@@ -54,9 +58,14 @@ PATTERNS = (
     ("id", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"),
     ("id", r"(?i)\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b"),
     ("date", r"\b(\d{4}-\d{2}-\d{2}|\d{4}/\d{2}/\d{2})(?:\b|T)"),
-    ("date", rf"(?i)\b(\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}})\b"),
+    ("date", rf"(?i)\b(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH},? \d{{4}})\b"),
     ("date", rf"(?i)\b({_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}})\b"),
-    ("date", r"\b(\d{1,2}/\d{1,2}/\d{4})\b"),
+    (
+        "date",
+        r"\b(\d{1,2}(?:/\d{1,2}/|-\d{1,2}-)(?:\d{4}|\d{2}))\b",
+    ),  # of a year in two digits nobody knows the century
+    ("date", rf"\b(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_NAMED}))\b"),  # nor of a day which year it is in
+    ("date", rf"\b((?:{_NAMED})\.? \d{{1,2}}(?:st|nd|rd|th)?)\b"),
     ("date", r"\b(\d{1,2}\.\d{1,2}\.\d{4})\b"),
     (_UNREAD, r"(\d+(?:\.\d+){2,})"),  # a version, an address
     (_UNREAD, r"(\d[\d.]*,\d{1,2})(?:\D|$)"),  # 52.500,00: a comma may end the thousands or the units
@@ -134,16 +143,16 @@ def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
     return np.array(number, np.int64)[which], np.array(currency, np.int64)[which]
 
 
-DAY_MONTH = re.compile(r"(\d{1,2})([/.])(\d{1,2})\2(\d{4})")
+DAY_MONTH = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})")
 """A date in numbers, the year last, see `day_and_month`."""
 
 
 def day_and_month(found: re.Match[str]) -> date | None:
-    """`30.11.2025` has the day first; `11/30/2025` is read where one of its numbers can be no month."""
+    """`30.11.2025` has the day first; `11/30/2025` and `11-30-2025` are read where one of the numbers can be no month."""
     first, second, year = int(found[1]), int(found[3]), int(found[4])
-    if found[2] == "/" and first != second and max(first, second) <= 12:
+    if found[2] != "." and first != second and max(first, second) <= 12:
         return None  # some write the day first, some the month
-    day, month = (second, first) if found[2] == "/" and second > 12 else (first, second)
+    day, month = (second, first) if found[2] != "." and second > 12 else (first, second)
     try:
         return date(year, month, day)
     except ValueError:

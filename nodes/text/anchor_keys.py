@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.ragged import Ragged
+from .anchor_patterns import LOWER_CASE_ID, find_all
 from .index_keys import definition_keys, id_keys, path_keys
 
 SUFFIXES = 4
@@ -47,6 +48,14 @@ def id_terms(values: pa.Array) -> Keys:
     """Keys of ids: the id."""
     keys = Ragged.of(values).expand(id_keys)
     return keys, np.ones(len(keys.codes))
+
+
+def small_ids(texts: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """Ids in small letters (S1.20), each with the number of its text: keys to look up, no anchors.
+
+    As an anchor `utf-8` would score every text that says so; as a key it leads to a record of that name or to nothing.
+    """
+    return find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
 
 
 def _inside(keys: Ragged) -> NDArray[np.int64]:

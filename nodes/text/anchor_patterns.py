@@ -20,6 +20,8 @@ from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import NOWHERE, constants
 
 KINDS = ("identifier", "path", "test", "error", "id")
+LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
+"""An id as the kind `id` has it, in small letters; many a word looks like one (`utf-8`), so it is no anchor."""
 
 _OPEN, _CLOSE = "\x1e", "\x1f"
 _MARKS = f"[{_OPEN}{_CLOSE}]"

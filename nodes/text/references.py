@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from ..columns.ragged import Ragged
 from ..frames import posting_keys
-from .anchor_patterns import KINDS, anchors_in, find_all
+from .anchor_patterns import KINDS, LOWER_CASE_ID, anchors_in, find_all
 from .index_keys import id_keys, path_keys
 
 __all__ = ["References", "cited_documents", "named_records"]
 
 _PLACE = re.compile(r"[#?].*$")
-_LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
 _UPWARD = re.compile(r"^(?:\.{1,2}/|/)+")
 
 
@@ -42,7 +41,7 @@ def cited_documents(links: pa.Array, texts: pa.Array) -> References:
 def named_records(paths: pa.Array, texts: pa.Array) -> References:
     """The ids that stand in texts, and the folders of paths: `ventures/acme/projects/proj-001/x.md` names `proj-001`."""
     folders = Ragged.of(paths).expand(lambda path: [key for name in path.split("/")[:-1] for key in _ids(name)])
-    row, name = find_all(texts.cast(pa.large_string()), _LOWER_CASE_ID)
+    row, name = find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
     lower = Ragged.of(name).expand(_ids)
     return _joined(
         [

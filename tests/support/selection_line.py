@@ -129,7 +129,8 @@ def line(
             key = {"request_id": request, "evidence_id": row["evidence_id"], "pool_rank": rank}
             candidates.append(
                 {
-                    **key, "row": at, "placement": at, "merge_score": 1 / (60 + rank), "lanes": ["lexical"], "intents": [],
+                    **key, "row": at, "placement": at,
+                    "merge_score": 1 / (60 + rank), "lanes": row.get("lanes", ["lexical"]), "intents": [],
                     "bm25_raw": row.get("bm25_raw", 0.0), "semantic_raw": row.get("semantic_raw", 0.0), "symbol_raw": 0.0,
                     "withheld": False,
                 }

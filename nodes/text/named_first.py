@@ -1,0 +1,68 @@
+"""Records that an asked-for record names stand right behind it (S1.14, S1.18: direct dependencies come in).
+
+Reads kept rows with their places. Gives the places to order by instead.
+
+What one would otherwise get wrong: a record that is named says nothing of the question, so rows that look like the asked
+one outrank it, and a cap on items shows those. Only records that the exact lane found name others here: a record that
+matches by words alone is not what was asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import gathered
+from ..columns.ragged import Ragged
+from ..frames import posting_keys
+from .index_keys import id_keys
+from .references import named_records
+from .same_texts import numbers_of
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+def asked_records(lanes: pa.Array, record: Bool) -> Bool:
+    """The records that the exact lane found."""
+    held = pc.equal(pc.list_flatten(lanes), "exact")
+    row = pc.list_parent_indices(lanes).filter(held).to_numpy()
+    asked = np.zeros(len(record), dtype=bool)
+    asked[row] = True
+    return asked & record
+
+
+def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Array, row: Int, text: pa.Array) -> Int:
+    """Places of rows: a record that an asked one before it names has the place behind that one, `place` * 2 the others.
+
+    Args:
+        place: place of each row in its request, from 1; 0 = dropped.
+        owner: request of each row.
+        asked: which rows are records that were asked for.
+        record: which rows are records.
+        entity: id of each row's record.
+        row: frame row of each row.
+        text: texts of the frame.
+    """
+    places = place * 2
+    seed = (asked & (place > 0)).nonzero()[0]
+    other = (record & ~asked & (place > 0)).nonzero()[0]
+    other = other[np.isin(owner[other], owner[seed])]
+    if not len(other):
+        return places
+    seed = seed[np.argsort(place[seed], kind="stable")]
+    texts = gathered(text, row[seed])
+    named = named_records(pa.nulls(len(seed), pa.string()), texts)
+    own = Ragged.of(entity.take(pa.array(other))).expand(lambda name: posting_keys("id", id_keys(name)))
+    keys = pa.concat_arrays([named.key, own.vocabulary.take(pa.array(own.codes)).cast(named.key.type)])
+    number = numbers_of(np.concatenate([owner[seed[named.row]], owner[other[own.rows]]]), keys)
+    said, mine = np.split(number, [len(named.row)])
+    code, first = np.unique(said, return_index=True)
+    held = np.isin(mine, code)
+    at = np.searchsorted(code, mine[held])
+    leader = seed[named.row[first[at]]]
+    target = other[own.rows[held]]
+    np.minimum.at(places, target, place[leader] * 2 + 1)
+    return places
