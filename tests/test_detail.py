@@ -158,3 +158,58 @@ def test_the_second_item_of_a_file_comes_behind_the_next_files() -> None:
         "chunk 0", "chunk 1", "file 0", "file 1", "file 2", "file 3", "chunk 2",
     ]  # fmt: skip
     assert run([*chunks, *others])["trimmed"]["visible_text"].to_pylist()[:3] == ["chunk 0", "chunk 1", "chunk 2"]
+
+
+BODY = "".join(f"        value_{number} = compute({number}, other, words)\n" for number in range(40))
+CLASS = f"class Users:\n    def first(self):\n{BODY}\n    def last(self):\n{BODY}        return cookies\n"
+METHOD = "".join(f"    const value{number} = compute({number}, other, words);\n" for number in range(40))
+
+
+def outline(text: str, *terms: str, **columns: Any) -> str:
+    rows = [{"text": text, "path": "a.py"} | columns]
+    made = run(rows, *map(asked, terms), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
+    return made["trimmed"]["visible_text"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "signature"),
+    [
+        (CLASS, "cooki", "    def last(self):"),
+        (f"@cached\nasync def read(\n    ctx,\n):\n{BODY}\n        def inner():\n            pass\n        return cookies\n", "cooki", "async def read("),
+        (f"def read(\n{BODY}) -> cookies:\n    return 1\n{BODY}", "cooki", "def read("),
+        (f"export const readActor = async (ctx: Context) => {{\n{METHOD}  return cookies\n}}\n", "cooki", "export const readActor ="),
+        (f"  private async read<T>(ctx: Context): Promise<T> {{\n{METHOD}    if (cookies) {{\n      x()\n    }}\n  }}\n", "cooki", "  private async read<T>("),
+        (f"func (s *Server) Read(w Writer) error {{\n{METHOD}\treturn cookies\n}}\n", "cooki", "func (s *Server) Read("),
+        (f"public static int read(Context ctx) throws IOException {{\n{METHOD}    return cookies;\n}}\n", "cooki", "public static int read("),
+        (f"it('reads the actor', async () => {{\n{METHOD}  expect(cookies)\n}})\n", "cooki", "it('reads the actor'"),
+        ("# " + "words " * 12 + "\n# about cookies\n" * 8 + f"def read(ctx):\n{BODY}", "cooki", "def read(ctx):"),
+    ],
+)  # fmt: skip
+def test_an_outline_of_code_begins_at_the_signature_around_the_passage(text: str, term: str, signature: str) -> None:
+    assert outline(text, term).startswith(signature)
+
+
+def test_a_passage_that_shows_a_signature_stays() -> None:
+    text = f"{FILE}def read(ctx):\n    return cookies\n{FILE}"
+    assert outline(text, "cooki").endswith("def read(ctx):\n    return cookies")
+
+
+@pytest.mark.parametrize("columns", [{"evidence_kind": "doc", "path": "a.md"}, {"evidence_kind": "test-log"}])
+def test_only_outlines_of_code_have_signatures(columns: dict[str, Any]) -> None:
+    assert "cookies" in outline(CLASS, "cooki", **columns) or columns["evidence_kind"] == "test-log"
+    assert not outline(CLASS, "cooki", **columns).startswith("    def last")
+
+
+def test_a_definition_that_ended_before_a_passage_is_not_around_it() -> None:
+    text = f"def first():\n    pass\n\n{FILE}print(cookies)\n"
+    assert outline(text, "cooki").endswith("print(cookies)")
+
+
+def test_the_signature_of_a_neighbor_is_not_that_of_the_row_that_was_ranked() -> None:
+    rows = [
+        {"text": CLASS, "path": "a.py", "line_start": 1, "byte_start": 0, "semantic_raw": 0.4},
+        {"text": f"{BODY}        return cookies\n", "path": "a.py", "line_start": 86, "byte_start": len(CLASS),
+         "semantic_raw": 0.9},
+    ]  # fmt: skip
+    made = run(rows, asked("cooki"), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
+    assert "return cookies" in made["trimmed"]["visible_text"][0].as_py()

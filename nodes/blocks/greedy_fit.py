@@ -7,7 +7,7 @@ Policy `line-end/2`: best item first, each as far as its cap goes (see `detail_c
 end, if at least a quarter of what the item may show remains or nothing was chosen before; else it is dropped, and the
 next, maybe smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short or miss
 a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that says most of
-what was asked (see `passages`).
+what was asked (see `passages`); an outline of code begins at the signature around it (see `signatures`).
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 
@@ -32,6 +32,7 @@ from .item_costs import AUTO, CHARS, CHUNK, DETAIL, DISPUTE, ITEMS, NO_ROOM, TOK
 from .item_texts import ItemTexts
 from .line_units import Units, focus_units, units_of
 from .passages import NO_TERMS, Terms, best_windows, context
+from .signatures import from_signatures
 from .token_counting import Counters
 
 LEAST_TOKENS, LEAST_CHARS = 16, 40
@@ -241,7 +242,7 @@ def _tried(
 
 
 def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: Terms) -> _Trial:
-    """What the caps leave of each text: the passage that says most of what was asked."""
+    """What the caps leave of each text: the passage that says most of what was asked; outlines of code from its signature on."""
     long = np.flatnonzero(trial.whole_tokens > caps.tokens)
     if not len(long):
         return replace(trial, caps=caps)
@@ -250,6 +251,11 @@ def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets,
     limits = (caps.tokens[long], budgets.max_chunk_tokens[asking[long]])
     logs = costs.log[trial.item[long]]
     start[long], end[long] = best_windows(trial.units, start[long], end[long], focus, logs, limits, asking[long], terms)
+    brief = long[(caps.bound[long] == DETAIL) & costs.code[trial.item[long]]]
+    if len(brief):
+        window, bounds = (start[brief], end[brief]), (trial.focus[0][brief], trial.closing[brief])
+        limits = (caps.tokens[brief], budgets.max_chunk_tokens[asking[brief]])
+        start[brief], end[brief] = from_signatures(trial.units, window, bounds, limits)
     tokens, chars = trial.units.cost(start, end)
     caps = replace(caps, tokens=np.maximum(caps.tokens, tokens))
     return replace(trial, caps=caps, start=start, end=end, tokens=tokens, chars=chars)

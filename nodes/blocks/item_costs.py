@@ -26,6 +26,7 @@ ITEMS, TOKENS, CHARS, CHUNK, DISPUTE, DETAIL = range(6)
 NO_ROOM = 1 << 40
 """Tokens that no budget has."""
 FULL, OUTLINE, AUTO = (DETAILS.values.index(name) for name in ("full", "outline", "auto"))
+_CODE_KINDS = ("code",)
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 Int = NDArray[np.int64]
@@ -65,7 +66,7 @@ class Budgets:
 @dataclass(frozen=True)
 class Costs:
     """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
-    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs."""
+    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs, `code` for code."""
 
     tokens: Int
     chars: Int
@@ -74,6 +75,7 @@ class Costs:
     heading_chars: Int
     fenced: Bool
     log: Bool
+    code: Bool
 
     @classmethod
     def of(
@@ -101,6 +103,7 @@ class Costs:
             heading_chars=_numbers(pc.utf8_length(heading)) if headed else np.zeros(len(which), dtype=np.int64),
             fenced=item.fenced,
             log=np.asarray(pc.is_in(kinds, value_set=constants(_LOG_KINDS, kinds.type))),
+            code=np.asarray(pc.is_in(kinds, value_set=constants(_CODE_KINDS, kinds.type))),
         )
 
     def take(self, index: Int) -> Costs:

@@ -21,7 +21,7 @@ from ..columns.keys import first_of_runs, flat, positions
 from ..columns.ragged import expand_ranges, starts_of
 from .line_units import Units
 
-__all__ = ["NO_TERMS", "Terms", "best_windows", "context"]
+__all__ = ["NO_TERMS", "Terms", "best_windows", "context", "reach"]
 
 PREFIX = 5
 """Letters of a word that are compared."""
@@ -99,10 +99,10 @@ def best_windows(
     """
     first, last = focus
     tokens, most = limits
-    end = _reach(units, opening, closing, tokens, most)
+    end = reach(units, opening, closing, tokens, most)
     missed = (end < closing) & (end <= last) & (first > opening)
     start = np.where(missed, context(units, first, opening, log), opening)
-    end = np.where(missed, _reach(units, start, closing, tokens, most), end)
+    end = np.where(missed, reach(units, start, closing, tokens, most), end)
     some = np.flatnonzero(~log & (end < closing))
     if not len(some) or not len(terms.keys):
         return start, end
@@ -111,7 +111,7 @@ def best_windows(
     counts = np.maximum(np.maximum(last, start)[some] + 1 - start[some], 1)
     item = np.arange(len(some)).repeat(counts)
     begins = expand_ranges(start[some], counts)
-    ends = _reach(units, begins, closing[some][item], tokens[some][item], most[some][item])
+    ends = reach(units, begins, closing[some][item], tokens[some][item], most[some][item])
     gain = said[base[item] + ends] - said[base[item] + begins]
     runs = starts_of(counts)[:-1]
     highest = np.maximum.reduceat(gain, runs)
@@ -122,7 +122,7 @@ def best_windows(
     return start, end
 
 
-def _reach(units: Units, start: Int, closing: Int, tokens: Int, most: Int) -> Int:
+def reach(units: Units, start: Int, closing: Int, tokens: Int, most: Int) -> Int:
     """How far `tokens` reach from each unit on: at least over the unit itself, if `most` allows it."""
     end, _ = units.fitting(start, closing, tokens, np.full(len(start), _WIDE))
     one = np.minimum(start + 1, closing)
