@@ -4,8 +4,8 @@ Reads: the session log, facts that a checkpoint kept, turns. Gives `state_facts`
 which it holds) and `turn_states` (document 003's AgentState, one row per turn).
 
 What one would otherwise get wrong: the fold is no loop. An event asserts facts; a fact holds until the next assertion of the
-same fact, so all states of a session are one sort. The facts that hold at an event are a checkpoint: folding them with the events
-behind gives the same state as folding the whole log.
+same fact, so all states of a session are one sort. The last assertions before an event are a checkpoint: folding them with the
+events behind gives the same state as folding the whole log.
 """
 
 from __future__ import annotations
@@ -226,13 +226,19 @@ def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
     return rounds, count
 
 
-def checkpoint_of(facts: pa.Table, seq: int) -> pa.Table:
-    """The facts that hold before the event at `seq`: what a later fold begins with."""
-    until = pc.fill_null(facts["until_seq"], FOREVER)
-    held = pc.and_(pc.less(facts["from_seq"], seq), pc.greater_equal(until, seq))
-    kept = facts.filter(held)
-    place = kept.schema.get_field_index("until_seq")
-    return kept.set_column(place, STATE_FACTS.schema.field("until_seq"), pa.nulls(kept.num_rows, pa.int64()))
+def latest_assertions(earlier: pa.Table, log_events: pa.Table) -> pa.Table:
+    """The last assertion of every fact, by fact, those that end one included: all that a later fold needs of some events.
+
+    `earlier` are the assertions before these events. Facts of STATE_FACTS that hold are assertions.
+    """
+    made = pa.concat_tables([earlier, *_assertions(log_events)]).combine_chunks()
+    if not made.num_rows:
+        return STATE_FACTS.empty()
+    which = codes_of([made["session_id"], made["slot"], made["fact"]])
+    order = np.lexsort((integers(made["from_seq"]), which))
+    last = np.append(which[order][1:] != which[order][:-1], True)
+    kept = made.take(pa.array(order[last]))
+    return kept.sort_by([(name, "ascending") for name in STATE_FACTS.order]).combine_chunks()
 
 
 def constraint_ids(origin: pa.Array, text: pa.Array) -> pa.Array:

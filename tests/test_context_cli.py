@@ -125,7 +125,8 @@ def test_a_turn_without_room_fails_with_an_honest_ledger(place: Path, capsys: An
         (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder"),
         (("replay", "nothing"), 3, "Expected a model input that you may read"),
         (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
-        (("open", "s.jsonl", "event:e1"), 7, "Expected the folder of a session log"),
+        (("open", "gone", "event:e1"), 2, "Expected a readable file"),
+        (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this log"),
         (("log", "gone"), 7, "Expected the folder of a session log"),
     ],
 )

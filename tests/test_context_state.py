@@ -9,7 +9,7 @@ import pytest
 from context_session import Session, memory, policy, projected
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.context_state import checkpoint_of
+from scoped_retrieval.nodes.context_state import latest_assertions
 from scoped_retrieval.nodes.context_tables import STATE_FACTS
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.line import build_context_driver
@@ -116,14 +116,19 @@ def test_folding_from_a_checkpoint_is_folding_the_whole_log(
     for number, (kind, payload) in enumerate(kinds):
         session.add(kind, turn=number // 3, **payload)
     cut = data.draw(st.integers(0, len(kinds)))
-    whole = facts(session.events)
-    checkpoint = checkpoint_of(facts(session.events[:cut]), cut)
-    assert checkpoint_of(whole, cut).to_pylist() == checkpoint.to_pylist(), "what ended later held then"
-    later = facts(session.events, checkpoint, cut)
-    behind = whole.filter(
-        pa.compute.or_kleene(pa.compute.is_null(whole["until_seq"]), pa.compute.greater_equal(whole["until_seq"], cut))
-    )
-    assert later.to_pylist() == behind.to_pylist()
+    whole, rows = facts(session.events), read_events(session.events).events
+    middle = data.draw(st.integers(0, cut))
+    first = latest_assertions(STATE_FACTS.empty(), rows.slice(0, middle))
+    checkpoint = latest_assertions(first, rows.slice(middle, cut - middle))
+    once = latest_assertions(STATE_FACTS.empty(), rows.slice(0, cut))
+    assert checkpoint.to_pylist() == once.to_pylist(), "a checkpoint may continue another one"
+    later = holding(facts(session.events, checkpoint, cut), cut)
+    assert later == holding(whole, cut)
+
+
+def holding(table: pa.Table, cut: int) -> list[dict[str, Any]]:
+    """The facts that hold at or behind an event."""
+    return [row for row in table.to_pylist() if row["until_seq"] is None or row["until_seq"] >= cut]
 
 
 @given(EVENTS)

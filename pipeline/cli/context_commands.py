@@ -59,9 +59,12 @@ def project(
 
     settings = settings_of(runs=runs, grants=grants)
     _known_format(format_)
+    told: list[str] = []
     made = project_log(
-        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase
+        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase, told=told
     )
+    for sentence in told:
+        note(f"log: {sentence}")
     kept = ContextStore.of(settings).record(made) if record and len(made) else None
     found = list(made)
     for each in found:
@@ -215,7 +218,9 @@ def log(
     opened = SessionLog.open(session, session_id=session_id)
     added = opened.append([record.fields for record in read_lines(append)]) if append else 0
     compacted = opened.compact() if compact else 0
-    events = opened.read().tables.events.num_rows
+    events = opened.count()
+    for sentence in opened.told:
+        note(f"log: {sentence}")
     value = {"session_id": opened.session_id, "events": events, "appended": added, "compacted": compacted}
     emit(
         value,
@@ -234,9 +239,9 @@ def open_(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the full text behind a reference of a model input."""
-    from ..context.log import SessionLog
+    from ..context.log import open_reference
 
-    text = SessionLog.open(log).open_ref(reference)
+    text = open_reference(log, reference)
     emit({"reference": reference, "text": text}, as_json=as_json, text=text)
     return EXIT["ok"]
 

@@ -4,7 +4,7 @@
 - `inputs`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
 - `events`: session events at the door; `observations`: outputs of tools, normalized and summarized
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
-- `log`: session logs on disk; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
+- `log`: session logs on disk, over their `log_lines` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
 - `transcripts`: sessions of Claude Code and Codex CLI as session logs
 
 `ContextPolicy` is imported from here; it is loaded when it is first used.

@@ -40,14 +40,17 @@ def project_log(
     every: bool = False,
     max_tokens: int | None = None,
     phase: str | None = None,
+    told: list[str] | None = None,
 ) -> Projections:
-    """Projections of a session log under an input file.
+    """Projections of a session log under an input file. `told` gets what should be known of the log, in sentences.
 
     Raises:
         InputError: a file, field or flag is not what was expected.
     """
     given = _read(inputs)
     session_id, view = _session(log, at, every)
+    if told is not None:
+        told += view.notes
     turn: dict[str, Any] = dict(given.get("turn") or {})
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ from ..quoting import canonical
 from ..sources.jsonl import Record
 from .observations import addresses_the_model, observed
 
-__all__ = ["LogReader", "LogTables", "read_events"]
+__all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
 
 LONG = 6_000
 """Characters of a text that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
@@ -40,6 +40,7 @@ _CLASS = {
     "external.result": "web_content", "tool.error": "stderr", "verification.finished": "stdout",
 }  # fmt: skip
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
+_IDS = ("id", "eventId", "event_id")
 _TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
 
 
@@ -70,8 +71,10 @@ class LogReader:
     turn: int = -1
     turn_id: str | None = None
     keep: Callable[[str], str] | None = None
-    seen: dict[str, str] = field(default_factory=dict)
+    seen: MutableMapping[str, str] = field(default_factory=dict)
     """Digests of the events at hand, by id."""
+    taken: list[int] = field(default_factory=list)
+    """Which of the values that were read last became rows; the others came again."""
     last: datetime | None = None
     repeated: int = 0
     """Events that came again, and were left out."""
@@ -87,6 +90,7 @@ class LogReader:
         events: list[dict[str, Any]] = []
         matches: list[dict[str, Any]] = []
         memories: list[dict[str, Any]] = []
+        self.taken = []
         for number, value in enumerate(values):
             place = at(number)
             if not isinstance(value, Mapping):
@@ -96,6 +100,7 @@ class LogReader:
             if row is None:
                 continue
             events.append(row)
+            self.taken.append(number)
             payload = record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
             if row["kind"] == "search.result":
                 matches += _matches(payload, row)
@@ -110,10 +115,10 @@ class LogReader:
         kind = canonical(EVENT_KINDS, given, record.place("kind", "type")) if given is not None else None
         if kind is None:
             raise InputError.one_of(EVENT_KINDS.values, None, record.place("kind"))
-        id_ = record.identifier("id", "eventId", "event_id")
+        id_ = record.identifier(*_IDS)
         if id_ is None:
             raise InputError.expected("the event's id", None, f"{record.at}.id")
-        digest = hashlib.sha256(json.dumps(record.fields, sort_keys=True, default=str).encode()).hexdigest()
+        digest = identity_of(record.fields)[1]
         if (known := self.seen.get(id_)) is not None:
             if known == digest:
                 self.repeated += 1
@@ -238,6 +243,13 @@ class LogReader:
         half = LONG // 2
         head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
         return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}", ref
+
+
+def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The id of an event, and a digest of its words: two events of one id and digest are one."""
+    id_ = next((fields[name] for name in _IDS if fields.get(name) is not None), None)
+    words = json.dumps(fields, sort_keys=True, default=str).encode()
+    return None if id_ is None else str(id_), hashlib.sha256(words).hexdigest()
 
 
 def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables:

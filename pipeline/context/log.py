@@ -4,72 +4,113 @@
     log.append([{"id": "e1", "kind": "user.goal", ...}])
     view = log.view()                    # the rows and facts that a projection at the end of the log needs
 
-A log is a folder: `events.jsonl`; `parts/*.parquet`, the same lines once they were compacted; `artifacts/`, the texts that were
-too long for an event; `checkpoints/`, the facts that held at every 64th event. A file of JSON lines is a log that is only read.
+A log is a folder: the lines (`log_lines`); `artifacts/`, the texts that were too long for an event; `checkpoints/`, the state at
+every 64th event. A file of JSON lines is a log that is only read. Several objects and processes may append to one folder.
 
 What one would otherwise get wrong: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
-state as a checkpoint and the lines behind it, and any of these copies may be removed.
+state as a checkpoint and the lines behind it, and checkpoints and `head.json` may be removed. `told` has what was found amiss and
+mended: an append that a crash interrupted, a damaged checkpoint.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.context_sources import HORIZON
-from ...nodes.context_state import checkpoint_of
-from ...nodes.context_tables import STATE_FACTS
+from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
 from ...nodes.errors import InputError, StoreError
-from ..durable import read_table, store_table, write_atomic
+from ..durable import remove_leftovers, write_atomic
 from ..file_access import make_folder
 from ..locks import held
 from ..own_folders import keep_out
-from ..runs.files import read_json, read_parquet_as_is, write_json, write_parquet
+from ..runs.files import read_json, write_json
 from ..sources.jsonl import parse_json
-from .events import LogReader, LogTables
-from .line import build_context_driver
+from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
+from .events import LogReader, LogTables, identity_of
+from .log_files import artifact, event_line, file_lines, text_behind, values_of
+from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 
-__all__ = ["LogView", "SessionLog", "read_session"]
+__all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
 
-EVERY = 64
-"""Events between two checkpoints."""
-FORMAT = 1
-_META = b"checkpoint"
+FORMAT = 2
+CHUNK = 4096
+"""Lines that are folded at a time."""
 _BUSY = "Expected a session log that nobody else writes, got one that is being written"
+_DAMAGED = "put the file back from a copy, or remove what begins with this line"
 
 
 @dataclass(frozen=True)
 class LogView:
-    """Rows of a log from some event on, and the facts that held there."""
+    """Rows of a log from some event on, the facts that held there, and what to tell about the log."""
 
     tables: LogTables
     facts: pa.Table
     repeated: int = 0
     backwards: int = 0
+    told: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What whoever asked should know."""
+        found = list(self.told)
+        if self.backwards:
+            found.append(f"the clock went backwards at {self.backwards} events: the order of the log stands")
+        if self.repeated:
+            found.append(f"{self.repeated} events came twice and were read once")
+        return found
 
 
 def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, LogView]:
     """All of a session from a log folder or a file of JSON lines: its id, its rows.
 
     Raises:
-        InputError: a line is not an event.
-        StoreError: the folder is no log.
+        InputError: a line of the file is not an event.
+        StoreError: the folder is no log, or it is damaged.
     """
     place = Path(path)
     if place.is_dir():
         log = SessionLog.open(place)
         return log.session_id, log.read()
-    reader = LogReader(session_id or place.stem)
-    tables = reader.read(_values(place, _lines(place)), lambda number: f"{place}:{number + 1}")
-    return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards)
+    reader, places, told = LogReader(session_id or place.stem), list[str](), list[str]()
+    tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
+    return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(told))
+
+
+def open_reference(path: str | Path, reference: str) -> str:
+    """The text that a reference in a model input leads to, in a log folder or a file of JSON lines.
+
+    Raises:
+        InputError: the log has nothing under that name.
+        StoreError: the folder is no log, or it is damaged.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return SessionLog.open(place).open_ref(reference)
+    return text_behind(reference, lambda _first, _until: file_lines(place, []), str(place))
+
+
+@dataclass(frozen=True)
+class _End:
+    """What an append needs to know of the events before it."""
+
+    checked: Checked
+    stats: Mapping[str, list[int]]
+    ids: dict[str, str]
+    reader: LogReader
+    stack: tuple[Checkpoint, ...]
+    events: pa.Table
+    """The rows behind the last checkpoint."""
+    lines: list[bytes]
+    """Their lines."""
+    starts: list[int]
+    """Where each begins in the file; -1 in a part."""
 
 
 class SessionLog:
@@ -77,7 +118,10 @@ class SessionLog:
 
     def __init__(self, path: Path, session_id: str) -> None:
         self.path, self.session_id = path, session_id
-        self._ids: dict[str, str] | None = None
+        self.told: list[str] = []
+        """What was found amiss and mended, in sentences."""
+        self._lines, self._checkpoints = LogLines(path), Checkpoints(path / "checkpoints", session_id)
+        self._end: _End | None = None
 
     @classmethod
     def open(cls, path: str | Path, *, session_id: str | None = None) -> SessionLog:
@@ -90,14 +134,21 @@ class SessionLog:
         about = place / "session.json"
         if not about.exists():
             if session_id is None:
-                raise StoreError(f"Expected the folder of a session log, got none - at {place}")
+                hint = "`context log LOG --session ID` makes one, `context import` one of a transcript"
+                raise StoreError(f"Expected the folder of a session log, got none - at {place}", hint=hint)
             for folder in (place, place / "artifacts", place / "checkpoints", place / "parts"):
                 make_folder(folder)
             keep_out(place)
             write_json(about, {"format": FORMAT, "session_id": session_id}, sync=True)
         stated = read_json(about)
-        if stated.get("format") != FORMAT:
-            raise StoreError(f"Expected a session log of format {FORMAT}, got {stated.get('format')!r} - at {about}")
+        if (
+            not isinstance(stated, dict)
+            or stated.get("format") != FORMAT
+            or not isinstance(stated.get("session_id"), str)
+        ):
+            got = repr(stated.get("format")) if isinstance(stated, dict) else "another file"
+            hint = "append the lines of its events.jsonl to a new log: `context log NEW --session ID --append FILE`"
+            raise StoreError(f"Expected a session log of format {FORMAT}, got {got} - at {about}", hint=hint)
         if session_id is not None and stated["session_id"] != session_id:
             raise StoreError(
                 f"Expected the log of session {session_id!r}, got that of {stated['session_id']!r} - at {place}"
@@ -107,74 +158,82 @@ class SessionLog:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def read(self) -> LogView:
-        """Every event."""
-        return self._from(0, None)
+        """Every event.
+
+        Raises:
+            StoreError: the log is damaged; the message names the file and the line.
+        """
+        with self._lines.opened() as lines:
+            checked = self._lines.checked(lines, known=self._checkpoints.chains)
+            return self._view(lines, checked, (BEGINNING,), checked.events)
 
     def view(self, as_of_seq: int | None = None) -> LogView:
-        """What a turn at this place of the log needs (default: its end): about a hundred events, however long the log is."""
-        marks = self._marks()
-        wanted = (as_of_seq if as_of_seq is not None else max(marks, default=0) + HORIZON + EVERY) - HORIZON
-        usable = [mark for mark in marks if mark <= wanted]
-        if as_of_seq is None and usable:
-            found = self._from(max(usable), None)
-            if found.tables.events.num_rows >= HORIZON:
-                return found
-            usable = [mark for mark in usable if mark < max(usable)]
-        return self._from(max(usable, default=0), as_of_seq)
+        """What a turn at this place of the log needs (default: its end): about a hundred events, however long the log is.
 
-    def _marks(self) -> list[int]:
-        return sorted(int(file.stem) for file in (self.path / "checkpoints").glob("*.arrow") if file.stem.isdigit())
+        Raises:
+            InputError: the log has no such place.
+            StoreError: the log is damaged; the message names the file and the line.
+        """
+        with self._lines.opened() as lines:
+            checked = self._lines.checked(lines, known=self._checkpoints.chains)
+            until = checked.events if as_of_seq is None else as_of_seq
+            if not 0 <= until <= checked.events:
+                raise InputError.expected(f"a place in the log from 0 to {checked.events}", until, str(self.path))
+            stack, passed = self._checkpoints.nearest(until - HORIZON, lines, checked.marks)
+            view = self._view(lines, checked, stack, until, passed)
+        if passed or not checked.trusted:
+            self._mend()
+        return view
 
-    def _from(self, seq: int, until: int | None) -> LogView:
-        facts, reader, offset = self._checkpoint(seq)
-        wanted = None if until is None else until - reader.seq
-        values = _values(self.path, self._lines_from(reader.seq, offset, wanted))
-        tables = reader.read(values, lambda number: f"{self.path}: event {seq + number}")
-        return LogView(tables, facts, reader.repeated, reader.backwards)
+    def count(self) -> int:
+        """How many events there are."""
+        with self._lines.opened() as lines:
+            return self._lines.checked(lines, known=self._checkpoints.chains).events
 
-    def _checkpoint(self, seq: int) -> tuple[pa.Table, LogReader, int | None]:
-        """The facts and the reader at a checkpoint, and where its next line begins."""
-        if seq == 0:
-            return STATE_FACTS.empty(), LogReader(self.session_id, keep=artifact), None
-        table = read_table(self.path / "checkpoints" / f"{seq}.arrow")
-        about = json.loads((table.schema.metadata or {}).get(_META, b"{}"))
-        last = datetime.fromisoformat(about["last"])
-        reader = LogReader(self.session_id, seq, about["turn"], about["turn_id"], keep=artifact, last=last)
-        offset = about["offset"] if about["base"] == self._base() else None
-        return STATE_FACTS.check(table.replace_schema_metadata(None)), reader, offset
+    def open_ref(self, reference: str) -> str:
+        """The text that a reference in a model input leads to: `artifact:…`, `event:…`, `log:0-41`.
 
-    def _parts(self) -> list[tuple[int, int, Path]]:
-        found = []
-        for file in (self.path / "parts").glob("*.parquet"):
-            first, _, end = file.stem.partition("-")
-            if first.isdigit() and end.isdigit():
-                found.append((int(first), int(end), file))
-        return sorted(found)
+        Raises:
+            InputError: the log has nothing under that name.
+            StoreError: what stands there is damaged.
+        """
+        kind, _, name = reference.partition(":")
+        if kind == "artifact" and name.isalnum():
+            file = self.path / "artifacts" / f"{name}.txt"
+            if file.exists():
+                text = file.read_bytes().decode(errors="replace")
+                if artifact(text) != reference:
+                    raise StoreError(
+                        f"Expected the text of {reference}, got another - at {file}",
+                        hint="put the file back from a copy",
+                    )
+                return text
+        with self._lines.opened() as lines:
+            return text_behind(reference, lines.read, str(self.path))
 
-    def _base(self) -> int:
-        """The events that lie in parts."""
-        return max((end for _, end, _ in self._parts()), default=0)
+    def _view(
+        self, lines: Lines, checked: Checked, stack: tuple[Checkpoint, ...], until: int, passed: Iterable[str] = ()
+    ) -> LogView:
+        mark = stack[-1]
+        reader = self._reader(mark)
+        tables = self._rows(reader, lines.read(mark.seq, until, offset=_offset(mark, lines)))
+        told = [*unfinished(lines, checked), *passed]
+        return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(told))
 
-    def _lines_from(self, seq: int, offset: int | None, most: int | None) -> Iterator[bytes]:
-        taken = 0
-        for first, end, file in self._parts():
-            if end <= seq or (most is not None and taken >= most):
-                continue
-            lines = read_parquet_as_is(file)["line"]
-            for line in lines.slice(max(seq - first, 0)).to_pylist():
-                if most is not None and taken >= most:
-                    return
-                taken += 1
-                yield line.encode()
-        skip = 0 if offset is not None else max(seq - self._base(), 0)
-        for line in _lines(self.path / "events.jsonl", offset or 0):
-            if skip:
-                skip -= 1
-                continue
-            if most is not None and taken >= most:
-                return
-            taken += 1
-            yield line
+    def _reader(self, mark: Checkpoint) -> LogReader:
+        return LogReader(self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last)
+
+    def _rows(self, reader: LogReader, lines: Iterable[tuple[str, bytes]]) -> LogTables:
+        """The rows of stored lines.
+
+        Raises:
+            StoreError: a line is no event.
+        """
+        places = list[str]()
+        try:
+            return reader.read(values_of(lines, places), lambda number: places[number])
+        except InputError as error:
+            raise StoreError(error.message, hint=_DAMAGED) from error
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -184,155 +243,155 @@ class SessionLog:
         Raises:
             InputError: an event is not what was expected, or its id is that of another one; then nothing is appended.
             BusyError: somebody else is writing.
+            StoreError: the log is damaged, or the disk does not take the events; then nothing is appended.
         """
-        given = [dict(event) for event in events]
+        given = [event_line(event, f"events[{number}]") for number, event in enumerate(events)]
         with held(self.path / "events", 10.0, _BUSY):
-            known = self._known_ids()
-            reader, facts, tables, offset = self._at_end()
-            turn_id = reader.turn_id
-            reader.seen = dict(known)
-            reader.keep = self.keep
-            lines = []
-            for number, event in enumerate(given):
-                before = reader.seq
-                made = reader.read([event], lambda _, number=number: f"events[{number}]")
-                if reader.seq > before:
-                    lines.append(json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=_plain))
-                    tables.append(made)
-            if not lines:
+            end = self._at_end()
+            fresh: dict[str, str] = {}
+            reader = replace(end.reader, seen=ChainMap(fresh, end.ids), keep=self.keep)
+            made = reader.read((event for _, event in given), lambda number: f"events[{number}]")
+            new = [given[number][0] for number in reader.taken]
+            if not new:
                 return 0
-            data = "".join(f"{line}\n" for line in lines).encode()
-            with (self.path / "events.jsonl").open("ab") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            self._ids = reader.seen
-            self._mark(reader, facts, tables, offset, lines, turn_id)
-        return len(lines)
+            self._lines.append(b"".join(line + b"\n" for line in new), end.checked)
+            end.ids.update(fresh)
+            self._end = None
+            self._publish(end, replace(reader, seen=end.ids), made.events, new)
+        return len(new)
 
     def keep(self, text: str) -> str:
         """Store a text as an artifact; returns its reference."""
         reference = artifact(text)
         file = self.path / "artifacts" / f"{reference.removeprefix('artifact:')}.txt"
         if not file.exists():
-            write_atomic(file, text.encode())
+            try:
+                write_atomic(file, text.encode())
+            except OSError as error:
+                raise StoreError(f"Expected the disk to take a text, got {error.strerror} - at {file}") from error
         return reference
 
     def compact(self) -> int:
-        """Turn the lines of `events.jsonl` into Parquet; returns how many. Every line stays what it was, byte for byte."""
-        with held(self.path / "events", 10.0, _BUSY):
-            base = self._base()
-            lines = [line.decode() for line in _lines(self.path / "events.jsonl")]
-            if not lines:
-                return 0
-            table = pa.table({"line": pa.array(lines, pa.large_string())})
-            write_parquet(self.path / "parts" / f"{base:012d}-{base + len(lines):012d}.parquet", table, sync=True)
-            write_atomic(self.path / "events.jsonl", b"")
-        return len(lines)
-
-    def open_ref(self, reference: str) -> str:
-        """The text that a reference in a model input leads to: `artifact:…`, `event:…`, `log:0-41`, or a path that an event named.
+        """Turn the lines of the file into Parquet; returns how many. Every line stays what it was, byte for byte.
 
         Raises:
-            InputError: the log has nothing under that name.
+            BusyError: somebody else is writing.
+            StoreError: the log is damaged, or the disk does not take the part; then the log is as it was.
         """
-        kind, _, name = reference.partition(":")
-        if kind == "artifact" and name.isalnum():
-            file = self.path / "artifacts" / f"{name}.txt"
-            if file.exists():
-                return file.read_bytes().decode()
-        if kind == "log" and (span := name.split("-")) and all(part.isdigit() for part in span) and len(span) == 2:
-            low, high = map(int, span)
-            lines = list(self._lines_from(0, None, high + 1))
-            return b"\n".join(lines[low:]).decode()
-        if kind == "event":
-            for line in self._lines_from(0, None, None):
-                event = parse_json(line, str(self.path))
-                if str(event.get("id", event.get("eventId", event.get("event_id")))) == name:
-                    return json.dumps(event, ensure_ascii=False, indent=1)
-        raise InputError.expected(
-            "a reference of this log: artifact:ID, event:ID or log:FIRST-LAST", reference, str(self.path)
-        )
+        with held(self.path / "events", 10.0, _BUSY):
+            end = self._at_end()
+            count = self._lines.compact()
+            self._end = None
+            for folder in (self.path, self.path / "artifacts", self.path / "checkpoints", self.path / "parts"):
+                remove_leftovers(folder)
+            with suppress(OSError):  # without it every line is read once more
+                self._lines.record(end.checked.events, end.checked.chain)
+        return count
 
-    def _known_ids(self) -> dict[str, str]:
-        """Ids and digests of all events: read once, when the first event is appended."""
-        if self._ids is None:
-            reader = LogReader(self.session_id)
-            reader.read(
-                _values(self.path, self._lines_from(0, None, None)), lambda number: f"{self.path}: event {number}"
+    def _at_end(self) -> _End:
+        """What the next append needs, from memory where nobody has written since; the caller holds the lock."""
+        if torn := self._lines.heal():
+            self.told.append(f"{torn} bytes of an append that was interrupted were removed")
+        with self._lines.opened() as lines:
+            if self._end is not None and self._end.stats == lines.stats():
+                return self._end
+            checked = self._lines.checked(lines, known=self._checkpoints.chains)
+            if not checked.trusted:
+                self.told += self._checkpoints.drop(checked.marks)
+            return self._folded(lines, checked, self._ids(lines, checked))
+
+    def _ids(self, lines: Lines, checked: Checked) -> dict[str, str]:
+        """Ids and digests of all events; those that another one appended are read behind those that are known."""
+        known = self._end
+        if known is not None and known.checked.events <= checked.events and known.checked.base == lines.base:
+            chain, found = known.checked.chain, dict(known.ids)
+            for where, line in lines.read(known.checked.events, offset=known.checked.size):
+                chain = chained(chain, line)
+                _note(found, where, line)
+            if chain == checked.chain:
+                return found
+        found = {}
+        for where, line in lines.read():
+            _note(found, where, line)
+        return found
+
+    def _folded(self, lines: Lines, checked: Checked, ids: dict[str, str]) -> _End:
+        """The end of the log; the checkpoints that are missing on the way are written."""
+        stated = set(self._checkpoints.marks())
+        last = checked.events // EVERY * EVERY
+        missing = next((mark for mark in range(EVERY, last + 1, EVERY) if mark not in stated), last + EVERY)
+        stack, passed = self._checkpoints.nearest(missing - EVERY, lines, checked.marks)
+        self.told += passed
+        reader, at, offset = self._reader(stack[-1]), stack[-1].seq, _offset(stack[-1], lines)
+        end = _End(checked, {}, ids, reader, stack, LOG_EVENTS.empty(), [], [])
+        while at < checked.events:
+            found = list(lines.read(at, min(at + CHUNK, checked.events), offset=offset))
+            starts, place = list[int](), offset or 0
+            for number, (_, line) in enumerate(found, start=at):
+                starts.append(place if number >= lines.base else -1)
+                place += len(line) + 1 if number >= lines.base else 0
+            end = self._fold(end, self._rows(reader, found).events, [line for _, line in found], starts)
+            at += len(found)
+            offset = place if at > lines.base else None
+        return replace(end, reader=replace(reader, seen=ids), stats=lines.stats())
+
+    def _fold(self, end: _End, events: pa.Table, lines: list[bytes], starts: list[int]) -> _End:
+        """The end of a log after some more events; a checkpoint is written for every block of them."""
+        events = pa.concat_tables([end.events, events]).combine_chunks()
+        lines, starts, stack, done = [*end.lines, *lines], [*end.starts, *starts], end.stack, 0
+        while len(lines) - done >= EVERY:
+            chain, last = stack[-1].chain, done + EVERY - 1
+            for line in lines[done : done + EVERY]:
+                chain = chained(chain, line)
+            offset = starts[last] + len(lines[last]) + 1 if starts[last] >= 0 else 0
+            block = events.slice(done, EVERY).combine_chunks()
+            stack = continued(stack, block, chain=chain, base=end.checked.base, start=starts[done], offset=offset)
+            self._write(stack[-1])
+            done += EVERY
+        return replace(end, stack=stack, events=events.slice(done), lines=lines[done:], starts=starts[done:])
+
+    def _publish(self, end: _End, reader: LogReader, events: pa.Table, lines: list[bytes]) -> None:
+        """Write the checkpoints that new events passed, and what stands in the log now. The events are safe already."""
+        chain, size, starts = end.checked.chain, end.checked.size, list[int]()
+        for line in lines:
+            starts.append(size)
+            chain, size = chained(chain, line), size + len(line) + 1
+        checked = Checked(end.checked.events + len(lines), chain, end.checked.base, size, trusted=True)
+        end = self._fold(replace(end, checked=checked, reader=reader), events, lines, starts)
+        try:
+            self._lines.record(checked.events, chain)
+        except OSError as error:
+            self.told.append(f"head.json could not be written ({error.strerror}); the events are safe")
+        with self._lines.opened() as now:
+            self._end = replace(end, stats=now.stats())
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        try:
+            self._checkpoints.write(checkpoint)
+        except OSError as error:
+            self.told.append(
+                f"the checkpoint at event {checkpoint.seq} could not be written ({error.strerror}); the events are safe"
             )
-            self._ids = reader.seen
-        return self._ids
 
-    def _at_end(self) -> tuple[LogReader, pa.Table, list[LogTables], int]:
-        """A reader behind the last event, the facts and rows since the last checkpoint, and the size of the file."""
-        mark = max(self._marks(), default=0)
-        facts, reader, offset = self._checkpoint(mark)
-        lines = self._lines_from(mark, offset, None)
-        tables = [reader.read(_values(self.path, lines), lambda number: f"{self.path}: event {mark + number}")]
-        file = self.path / "events.jsonl"
-        return reader, facts, tables, file.stat().st_size if file.exists() else 0
-
-    def _mark(
-        self,
-        reader: LogReader,
-        facts: pa.Table,
-        tables: list[LogTables],
-        offset: int,
-        lines: list[str],
-        turn_id: str | None,
-    ) -> None:
-        """Write the checkpoints that the new events passed."""
-        first = reader.seq - len(lines)
-        whole = tables[0]
-        for table in tables[1:]:
-            whole = whole.then(table)
-        start = at = reader.seq - whole.events.num_rows
-        for mark in range((first // EVERY + 1) * EVERY, reader.seq + 1, EVERY):
-            seen = whole.events.slice(at - start, mark - at).combine_chunks()
-            folded = build_context_driver().execute(
-                ["state_facts"], inputs={"log_events": seen, "checkpoint_facts": facts}
-            )
-            facts, at = checkpoint_of(folded["state_facts"], mark).combine_chunks(), mark
-            last = seen.slice(seen.num_rows - 1).to_pylist()[0]
-            turn_ids = [each for each in seen["turn_id"].to_pylist() if each is not None]
-            turn_id = turn_ids[-1] if turn_ids else turn_id
-            about = {
-                "turn": last["turn"], "turn_id": turn_id, "last": last["created_at"].isoformat(), "base": self._base(),
-                "offset": offset + sum(len(line.encode()) + 1 for line in lines[: mark - first]),
-            }  # fmt: skip
-            file = self.path / "checkpoints" / f"{mark}.arrow"
-            if not file.exists():
-                store_table(file, facts.replace_schema_metadata({_META: json.dumps(about)}))
+    def _mend(self) -> None:
+        """Make again the checkpoints that are missing or were passed over, where nobody writes and the folder lets it."""
+        with suppress(OSError), held(self.path / "events", 0.0, _BUSY), self._lines.opened() as lines:
+            if not lines.torn:  # else the next append does
+                checked = self._lines.checked(lines, whole=True)
+                self._checkpoints.drop(checked.marks)
+                self._folded(lines, checked, {})
+                self._lines.record(checked.events, checked.chain)
 
 
-def artifact(text: str) -> str:
-    """The reference of a text that is an artifact of its log."""
-    return f"artifact:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+def _offset(mark: Checkpoint, lines: Lines) -> int | None:
+    """Where the line of the event at a checkpoint begins in the file, if it stands there and is known."""
+    return mark.offset if mark.base == lines.base and mark.seq >= lines.base else None
 
 
-def _lines(path: Path, offset: int = 0) -> Iterator[bytes]:
-    """The lines of a file that are not blank, from a byte on."""
+def _note(found: dict[str, str], where: str, line: bytes) -> None:
+    """Take up the id and digest of a stored event."""
     try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            for line in file:
-                if line.strip():
-                    yield line.rstrip(b"\n")
-    except FileNotFoundError as error:
-        if path.name == "events.jsonl":
-            return
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
-    except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
-
-
-def _values(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, start=1):
-        yield parse_json(line, f"{path}:{number}")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)
+        id_, digest = identity_of(parse_json(line, where))
+    except InputError as error:
+        raise StoreError(error.message, hint=_DAMAGED) from error
+    found[id_ or ""] = digest

@@ -2,8 +2,9 @@
 
     python tests/bench/context_turns.py [--turns 10000] [--record]
 
-The session is generated: three to five events a turn, a growing log, 200 files edited again and again, memories revoked. Times
-are processor time of one thread, so that other work on the machine does not count; medians of `ROUNDS`.
+The session is generated: three to five events a turn, a growing log, 200 files edited again and again, memories revoked; it is
+appended 64 events at a time. Times are processor time of one thread, so that other work on the machine does not count; medians of
+`ROUNDS`. `compacted_…` are the same turns once the lines are Parquet; bytes are those of the folder.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ def session_of(turns: int) -> tuple[list[dict[str, Any]], list[int]]:
     return session.events, places
 
 
+def size(folder: Path, pattern: str) -> int:
+    """Bytes of the files of a log."""
+    return sum(file.stat().st_size for file in folder.glob(pattern))
+
+
 def measured(turns: int) -> dict[str, Any]:
     """The figures."""
     events, places = session_of(turns)
@@ -70,23 +76,38 @@ def measured(turns: int) -> dict[str, Any]:
     found = made.project_turns(turns=rows, events=log, **given)
     whole = time.process_time() - start
     decisions = found.tables["context_decisions"].num_rows
-    with tempfile.TemporaryDirectory() as folder:
-        written = SessionLog.open(Path(folder) / "s", session_id="session")
-        for first in range(0, len(events), 4096):
-            written.append(events[first : first + 4096])
-        early = min(100, turns - 1)
-        alone: dict[int, list[float]] = {early: [], turns - 1: []}
+    early = min(100, turns - 1)
+
+    def alone(log: SessionLog) -> dict[int, float]:
+        """Milliseconds of an early turn and of the last one, each read from the log on its own."""
+        found: dict[int, list[float]] = {early: [], turns - 1: []}
         for _ in range(ROUNDS):
-            for turn, times in alone.items():
-                start = time.process_time()
-                view = written.view(places[turn])
+            for turn, times in found.items():
+                begun = time.process_time()
+                view = log.view(places[turn])
                 made.project_turns(turns=[rows[turn]], events=view.tables, facts=view.facts, **given)
-                times.append(time.process_time() - start)
-    medians = {turn: statistics.median(times) * 1000 for turn, times in alone.items()}
+                times.append(time.process_time() - begun)
+        return {turn: statistics.median(times) * 1000 for turn, times in found.items()}
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s"
+        written, begun = SessionLog.open(path, session_id="session"), time.process_time()
+        for first in range(0, len(events), 64):
+            written.append(events[first : first + 64])
+        appending = time.process_time() - begun
+        medians = alone(written)
+        lines, checkpoints = size(path, "events*.jsonl"), size(path, "checkpoints/*")
+        written.compact()
+        compacted, parts = alone(written), size(path, "parts/*")
     return {
         "turns": turns, "events": len(events), "ledger_rows": decisions, "batch_seconds": round(whole, 2),
         "batch_ms_per_turn": round(whole / turns * 1000, 3), "early_turn": early, "early_ms": round(medians[early], 2),
         "last_ms": round(medians[turns - 1], 2), "last_over_early": round(medians[turns - 1] / medians[early], 3),
+        "compacted_early_ms": round(compacted[early], 2), "compacted_last_ms": round(compacted[turns - 1], 2),
+        "compacted_last_over_early": round(compacted[turns - 1] / compacted[early], 3),
+        "append_ms_per_event": round(appending / len(events) * 1000, 3),
+        "log_bytes": lines, "checkpoint_bytes": checkpoints, "parts_bytes": parts,
+        "disk_bytes_per_event": round((lines + checkpoints) / len(events), 1),
         "over_budget": found.tables["model_inputs"]["status"].to_pylist().count("over_budget"),
     }  # fmt: skip
 

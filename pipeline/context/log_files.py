@@ -1,0 +1,116 @@
+"""Events as lines of JSON: those of a file that is only read, those that a log takes, and what references lead to.
+
+Gives `file_lines`, the lines of a file with where each stands, `event_line`, an event as the line that a log stores, `values_of`,
+lines as objects, and `text_behind`, the text behind a reference.
+
+What one would otherwise get wrong: a file of lines may be growing. Of a last line without a newline that is no JSON, nobody can
+say more than that it is unfinished: it is left out and told. Anywhere else, such a line is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import InputError
+from ..sources.jsonl import parse_json
+from .events import identity_of
+
+__all__ = ["artifact", "event_line", "file_lines", "text_behind", "values_of"]
+
+
+def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file that are not blank, with where each stands; `told` gets a sentence about an unfinished one.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if not text.strip():
+                    continue
+                where = f"{path}:{number}"
+                if not text.endswith(b"\n") and not _is_json(text):
+                    told.append(f"line {number} is unfinished ({len(text)} bytes) and was left out")
+                    return
+                yield where, text.rstrip(b"\n")
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
+
+
+def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:
+    """An event as the line that a log stores, and as it will be read again.
+
+    Raises:
+        InputError: it is no object, or holds what JSON has not.
+    """
+    if not isinstance(event, Mapping):
+        raise InputError.of_kind("a JSON object", event, at)
+    try:
+        text = json.dumps(dict(event), default=_plain, allow_nan=False)
+    except TypeError as error:
+        raise InputError.described("JSON values", str(error.args[0]) if error.args else "another", at) from error
+    except (ValueError, RecursionError) as error:
+        got = (
+            "an object that holds itself"
+            if "Circular" in str(error) or isinstance(error, RecursionError)
+            else "a number that is none"
+        )
+        raise InputError.described("JSON values", got, at) from error
+    value = parse_json(text.encode(), at)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), value
+
+
+def values_of(lines: Iterable[tuple[str, bytes]], places: list[str]) -> Iterator[dict[str, Any]]:
+    """Lines as objects; `places` gets where each stands."""
+    for where, line in lines:
+        places.append(where)
+        yield parse_json(line, where)
+
+
+def text_behind(reference: str, lines: Callable[[int, int | None], Iterable[tuple[str, bytes]]], at: str) -> str:
+    """The text behind `event:…` or `log:…`; `lines` gives the lines from an event up to another one.
+
+    Raises:
+        InputError: nothing stands under that name.
+    """
+    kind, _, name = reference.partition(":")
+    span = name.split("-")
+    if kind == "log" and len(span) == 2 and all(part.isdecimal() for part in span):
+        low, high = map(int, span)
+        found = [line for number, (_, line) in enumerate(lines(0, high + 1)) if low <= number <= high]
+        if found:
+            return b"\n".join(found).decode()
+    if kind == "event":
+        for where, line in lines(0, None):
+            event = parse_json(line, where)
+            if identity_of(event)[0] == name:
+                return json.dumps(event, ensure_ascii=False, indent=1)
+    raise InputError.expected("a reference of this log: artifact:ID, event:ID or log:FIRST-LAST", reference, at)
+
+
+def artifact(text: str) -> str:
+    """The reference of a text that is an artifact of its log."""
+    return f"artifact:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(type(value).__name__)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

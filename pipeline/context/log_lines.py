@@ -1,0 +1,394 @@
+"""The lines of a session log on disk, byte for byte: read, checked against a chain of digests, appended, compacted.
+
+A log folder holds `events.jsonl`, one JSON object per line. Compaction moves the lines into `parts/FIRST-END.parquet`; the lines
+behind event N are then in `events-N.jsonl`. `head.json` records how many events were written and the digest of their chain.
+
+- `LogLines.opened` gives the lines as they stand, `LogLines.checked` their number and chain.
+- `append`, `heal` and `compact` write; the caller holds the lock of the log.
+
+What one would otherwise get wrong: the name of the file says which event it begins with. A compaction that is killed at any step
+leaves a published part and a file that no longer counts, never the same lines twice. Bytes behind the last newline are an append
+that is under way or was interrupted: readers leave them out, and the next append removes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError, StoreError
+from ..durable import names_in, read_whole, sync_path, write_atomic
+from ..file_access import open_new
+from ..runs.files import write_bytes
+from ..sources.jsonl import parse_json
+
+__all__ = ["EVERY", "START", "Checked", "Lines", "LogLines", "chained", "unfinished"]
+
+EVERY = 64
+"""Events between two checkpoints; the chain of digests is known at each."""
+START = hashlib.sha256(b"").digest()
+"""The chain of a log without events."""
+ROWS = 1024
+"""Lines of a part that are read together."""
+WINDOW = 1 << 16
+_RESTORE = "put the file back from a copy"
+_ACCEPT = "or remove head.json to take the log as it now is: checkpoints are made again"
+
+
+def chained(before: bytes, line: bytes) -> bytes:
+    """The digest of a chain with one more line."""
+    return hashlib.sha256(before + line).digest()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A log whose bytes are those that were written: its number of events, their chain, and the bytes of the file that grows.
+
+    `marks` are the digests at every `EVERY`th event, where all lines were read; `trusted` says that none had to be.
+    """
+
+    events: int
+    chain: bytes
+    base: int
+    size: int
+    marks: Mapping[int, bytes] = field(default_factory=dict)
+    trusted: bool = False
+    lost: bool = False
+    """The last event that was written is not there, or not whole."""
+
+
+class LogLines:
+    """The files of one log that hold its lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.head = folder / "head.json"
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def opened(self) -> Iterator[Lines]:
+        """The lines as they stand now. What is appended or compacted meanwhile changes nothing of them.
+
+        Raises:
+            StoreError: the parts do not continue each other, or a file cannot be read.
+        """
+        while True:
+            parts = self._parts()
+            base = parts[-1].end if parts else 0
+            path = self.live(base)
+            try:
+                file = path.open("rb")
+            except FileNotFoundError:
+                if self._parts() != parts:
+                    continue  # compacted between the two looks
+                yield Lines(parts, base, path, None, 0, 0)
+                return
+            except OSError as error:
+                raise StoreError(f"Expected to read the log, got {error.strerror} - at {path}") from error
+            with file:
+                size, torn = _whole(file)
+                yield Lines(parts, base, path, file, size, torn)
+            return
+
+    def live(self, base: int) -> Path:
+        """The file of the lines behind the first `base` events."""
+        return self.folder / ("events.jsonl" if base == 0 else f"events-{base}.jsonl")
+
+    def _parts(self) -> list[Part]:
+        found = []
+        for name in sorted(names_in(self.folder / "parts")):
+            first, _, end = name.removesuffix(".parquet").partition("-")
+            if name.endswith(".parquet") and first.isdecimal() and end.isdecimal():
+                found.append(Part(int(first), int(end), self.folder / "parts" / name))
+        for part, start in zip(found, [0, *(part.end for part in found)], strict=False):
+            if part.first != start or part.end <= part.first:
+                raise StoreError(
+                    f"Expected a part that begins with event {start}, got one that begins with event {part.first} - at {part.path}",
+                    hint=f"a part before it is missing: {_RESTORE}",
+                )
+        return found
+
+    def checked(
+        self, lines: Lines, *, whole: bool = False, known: Callable[[], Mapping[int, bytes]] = dict[int, bytes]
+    ) -> Checked:
+        """How many events there are and the chain of their lines.
+
+        Where no file has changed since `head.json` was written, its word is taken; else, and with `whole`, every line is read.
+        `known` gives digests at some events, which narrow down where lines have changed.
+
+        Raises:
+            StoreError: lines that were written are gone or changed; the message names the file and where.
+        """
+        head = self._head()
+        if head is not None and not whole and not lines.torn and head["files"] == lines.stats() and self._later(lines):
+            return Checked(head["events"], bytes.fromhex(head["chain"]), lines.base, lines.size, trusted=True)
+        wanted = head["events"] if head is not None else 0
+        chain, count, marks = START, 0, dict[int, bytes]()
+        at_head = chain if wanted == 0 else None
+        for _, line in lines.read():
+            chain, count = chained(chain, line), count + 1
+            if count % EVERY == 0:
+                marks[count] = chain
+            if count == wanted:
+                at_head = chain
+        lost = count == wanted - 1
+        if lost:  # the last event lost its end: that is told, and is no reason to stop
+            if error := _damaged(lines):
+                raise error
+        elif head is not None and (at_head is None or at_head.hex() != head["chain"]):
+            raise _changed(lines, wanted, count, marks, known())
+        return Checked(count, chain, lines.base, lines.size, marks, lost=lost)
+
+    def _head(self) -> dict[str, Any] | None:
+        """What `head.json` says; None where there is none, or one that is damaged: it is a copy."""
+        try:
+            found = json.loads(read_whole(self.head))
+            bytes.fromhex(found["chain"])
+            return found if isinstance(found["events"], int) and isinstance(found["files"], dict) else None
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+
+    def _later(self, lines: Lines) -> bool:
+        """Whether `head.json` is younger than every file: one that changed in the same tick of the clock may keep its times."""
+        try:
+            written = self.head.stat().st_ctime_ns
+        except OSError:
+            return False
+        return all(times[-1] < written for times in lines.stats().values())
+
+    # --- writing, under the lock ------------------------------------------------------------------------------------
+
+    def heal(self) -> int:
+        """Remove an unfinished append and what compactions left; returns the bytes of the append.
+
+        Raises:
+            StoreError: the disk does not let it be removed.
+        """
+        with self.opened() as lines:
+            torn, size, path, base = lines.torn, lines.size, lines.path, lines.base
+        try:
+            if torn:
+                os.truncate(path, size)
+                sync_path(path)
+            for name in names_in(self.folder):
+                begins = 0 if name == "events.jsonl" else _begins(name)
+                if begins is not None and begins < base:
+                    (self.folder / name).unlink()  # its lines are in a part
+        except OSError as error:
+            raise StoreError(f"Expected to write the log, got {error.strerror} - at {path}") from error
+        return torn
+
+    def append(self, data: bytes, at: Checked) -> None:
+        """Add whole lines, durably. Where this raises, the file is as it was.
+
+        Raises:
+            StoreError: the disk does not take them.
+        """
+        path = self.live(at.base)
+        new = not path.exists()
+        try:
+            with open_new(path, append=True) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if new:
+                sync_path(path.parent)
+        except BaseException as error:
+            with suppress(
+                OSError
+            ):  # what cannot be cut has no newline, or is what the caller wanted: it is read as such
+                if new:
+                    path.unlink(missing_ok=True)
+                else:
+                    os.truncate(path, at.size)
+            if isinstance(error, OSError):
+                hint = "no event was added: make room, and append them again"
+                raise StoreError(
+                    f"Expected the disk to take the events, got {error.strerror} - at {path}", hint=hint
+                ) from error
+            raise
+
+    def record(self, events: int, chain: bytes) -> None:
+        """Write `head.json`: what stands in the log now.
+
+        Raises:
+            OSError: the disk does not take it; the log is sound without it.
+        """
+        with self.opened() as lines:
+            head = {"events": events, "chain": chain.hex(), "files": lines.stats()}
+        write_atomic(self.head, json.dumps(head).encode(), sync=False)
+
+    def compact(self) -> int:
+        """Turn the lines of the file into a part, byte for byte; returns how many.
+
+        Raises:
+            StoreError: lines are not those that were written, or the disk does not take the part; the log is as it was.
+        """
+        import pyarrow.parquet as pq
+
+        with self.opened() as lines:
+            self.checked(lines, whole=True)
+            found = [line for _, line in lines.read(lines.base)]
+            if not found:
+                return 0
+            sink = pa.BufferOutputStream()
+            table = pa.table({"line": pa.array(found, pa.large_binary())})
+            pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False, use_dictionary=False, row_group_size=ROWS)  # fmt: skip
+            end = lines.base + len(found)
+            write_bytes(
+                self.folder / "parts" / f"{lines.base:012d}-{end:012d}.parquet", memoryview(sink.getvalue()), sync=True
+            )
+        self.heal()
+        sync_path(self.folder)
+        return len(found)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines that were compacted: events `first` to `end - 1`."""
+
+    first: int
+    end: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a log at one moment: parts, and `size` bytes of the file at `path`; `torn` bytes behind them are unfinished."""
+
+    parts: Sequence[Part]
+    base: int
+    path: Path
+    file: BinaryIO | None
+    size: int
+    torn: int
+
+    def stats(self) -> dict[str, list[int]]:
+        """What tells that a file has changed: size, inode and times, by name."""
+        found = {part.path.name: part.path.stat() for part in self.parts}
+        if self.file is not None:
+            found[self.path.name] = os.fstat(self.file.fileno())
+        return {name: [s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns] for name, s in found.items()}
+
+    def where(self, event: int) -> str:
+        """The file and line of an event, for messages."""
+        part = next((part for part in self.parts if event < part.end), None)
+        return f"{self.path}:{event - self.base + 1}" if part is None else f"{part.path}: row {event - part.first + 1}"
+
+    def read(
+        self, first: int = 0, until: int | None = None, *, offset: int | None = None
+    ) -> Iterator[tuple[str, bytes]]:
+        """Lines from event `first` on, each with where it stands. `offset` is where its line begins in the file, if that is known.
+
+        Raises:
+            StoreError: a line is blank, or a part is damaged.
+        """
+        at = first
+        for part in self.parts:
+            if part.end <= at or (until is not None and until <= at):
+                continue
+            for line in _rows(part, at - part.first):
+                if until is not None and at >= until:
+                    return
+                yield f"{part.path}: row {at - part.first + 1}", line
+                at += 1
+        if self.file is None or (until is not None and at >= until):
+            return
+        number = at - self.base
+        if number and offset is None:
+            offset, skipped = 0, number
+        else:
+            offset, skipped = offset or 0, 0
+        number -= skipped
+        self.file.seek(offset)
+        while offset < self.size and (until is None or self.base + number < until):
+            line = self.file.readline()
+            offset, number = offset + len(line), number + 1
+            if not line.strip():
+                raise StoreError(f"Expected a JSON object, got a blank line - at {self.path}:{number}", hint=f"{_RESTORE}, or remove the line")  # fmt: skip
+            if skipped:
+                skipped -= 1
+                continue
+            yield f"{self.path}:{number}", line[:-1]
+
+
+def unfinished(lines: Lines, checked: Checked) -> list[str]:
+    """What to tell about the end of a log."""
+    if lines.torn:
+        end = f"{lines.path.name} ends with {lines.torn} bytes of an append that is under way or was interrupted"
+        return [f"{end}: they are left out, and the next append removes them"]
+    return ["the last event that was written is gone: append it again"] if checked.lost else []
+
+
+def _rows(part: Part, first: int) -> Iterator[bytes]:
+    """The lines of a part from a row on, some at a time."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(part.path) as file:
+            if file.metadata.num_rows != part.end - part.first:
+                raise pa.ArrowInvalid("rows")
+            for group in range(first // ROWS, file.num_row_groups):
+                lines = file.read_row_group(group, columns=["line"], use_threads=False)["line"].to_pylist()
+                yield from lines[max(first - group * ROWS, 0) :]
+    except FileNotFoundError:
+        raise StoreError(f"Expected a part of the log, got none - at {part.path}", hint=_RESTORE) from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise StoreError(
+            f"Expected a whole part of the log, got a damaged one - at {part.path}", hint=_RESTORE
+        ) from error
+
+
+def _whole(file: BinaryIO) -> tuple[int, int]:
+    """Bytes up to the last newline, and those behind it."""
+    size = end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - WINDOW)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1, size - start - found - 1
+        end = start
+    return 0, size
+
+
+def _begins(name: str) -> int | None:
+    """The event that a file of lines begins with, by its name."""
+    number = name.removeprefix("events-").removesuffix(".jsonl")
+    return int(number) if name == f"events-{number}.jsonl" and number.isdigit() else None
+
+
+def _damaged(lines: Lines) -> StoreError | None:
+    """The first line that is no JSON object, as an error."""
+    for where, line in lines.read():
+        try:
+            parse_json(line, where)
+        except InputError as error:
+            return StoreError(error.message, hint=f"{_RESTORE}, or remove the line and head.json to go on without it")
+    return None
+
+
+def _changed(
+    lines: Lines, wanted: int, count: int, marks: Mapping[int, bytes], known: Mapping[int, bytes]
+) -> StoreError:
+    """What is wrong with lines that are not those that were written: a damaged line, missing ones, or where others stand."""
+    if error := _damaged(lines):
+        return error
+    if count < wanted:
+        expected = f"the {wanted} events that were written, got {count}"
+        return StoreError(f"Expected {expected} - at {lines.path}", hint=f"{_RESTORE}, {_ACCEPT}")
+    sound = max((mark for mark, chain in known.items() if marks.get(mark) == chain), default=0)
+    end = min((mark for mark in known if mark > sound), default=wanted)
+    return StoreError(
+        f"Expected the events that were written, got others from event {sound} to {end - 1} - at {lines.where(sound)}",
+        hint=f"{_RESTORE}, {_ACCEPT}",
+    )

@@ -1,0 +1,372 @@
+"""A session log whose writer is killed, whose disk is full, whose files are damaged, or that several write: no event is lost, none comes twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import killed_log
+import pytest
+from context_session import Session, policy
+from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError
+from scoped_retrieval.pipeline.context.checkpoints import base_of
+from scoped_retrieval.pipeline.context.log import EVERY, SessionLog, open_reference, read_session
+
+EVENTS = killed_log.session(6 * EVERY - 4)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of all events, written at two times."""
+    folder = tmp_path_factory.mktemp("stored") / "s"
+    log = SessionLog.open(folder, session_id="session")
+    log.append(EVENTS[:200])
+    log.append(EVENTS[200:])
+    return folder
+
+
+@pytest.fixture
+def folder(stored: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(stored, tmp_path / "s"))
+
+
+def ids(log: SessionLog) -> list[str]:
+    return log.read().tables.events["event_id"].to_pylist()
+
+
+WRITTEN = [event["id"] for event in EVENTS]
+
+
+def text(view: Any, at: int) -> str:
+    made = policy().project_turns(
+        turns=[{"asOfSeq": at, "turnId": "t", "inputId": "x"}], events=view.tables, facts=view.facts, session_id="session",
+        budget={"maxTokens": 3000},
+    )  # fmt: skip
+    return made[0].text()
+
+
+@pytest.mark.parametrize("what", ["append", "compact", "create"])
+def test_a_writer_that_is_killed_at_any_step_leaves_every_event_once(what: str, tmp_path: Path):
+    command = [sys.executable, killed_log.__file__, what, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(killed_log.__file__).parent)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert int(found.stdout) > {"append": 20, "compact": 15, "create": 5}[what]
+
+
+def test_a_line_that_was_torn_at_any_byte_is_left_out_and_told_and_removed_by_the_next_append(folder: Path):
+    file = folder / "events.jsonl"
+    whole = file.read_bytes()
+    before = whole.rfind(b"\n", 0, -1) + 1
+    for size in range(before, len(whole), 11):
+        file.write_bytes(whole[:size])
+        view = SessionLog.open(folder).view()
+        assert view.tables.events["event_id"].to_pylist()[-1] == WRITTEN[-2]
+        note = (
+            f"events.jsonl ends with {size - before} bytes"
+            if size > before
+            else "the last event that was written is gone"
+        )
+        assert [each.startswith(note) for each in view.notes] == [True]
+        log = SessionLog.open(folder)
+        assert log.append(EVENTS) == 1
+        assert log.told == [f"{size - before} bytes of an append that was interrupted were removed"] * (size > before)
+        assert SessionLog.open(folder).view().notes == []
+        assert file.read_bytes() == whole and log.count() == len(EVENTS)
+
+
+@pytest.mark.parametrize("place", [0, 70, len(EVENTS) - 2])
+@pytest.mark.parametrize("damage", ["{damaged", "", "{}{}", '{"id": "\\ud800"}'])
+def test_a_damaged_line_is_an_error_that_names_file_line_and_remedy_wherever_one_looks(
+    folder: Path, place: int, damage: str
+):
+    file = folder / "events.jsonl"
+    lines = file.read_text().split("\n")
+    lines[place] = damage
+    file.write_text("\n".join(lines))
+    log = SessionLog.open(folder)
+    for asked in (log.view, log.read, log.count, log.compact, lambda: log.append([EVENTS[0]]), lambda: log.view(300)):
+        with pytest.raises(StoreError, match=rf"events\.jsonl:{place + 1}\b") as caught:
+            asked()
+        assert "put the file back from a copy" in caught.value.hint
+    assert not list((folder / "parts").iterdir()), "nothing was compacted"
+
+
+@pytest.mark.parametrize("place", [0, 70, len(EVENTS) - 1])
+def test_an_event_that_was_rewritten_is_noticed(folder: Path, place: int):
+    file = folder / "events.jsonl"
+    lines = file.read_text().split("\n")
+    lines[place] = lines[place].replace('"createdAt":"2026', '"createdAt":"2025')
+    file.write_text("\n".join(lines))
+    with pytest.raises(StoreError, match=r"Expected the events that were written, got others from event") as caught:
+        SessionLog.open(folder).view()
+    low, high = (int(word) for word in caught.value.message.split(" from event ")[1].split(" - at")[0].split(" to "))
+    assert low <= place <= high < low + EVERY
+    assert f"events.jsonl:{low + 1}" in caught.value.message and "remove head.json" in caught.value.hint
+    (folder / "head.json").unlink()
+    view = SessionLog.open(folder).view()
+    assert (text(view, len(EVENTS)), len(ids(SessionLog.open(folder)))) == (
+        text(SessionLog.open(folder).read(), len(EVENTS)),
+        len(EVENTS),
+    ), "the log as it now is; no checkpoint of other lines was used"
+
+
+def test_events_that_are_gone_are_noticed(folder: Path):
+    file = folder / "events.jsonl"
+    file.write_text("".join(f"{line}\n" for line in file.read_text().splitlines()[:-3]))
+    with pytest.raises(StoreError, match=f"the {len(EVENTS)} events that were written, got {len(EVENTS) - 3}"):
+        SessionLog.open(folder).view()
+
+
+@contextmanager
+def full(bytes_: int) -> Iterator[None]:
+    """A disk on which no file grows beyond some bytes."""
+    resource = pytest.importorskip("resource", reason="needs limits on what a process writes")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_an_append_that_a_full_disk_stopped_leaves_the_file_as_it_was(folder: Path):
+    file, log = folder / "events.jsonl", SessionLog.open(folder)
+    before = file.read_bytes()
+    more = Session()
+    more.events[:] = EVENTS
+    for number in range(80):
+        more.add("file.read", turn=900, path="src/late.ts", version=str(number), text="late " * 20)
+    size = sum(len(json.dumps(event)) for event in more.events[len(EVENTS) :])
+    for room in range(0, size - 80 * 40, size // 9):
+        with (
+            full(len(before) + room),
+            pytest.raises(StoreError, match="Expected the disk to take the events") as caught,
+        ):
+            log.append(more.events)
+        assert caught.value.hint == "no event was added: make room, and append them again"
+        assert file.read_bytes() == before and ids(SessionLog.open(folder)) == WRITTEN
+    assert log.append(more.events) == 80 and ids(log)[: len(EVENTS)] == WRITTEN
+
+
+def test_events_are_safe_where_the_disk_takes_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = SessionLog.open(tmp_path / "s", session_id="session")
+    shutil.rmtree(tmp_path / "s" / "checkpoints")
+    (tmp_path / "s" / "checkpoints").write_text("a file where a folder must be")
+    assert log.append(EVENTS[:100]) == 100
+    assert any("could not be written" in sentence and "safe" in sentence for sentence in log.told), log.told
+    (tmp_path / "s" / "checkpoints").unlink()
+    (tmp_path / "s" / "checkpoints").mkdir()
+    assert SessionLog.open(tmp_path / "s").append(EVENTS) == len(EVENTS) - 100
+    assert (tmp_path / "s" / "checkpoints" / f"{EVERY}.checkpoint").exists(), "it was written later"
+
+
+def test_a_compaction_that_a_full_disk_stopped_leaves_the_log_as_it_was(folder: Path):
+    log = SessionLog.open(folder)
+    with full(1000), pytest.raises(StoreError, match="Expected to write a file, got File too large"):
+        log.compact()
+    assert ids(log) == WRITTEN and not list((folder / "parts").iterdir())
+    assert log.compact() == len(EVENTS) and ids(log) == WRITTEN
+
+
+def test_a_damaged_part_is_named(folder: Path):
+    SessionLog.open(folder).compact()
+    (part,) = (folder / "parts").iterdir()
+    data = part.read_bytes()
+    part.write_bytes(data[: len(data) // 2])
+    for asked in (SessionLog.open(folder).view, SessionLog.open(folder).read):
+        with pytest.raises(StoreError, match="Expected a whole part of the log, got a damaged one") as caught:
+            asked()
+        assert part.name in caught.value.message and "put the file back from a copy" in caught.value.hint
+
+
+def test_a_part_that_is_missing_is_named(tmp_path: Path):
+    log = SessionLog.open(tmp_path / "s", session_id="session")
+    for start in (0, 100, 200):
+        log.append(EVENTS[start : start + 100])
+        log.compact()
+    sorted((tmp_path / "s" / "parts").iterdir())[1].unlink()
+    with pytest.raises(
+        StoreError, match="Expected a part that begins with event 100, got one that begins with event 200"
+    ):
+        log.view()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "gone", "foreign"])
+@pytest.mark.parametrize("mark", [EVERY, 4 * EVERY, 5 * EVERY])
+def test_a_damaged_checkpoint_is_passed_over_told_and_made_again(
+    folder: Path, stored: Path, tmp_path: Path, mark: int, damage: str
+):
+    file = folder / "checkpoints" / f"{mark}.checkpoint"
+    before = data = file.read_bytes()
+    if damage == "foreign":
+        other = SessionLog.open(tmp_path / "other", session_id="session")
+        other.append([{**event, "createdAt": event["createdAt"].replace("2026", "2025")} for event in EVENTS])
+        before, data = data, (tmp_path / "other" / "checkpoints" / file.name).read_bytes()
+    changed = {
+        "cut": data[:-9],
+        "flipped": data[:400] + bytes([data[400] ^ 1]) + data[401:],
+        "empty": b"",
+        "foreign": data,
+    }
+    file.unlink()
+    if damage != "gone":
+        file.write_bytes(changed[damage])
+    at = mark + 60
+    view = SessionLog.open(folder).view(at)
+    assert text(view, at) == text(SessionLog.open(folder).read(), at)
+    if damage != "gone":
+        assert [note.split(" was ")[0] for note in view.notes] == [f"the checkpoint at event {mark}"]
+        assert file.read_bytes() == before, "it was made again"
+        assert SessionLog.open(folder).view(at).notes == []
+    else:
+        SessionLog.open(folder).append([*EVENTS, {**EVENTS[-1], "id": "one-more"}])
+        assert file.exists()
+
+
+def test_checkpoints_take_no_more_than_a_share_of_their_log(tmp_path: Path):
+    """A session that names a new file at every event, so that its state grows as it does."""
+    sizes = {}
+    for count in (512, 2048):
+        session = Session()
+        for number in range(1, count):
+            session.add(
+                "file.modified",
+                turn=number // 4,
+                path=f"src/module_{number}.ts",
+                version=str(number),
+                text=f"change {number} " * 12,
+            )
+        log = SessionLog.open(tmp_path / str(count), session_id="session")
+        log.append(session.events)
+        written = (tmp_path / str(count) / "events.jsonl").stat().st_size
+        sizes[count] = sum(file.stat().st_size for file in (tmp_path / str(count) / "checkpoints").iterdir()) / written
+        at = count - 40
+        assert text(log.view(at), at) == text(log.read(), at)
+        assert log.view(at).tables.events.num_rows < EVERY + 100
+    assert sizes[2048] < 0.35 and sizes[2048] < 1.4 * sizes[512], sizes
+
+
+def test_a_checkpoint_continues_one_that_is_there():
+    for block in range(1, 200):
+        assert base_of(block * EVERY) in range(0, block * EVERY, EVERY)
+        steps, seq = 0, block * EVERY
+        while seq:
+            seq, steps = base_of(seq), steps + 1
+        assert steps == block.bit_count()
+
+
+def test_two_objects_append_to_one_log(tmp_path: Path):
+    one = SessionLog.open(tmp_path / "s", session_id="session")
+    two = SessionLog.open(tmp_path / "s")
+    assert (one.append(EVENTS[:10]), two.append(EVENTS[:12]), one.append(EVENTS[:14])) == (10, 2, 2)
+    with pytest.raises(InputError, match="'e11' again with other words"):
+        one.append([{**EVENTS[11], "payload": {"text": "rewritten"}}])
+    assert two.compact() == 14 and one.append(EVENTS[:90]) == 76 and two.append(EVENTS) == len(EVENTS) - 90
+    assert ids(one) == ids(two) == WRITTEN
+    assert text(one.view(), len(EVENTS)) == text(one.read(), len(EVENTS))
+
+
+APPENDER = """
+import sys, json
+from scoped_retrieval.pipeline.context.log import SessionLog
+log = SessionLog.open(sys.argv[1])
+for line in open(sys.argv[2]):
+    log.append([json.loads(line)])
+"""
+
+
+def test_two_processes_append_to_one_log(tmp_path: Path):
+    SessionLog.open(tmp_path / "s", session_id="session")
+    writers = []
+    for name in "ab":
+        lines = [json.dumps({**event, "id": f"{name}-{event['id']}"}) for event in EVENTS[:70]]
+        lines += [json.dumps(event) for event in EVENTS[:40]]  # both bring these
+        (tmp_path / name).write_text("\n".join(lines))
+        writers.append(subprocess.Popen([sys.executable, "-c", APPENDER, str(tmp_path / "s"), str(tmp_path / name)]))
+    assert [writer.wait() for writer in writers] == [0, 0]
+    found = ids(SessionLog.open(tmp_path / "s"))
+    assert len(found) == len(set(found)) == 180
+    for name in "ab":
+        assert [id_ for id_ in found if id_.startswith(name)] == [f"{name}-{each}" for each in WRITTEN[:70]]
+    log = SessionLog.open(tmp_path / "s")
+    assert text(log.view(), 180) == text(log.read(), 180)
+
+
+def test_a_writer_waits_for_another_one_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    from scoped_retrieval.pipeline.context import log as module
+    from scoped_retrieval.pipeline.locks import hold
+
+    lock = hold(folder / "events")
+    assert lock is not None
+    held = module.held
+    monkeypatch.setattr(module, "held", lambda place, _timeout, *said: held(place, 0.0, *said))
+    with pytest.raises(BusyError, match="one that is being written"):
+        SessionLog.open(folder).append(EVENTS)
+    assert SessionLog.open(folder).view().tables.events.num_rows, "reading waits for nobody"
+    lock.release()
+
+
+def test_what_json_has_not_is_refused_by_name(tmp_path: Path):
+    log = SessionLog.open(tmp_path / "s", session_id="session")
+    event = EVENTS[0]
+    for payload, message in (
+        ({"text": "\ud800"}, r"Expected Unicode text, got a lone surrogate - at events\[0\]"),
+        ({"text": {1, 2}}, r"Expected JSON values, got set - at events\[0\]"),
+        ({"text": "a", "n": float("nan")}, r"Expected JSON values, got a number that is none - at events\[0\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            log.append([{**event, "payload": payload}])
+    with pytest.raises(InputError, match=r"Expected a JSON object, got text - at events\[0\]"):
+        log.append(["text"])  # type: ignore[list-item]
+    assert log.count() == 0 and log.view().tables.events.num_rows == 0
+
+
+def test_an_event_with_a_time_of_python_is_the_same_event_when_it_is_read_again(tmp_path: Path):
+    from datetime import datetime
+
+    event = {**EVENTS[0], "createdAt": datetime.fromisoformat(EVENTS[0]["createdAt"])}
+    assert SessionLog.open(tmp_path / "s", session_id="session").append([event]) == 1
+    assert SessionLog.open(tmp_path / "s").append([event]) == 0
+
+
+def test_a_clock_that_goes_back_and_events_that_come_twice_are_told(tmp_path: Path):
+    file = tmp_path / "s.jsonl"
+    late = {**EVENTS[3], "createdAt": "2020-01-01T00:00:00Z"}
+    file.write_text("".join(json.dumps(event) + "\n" for event in [*EVENTS[:3], late, *EVENTS[4:8], EVENTS[5]]))
+    _, view = read_session(file)
+    assert view.notes == [
+        "the clock went backwards at 1 events: the order of the log stands", "1 events came twice and were read once",
+    ]  # fmt: skip
+    assert view.tables.events["event_id"].to_pylist() == WRITTEN[:8]
+
+
+def test_a_file_that_is_being_written_is_read_up_to_its_last_whole_line(tmp_path: Path):
+    file = tmp_path / "s.jsonl"
+    whole = "".join(json.dumps(event) + "\n" for event in EVENTS[:5])
+    file.write_text(whole[:-30])
+    _, view = read_session(file)
+    assert view.tables.events.num_rows == 4 and view.notes[0].startswith("line 5 is unfinished")
+    file.write_text(whole[:-1])
+    assert read_session(file)[1].tables.events.num_rows == 5, "a whole line without a newline is an event"
+    assert (
+        open_reference(file, "log:1-2").count('"id"') == 2
+        and json.loads(open_reference(file, "event:e2"))["id"] == "e2"
+    )
+
+
+def test_a_damaged_text_is_no_artifact(folder: Path):
+    (file, *_) = (folder / "artifacts").iterdir()
+    file.write_text("another text")
+    with pytest.raises(StoreError, match="Expected the text of artifact:"):
+        SessionLog.open(folder).open_ref(f"artifact:{file.stem}")
+
+
+def test_there_is_no_place_behind_the_end(folder: Path):
+    with pytest.raises(InputError, match=f"Expected a place in the log from 0 to {len(EVENTS)}, got 999"):
+        SessionLog.open(folder).view(999)
