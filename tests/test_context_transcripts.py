@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
@@ -207,6 +208,156 @@ def test_what_is_no_transcript_is_refused(tmp_path: Path):
     (tmp_path / "t.jsonl").write_text("{")
     with pytest.raises(InputError, match="invalid JSON"):
         read_transcript(tmp_path / "t.jsonl")
+
+
+def kinds(events: Rows) -> list[tuple[str, Any]]:
+    return [(each["kind"], each["payload"]) for each in events if each["kind"] not in ("model.request", "tool.intent")]
+
+
+def test_attachments_of_claude_code_are_rules_files_and_what_the_user_typed_meanwhile(tmp_path: Path):
+    def attached(kind: str, **fields: Any) -> dict[str, Any]:
+        return {"type": "attachment", "attachment": {"type": kind, **fields}}
+
+    rows = claude(
+        attached("instructions", files=[{"path": "/home/me/shop/CLAUDE.md", "content": "Never push."}, {"path": "x", "content": ""}]),
+        {"type": "user", "message": {"content": "Fix it."}},
+        attached("nested_memory", path="/home/me/shop/web/CLAUDE.md", content={"type": "memory", "content": "Use pnpm."}),
+        attached("file", filename="/home/me/shop/a.ts", content={"type": "text", "file": {"content": "const a = 1;"}}),
+        attached("edited_text_file", filename="/home/me/shop/a.ts", snippet="const a = 2;"),
+        attached("queued_command", prompt="And be quick.", commandMode="prompt"),
+        attached("queued_command", prompt="a task ended", commandMode="task-notification"),
+        attached("total_tokens_reminder", text="many"),
+    )  # fmt: skip
+    _, events, left_out = events_in(rows, tmp_path)
+    assert [(kind, told.get("path"), told["text"]) for kind, told in kinds(events)] == [
+        ("rules.repository", "CLAUDE.md", "Never push."),
+        ("user.goal", None, "Fix it."),
+        ("rules.repository", "web/CLAUDE.md", "Use pnpm."),
+        ("file.read", "a.ts", "const a = 1;"),
+        ("file.modified", "a.ts", "const a = 2;"),
+        ("user.message", None, "And be quick."),
+    ]
+    assert left_out == {"attachments of type queued_command": 1, "attachments of type total_tokens_reminder": 1}
+
+
+def test_a_failed_command_of_claude_code_has_its_code_and_is_no_denial(tmp_path: Path):
+    rows = claude(
+        {"type": "user", "message": {"content": "Fix it."}},
+        call("m1", "t1", "Bash", command="./run"),
+        result("t1", "Exit code 126\nbash: ./run: Permission denied", "Error: Exit code 126", is_error=True),
+        call("m2", "t2", "Bash", command="rm -rf /"),
+        result("t2", "Permission to use Bash has been denied.", "Error", is_error=True),
+    )
+    _, events, _ = events_in(rows, tmp_path)
+    assert kinds(events)[1][1] == {
+        "command": "./run", "exitCode": 126, "timedOut": False, "stdout": "bash: ./run: Permission denied",
+    }  # fmt: skip
+    assert kinds(events)[2][0] == "permission.denied"
+
+
+def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):
+    rows = [
+        {**row, "isSidechain": True, "agentId": "a7"}
+        for row in claude({"type": "user", "message": {"content": "Look."}})
+    ]
+    session_id, events, left_out = events_in(rows, tmp_path)
+    assert (session_id, [each["kind"] for each in events], left_out) == ("s-1/a7", ["user.goal"], {})
+
+
+def test_scripts_of_codex_are_the_commands_that_they_run(tmp_path: Path):
+    def script(id_: str, text: str) -> dict[str, Any]:
+        return called(id_, "exec", text, "custom_tool_call")
+
+    def ran(id_: str, *texts: str) -> dict[str, Any]:
+        blocks = [
+            {"type": "input_text", "text": text}
+            for text in ("Script completed\nWall time 1.0 seconds\nOutput:\n", *texts)
+        ]
+        return output(id_, blocks, "custom_tool_call_output")
+
+    def ended(code: int) -> dict[str, Any]:
+        return {
+            "record": "event_msg",
+            "type": "item_completed",
+            "item": {"type": "CommandExecution", "exit_code": code},
+        }
+
+    rows = codex(
+        {"record": "session_meta", "id": "c-2", "cwd": "/home/me/shop"},
+        {"record": "session_meta", "id": "its-parent", "cwd": "/elsewhere"},
+        said("user", "Fix it."),
+        script("1", 'const r = await tools.exec_command({cmd:"cat src/a.ts",workdir:"."}); text(r.output);'),
+        ended(0),
+        ran("1", "export const a = 1;"),
+        script("2", 'const r = await tools.exec_command({cmd:"pnpm \\"test\\""}); text(r.output);'),
+        ended(7),
+        ran("2", "1 failed"),
+        script("3", 'text(JSON.stringify(await tools.exec_command({"cmd": "ls"})));'),
+        ran("3", json.dumps({"output": "a", "exit_code": 2})),
+        script(
+            "4", 'const patch = "*** Begin Patch\\n*** Add File: /home/me/shop/b.ts\\n+new\\n*** End Patch";\ntext(1);'
+        ),
+        ran("4", "{}"),
+    )
+    session_id, events, left_out = events_in(rows, tmp_path)
+    assert session_id == "c-2"
+    assert kinds(events)[1:] == [
+        ("file.read", {"path": "src/a.ts", "text": "export const a = 1;", "version": kinds(events)[1][1]["version"]}),
+        ("command.finished", {"command": 'pnpm "test"', "exitCode": 7, "stdout": "1 failed"}),
+        ("command.finished", {"command": "ls", "exitCode": 2, "stdout": "a"}),
+        ("file.modified", {"path": "b.ts", "text": "*** Add File: /home/me/shop/b.ts\n+new", "version": kinds(events)[4][1]["version"]}),
+    ]  # fmt: skip
+    assert left_out == {}
+
+
+def test_what_the_harness_of_codex_adds_to_a_message_is_not_what_the_user_wants(tmp_path: Path):
+    def blocks(*texts: str, about: Any = None) -> dict[str, Any]:
+        content = [{"type": "input_text", "text": text} for text in texts]
+        more = {} if about is None else {"internal_chat_message_metadata_passthrough": {"content_item_kinds": about}}
+        return {"type": "message", "role": "user", "content": content, **more}
+
+    rows = codex(
+        blocks("<recommended_plugins>x</recommended_plugins>", "# AGENTS.md instructions for .\nNever push.", "<environment_context/>"),
+        blocks("Fix it.", "In src/."),
+        blocks("a new kind of note", "Go on.", about=["notes.of_today", "user.text"]),
+    )  # fmt: skip
+    _, events, left_out = events_in(rows, tmp_path)
+    assert [(kind, told["text"].split("\n")[0]) for kind, told in kinds(events)] == [
+        ("rules.repository", "# AGENTS.md instructions for ."), ("user.goal", "Fix it."), ("user.message", "Go on."),
+    ]  # fmt: skip
+    assert left_out == {"messages of the harness": 3}
+
+
+def test_a_transcript_that_is_being_written_is_read_up_to_its_last_whole_line(tmp_path: Path):
+    file = tmp_path / "t.jsonl"
+    text = "".join(json.dumps(row) + "\n" for row in rollout())
+    file.write_text(text[:-40])
+    _, events, left_out = read_transcript(file)
+    assert left_out["unfinished last lines"] == 1 and len(events) == len(events_in(rollout()[:-1], tmp_path)[1])
+    file.write_text(text.replace('"Be brief."', '"Be brief.', 1))
+    with pytest.raises(InputError, match=r"t\.jsonl:4"):
+        read_transcript(file)
+
+
+def test_a_compressed_rollout_is_read(tmp_path: Path):
+    text = "".join(json.dumps(row) + "\n" for row in rollout()).encode()
+    with pa.output_stream(str(tmp_path / "rollout-1.jsonl.zst"), compression="zstd") as stream:
+        stream.write(text)
+    assert read_transcript(tmp_path / "rollout-1.jsonl.zst")[:2] == events_in(rollout(), tmp_path)[:2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "hint"),
+    [
+        ([{"type": "thread.started", "thread_id": "t"}], "--output-format stream-json"),
+        ([{"type": "system", "subtype": "init", "session_id": "s"}], "--output-format stream-json"),
+        ([{"sessionId": "s", "type": "user", "parts": []}], "it may be the log of another agent"),
+    ],
+)
+def test_the_log_of_another_kind_is_refused_with_a_hint(rows: Rows, hint: str, tmp_path: Path):
+    with pytest.raises(InputError) as caught:
+        events_in(rows, tmp_path)
+    assert hint in caught.value.hint
 
 
 def test_transcripts_that_nobody_here_wrote_project_at_every_request():

@@ -20,7 +20,7 @@ from ...nodes.errors import InputError
 from ..sources.jsonl import parse_json
 from .events import identity_of
 
-__all__ = ["artifact", "event_line", "file_lines", "text_behind", "values_of"]
+__all__ = ["artifact", "event_line", "file_lines", "is_json", "text_behind", "values_of"]
 
 
 def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
@@ -36,7 +36,7 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
                 if not text.strip():
                     continue
                 where = f"{path}:{number}"
-                if not text.endswith(b"\n") and not _is_json(text):
+                if not text.endswith(b"\n") and not is_json(text):
                     told.append(f"line {number} is unfinished ({len(text)} bytes) and was left out")
                     return
                 yield where, text.rstrip(b"\n")
@@ -108,7 +108,8 @@ def _plain(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def _is_json(line: bytes) -> bool:
+def is_json(line: bytes) -> bool:
+    """Whether a line is JSON of any kind."""
     try:
         json.loads(line)
     except ValueError:

@@ -26,7 +26,7 @@ from ..strict_json import RepeatedKeyError, strict_json
 from .column_types import instant
 from .report import SourceReport
 
-__all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "read_lines"]
+__all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "read_lines", "records_of"]
 
 
 @dataclass
@@ -134,6 +134,15 @@ def read_lines(path: Path) -> list[Record]:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
+    return records_of(data, path)
+
+
+def records_of(data: bytes, path: Path) -> list[Record]:
+    """Every line that is not blank of what stands in a file.
+
+    Raises:
+        InputError: it is not UTF-8, or a line is not a JSON object.
+    """
     records = []
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     for number, line in enumerate(data[start:].split(b"\n"), start=1):

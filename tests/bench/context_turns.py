@@ -125,7 +125,7 @@ def main() -> None:
     row = {
         "commit": commit,
         "python": platform.python_version(),
-        "command": "python tests/bench/context_turns.py",
+        "command": f"python tests/bench/context_turns.py --turns {options.turns}",
         **row,
     }
     print(json.dumps(row, indent=1))

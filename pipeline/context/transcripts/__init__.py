@@ -7,7 +7,8 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 
 What one would otherwise get wrong: neither format is documented by whoever writes it, and both change. What is not known is
-counted and left out, and never an error; a line that is no JSON is one.
+counted and left out, and never an error; a line that is no JSON is one, but for a last line that is being written. A file of which
+nothing is known is no transcript.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from ....nodes.errors import InputError
-from ...sources.jsonl import read_lines
+from ...sources.jsonl import records_of
 from ..log import SessionLog
+from ..log_files import is_json
 from . import claude_code, codex
 
 __all__ = ["KINDS", "import_transcript", "read_transcript"]
 
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_STREAMED = ("thread.started", "turn.started", "item.completed")
 KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
 
 
@@ -33,14 +37,24 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
         InputError: the file cannot be read, a line is no JSON object, or nobody knows what kind of transcript it is.
     """
     file = Path(path)
-    records = [record.fields for record in read_lines(file)]
+    records, unfinished = _records(file)
     if kind is not None and kind not in KINDS:
         raise InputError.one_of(KINDS, kind, "--kind")
     kind = kind or _kind(records)
     if kind is None:
         hint = "`--kind` says which it is; other logs are read as they are: one event per line, see docs/context.md"
+        streamed = next((each for each in records[:5] if each.get("type") in _STREAMED or "session_id" in each), None)
+        if streamed is not None:
+            hint = "this is what an agent prints with `--json` or `--output-format stream-json`; transcripts lie in ~/.claude/projects and ~/.codex/sessions"
         raise InputError.described("a transcript of Claude Code or Codex CLI", "neither", str(file), hint=hint)
-    found = KINDS[kind](records, file.stem)
+    found = KINDS[kind](records, file.name.removesuffix(".zst").removesuffix(".jsonl"))
+    if unfinished:
+        found.left_out["unfinished last lines"] += 1
+    if all(event["kind"] == "model.request" for event in found.events):
+        listed = ", ".join(f"{count} {what}" for what, count in sorted(found.left_out.items())) or "no record"
+        raise InputError.described(
+            f"messages or tools of {kind}", listed, str(file), hint="it may be the log of another agent"
+        )
     return found.session_id, found.events, found.left_out
 
 
@@ -56,15 +70,35 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     return {"session_id": session_id, "events": len(events), "new": new, "left_out": dict(sorted(left_out.items()))}
 
 
+def _records(file: Path) -> tuple[list[dict[str, Any]], bool]:
+    """The records of a file, and whether its last line is unfinished: the agent may be writing it."""
+    try:
+        with file.open("rb") as opened:
+            packed = opened.read(4) == _ZSTD
+        data = _unpacked(file) if packed else file.read_bytes()
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror or error} - at {file}") from error
+    last = data.rfind(b"\n") + 1
+    unfinished = 0 < last < len(data) and not is_json(data[last:])
+    return [record.fields for record in records_of(data[:last] if unfinished else data, file)], unfinished
+
+
+def _unpacked(file: Path) -> bytes:
+    """The bytes of a compressed rollout."""
+    import pyarrow as pa
+
+    with pa.input_stream(str(file), compression="zstd") as stream:
+        return stream.read()
+
+
 def _kind(records: list[dict[str, Any]]) -> str | None:
     for record in records[:50]:
         if "sessionId" in record or "parentUuid" in record:
             return "claude-code"
         if record.get("type") in ("session_meta", "response_item", "event_msg", "turn_context"):
             return "codex"
-        if (
-            record.get("type") in ("message", "function_call", "local_shell_call", "reasoning")
-            and "message" not in record
-        ):
+        if record.get("type") in ("function_call", "local_shell_call", "reasoning") and "message" not in record:
+            return "codex"
+        if record.get("type") == "message" and isinstance(record.get("content"), list):
             return "codex"
     return None

@@ -1,8 +1,9 @@
 """Transcripts of Claude Code: one record per line, with `type`, `uuid`, `timestamp` and a `message` of blocks.
 
 A response of the model is several records with one `message.id`, which is a round here. Results of tools come as messages of the
-user; what a tool did stands beside them in `toolUseResult`, as far as the version writes it. Subagents (`isSidechain`) are sessions of
-their own and are left out.
+user; what a tool did stands beside them in `toolUseResult`, as far as the version writes it. Attachments hold rules, files, and what
+the user typed while the model worked. Subagents (`isSidechain`) are sessions of their own: left out of others, read where a file
+has nothing else.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
 _DENIED = re.compile(
     r"(?i)user (?:doesn't|does not|didn't) want|permission (?:to use|denied)|requires approval|was rejected"
 )
+_EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
 
@@ -30,14 +32,18 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     """The events of a session; `name` is its id where no record has one."""
     named = next((record["sessionId"] for record in records if isinstance(record.get("sessionId"), str)), name)
     root = next((record["cwd"] for record in records if isinstance(record.get("cwd"), str)), "")
-    made = Transcript(named, root)
+    alone = bool(records) and all(
+        record.get("isSidechain", True) for record in records if record.get("type") in ("user", "assistant")
+    )
+    agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
+    made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
     response = None
     for number, record in enumerate(records):
         kind, message = record.get("type"), record.get("message")
         id_ = str(record.get("uuid") or f"line-{number + 1}")
         made.time(record.get("timestamp"))
-        if record.get("isSidechain"):
+        if record.get("isSidechain") and not alone:
             made.left_out["records of subagents"] += 1
         elif record.get("isMeta"):
             made.left_out["messages of the harness"] += 1
@@ -48,9 +54,39 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
                 response = message.get("id") or id_
                 made.request(id_)
             _assistant(made, id_, message, calls)
+        elif kind == "attachment" and isinstance(record.get("attachment"), Mapping):
+            _attachment(made, id_, record["attachment"])
         else:
             made.left_out[f"records of type {kind}"] += 1
     return made
+
+
+def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
+    """What stood beside a message: rules, files, what the user typed meanwhile."""
+    kind, content = given.get("type"), given.get("content")
+    path = given.get("filename") or given.get("path")
+    if kind == "instructions":
+        for file in given.get("files") or []:
+            if isinstance(file, Mapping) and isinstance(file.get("content"), str) and file["content"].strip():
+                made.add("rules.repository", id_, path=made.path(str(file.get("path"))), text=file["content"])
+    elif kind == "nested_memory" and isinstance(content, Mapping) and isinstance(content.get("content"), str):
+        made.add("rules.repository", id_, path=made.path(str(path or content.get("path"))), text=content["content"])
+    elif kind == "edited_text_file" and isinstance(path, str) and isinstance(given.get("snippet"), str):
+        made.add(
+            "file.modified",
+            id_,
+            path=made.path(path),
+            text=given["snippet"],
+            version=version_of(f"{id_}{given['snippet']}"),
+        )
+    elif kind == "file" and isinstance(content, Mapping) and isinstance(content.get("file"), Mapping):
+        words = content["file"].get("content")
+        if isinstance(words, str) and isinstance(path, str):
+            made.add("file.read", id_, path=made.path(path), text=words or "(empty)", version=version_of(words))
+    elif kind == "queued_command" and given.get("commandMode") == "prompt":
+        made.user(id_, text_of(given.get("prompt")))
+    else:
+        made.left_out[f"attachments of type {kind}"] += 1
 
 
 def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
@@ -115,10 +151,13 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     told = told if isinstance(told, Mapping) else {}
     path = given.get("file_path") or given.get("notebook_path") or told.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
-    if failed and _DENIED.search(text):
+    exited = _EXITED.match(text)
+    if failed and not exited and _DENIED.search(text):
         made.add("permission.denied", id_, tool=tool, text=text, requestId=str(block.get("tool_use_id")))
     elif tool == "Bash":
         code = told.get("exitCode") if isinstance(told.get("exitCode"), int) else int(failed)
+        if exited:
+            code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
         streams = {name: told[name] for name in ("stdout", "stderr") if isinstance(told.get(name), str) and told[name]}
         made.add("command.finished", id_, command=str(given.get("command", "")) or "Bash", exitCode=code, timedOut=told.get("interrupted") is True,
                  **(streams or {"stdout": text}))  # fmt: skip

@@ -1,7 +1,7 @@
 """Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`; older ones have no payload.
 
 Of the two accounts in a rollout, `response_item` is what the model was given and gave; `event_msg` tells the same for the user
-interface, and is left out. A round begins where the model answers to something new.
+interface, and is left out, but for how commands of a script ended. A round begins where the model answers to something new.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ __all__ = ["events_of"]
 
 _RULES = re.compile(r"^\s*(?:# AGENTS\.md instructions|<user_instructions>|<INSTRUCTIONS>)")
 _HARNESS = re.compile(
-    r"^\s*<(?:environment_context|turn_aborted|user_shell_command|permissions|collaboration_mode|skill)"
+    r"^\s*<(?:environment_context|turn_aborted|user_shell_command|permissions|collaboration_mode|skill|recommended_plugins|"
+    r"apps_instructions|plugins|subagent_notification|context_window)"
 )
+_SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
+_IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
 _EXITED = re.compile(r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
 _OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
@@ -29,18 +32,23 @@ Record = Mapping[str, Any]
 
 def events_of(records: Sequence[Record], name: str) -> Transcript:
     """The events of a rollout; `name` is its id where no record has one."""
-    made, calls, answered = Transcript(name), {}, True
+    made, calls, answered, ends = Transcript(name), {}, True, list[int]()
+    begun = False
     for number, record in enumerate(records):
         made.time(record.get("timestamp"))
         payload = record.get("payload")
         kind = record.get("type")
+        if "record_type" in record:
+            made.left_out[f"records of type {record['record_type']}"] += 1
+            continue
         if kind is None and "instructions" in record:
             kind, payload = "session_meta", record
         elif not isinstance(payload, Mapping):
             kind, payload = ("compacted", record) if kind == "compacted" else ("response_item", record)
         id_ = f"line-{number + 1}"
         if kind == "session_meta":
-            _begin(made, id_, payload)
+            _begin(made, id_, payload, first=not begun)
+            begun = True
         elif kind == "compacted":
             made.add("history.summarized", id_, text=str(payload.get("message") or "compacted"))
         elif kind == "response_item":
@@ -48,16 +56,28 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             if speaks and answered:
                 made.request(id_)
             answered = not speaks
-            _item(made, id_, payload, calls)
+            if str(payload.get("type")).endswith("_call"):
+                ends.clear()
+            _item(made, id_, payload, calls, ends)
+        elif kind == "event_msg" and (end := _end_of(payload)) is not None:
+            ends.append(end)
         else:
             made.left_out[f"records of type {kind}"] += 1
     return made
 
 
-def _begin(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
-    if isinstance(payload.get("id"), str):
+def _end_of(payload: Mapping[str, Any]) -> int | None:
+    """How a command ended, of a message that says so."""
+    item = payload.get("item") if payload.get("type") == "item_completed" else None
+    code = item.get("exit_code") if isinstance(item, Mapping) and item.get("type") == "CommandExecution" else None
+    return code if isinstance(code, int) else None
+
+
+def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: bool) -> None:
+    """The session begins, or the one that it continues is told: then the id stays its own."""
+    if first and isinstance(payload.get("id"), str):
         made.session_id = payload["id"]
-    if isinstance(payload.get("cwd"), str):
+    if first and isinstance(payload.get("cwd"), str):
         made.root = payload["cwd"]
     instructions = payload.get("instructions")
     if isinstance(instructions, Mapping):
@@ -66,10 +86,12 @@ def _begin(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
         made.add("rules.repository", id_, text=instructions)
 
 
-def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, tuple[str, str, str]]) -> None:
+def _item(
+    made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, tuple[str, str, str]], ends: Sequence[int]
+) -> None:
     kind = str(payload.get("type"))
     if kind == "message":
-        _message(made, id_, str(payload.get("role")), text_of(payload.get("content")))
+        _messages(made, id_, payload)
     elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
         tool = str(payload.get("name") or "shell")
         given = _arguments(payload)
@@ -89,13 +111,36 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         else:
             made.add("tool.intent", id_, tool=tool, text=command or tool)
     elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
-        _output(made, id_, *calls.get(str(payload.get("call_id")), ("tool", "", "")), payload.get("output"))
+        call = calls.get(str(payload.get("call_id")), ("tool", "", ""))
+        _output(made, id_, *call, payload.get("output"), ends)
     elif kind == "web_search_call":
         action = payload.get("action")
         query = action.get("query") if isinstance(action, Mapping) else None
         made.add("tool.intent", id_, tool="web_search", text=str(query or "search"))
     else:
         made.left_out[f"items of type {kind}"] += 1
+
+
+def _messages(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
+    """A message; one of the user may hold rules and words of the harness beside what the user wrote, each in a block."""
+    role, content = str(payload.get("role")), payload.get("content")
+    if role != "user" or not isinstance(content, list) or len(content) < 2:
+        _message(made, id_, role, text_of(content))
+        return
+    about = payload.get("internal_chat_message_metadata_passthrough")
+    kinds = about.get("content_item_kinds") if isinstance(about, Mapping) else None
+    kinds = kinds if isinstance(kinds, list) and len(kinds) == len(content) else [None] * len(content)
+    said = []
+    for block, kind in zip(content, kinds, strict=True):
+        text = text_of([block])
+        if _RULES.match(text):
+            made.add("rules.repository", id_, text=text)
+        elif _HARNESS.match(text) or (isinstance(kind, str) and not kind.startswith("user.") and kind != "unknown"):
+            made.left_out["messages of the harness"] += 1
+        elif text.strip():
+            said.append(text)
+    if said:
+        made.user(id_, "\n".join(said))
 
 
 def _message(made: Transcript, id_: str, role: str, text: str) -> None:
@@ -129,9 +174,10 @@ def _arguments(payload: Mapping[str, Any]) -> Any:
 
 
 def _command(given: Any) -> str:
-    """The command line of a call."""
+    """The command line of a call; of a script, those of the commands that it runs."""
     if isinstance(given, str):
-        return given
+        found = [json.loads(each["text"], strict=False) for each in _IN_SCRIPT.finditer(given)]
+        return "; ".join(found) or given
     command = given.get("cmd") or given.get("command") or given.get("query") or given.get("path") or ""
     if isinstance(command, list):
         words = [str(each) for each in command]
@@ -139,13 +185,14 @@ def _command(given: Any) -> str:
     return str(command)
 
 
-def _output(made: Transcript, id_: str, tool: str, command: str, given: str, output: Any) -> None:
+def _output(made: Transcript, id_: str, tool: str, command: str, given: str, output: Any, ends: Sequence[int]) -> None:
     text, code = _read_output(output)
+    code = code or next((end for end in ends if end), 0)
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
     if patched and not code:
         for place, each in enumerate(patched):
             end = patched[place + 1].start() if place + 1 < len(patched) else None
-            diff = given.replace("\\n", "\n")[each.start() : end]
+            diff = given.replace("\\n", "\n")[each.start() : end].split("\n*** End Patch")[0]
             made.add(
                 "file.modified",
                 id_,
@@ -168,15 +215,16 @@ def _read_output(output: Any) -> tuple[str, int]:
     """The words of an output, and how the command ended: as JSON, as a report, or as plain text."""
     if isinstance(output, Mapping):
         code = output.get("exit_code", 0 if output.get("success", True) else 1)
-        return text_of(output.get("content", output.get("output"))), code if isinstance(code, int) else 0
-    text = text_of(output)
+        words = output.get("content", output.get("output", output.get("text")))
+        return text_of(words), code if isinstance(code, int) else 0
+    text = _SCRIPT.sub("", text_of(output), count=1) if isinstance(output, list) else text_of(output)
     try:
         read = json.loads(text)
     except ValueError:
         read = None
     if isinstance(read, Mapping) and isinstance(read.get("output"), str):
         about = read.get("metadata")
-        code = about.get("exit_code") if isinstance(about, Mapping) else 0
+        code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
         return read["output"], code if isinstance(code, int) else 0
     exited = _EXITED.search(text[:600])
     return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else 0
