@@ -11,10 +11,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-page golden mutants format clean
+.PHONY: help demo test test-full check bench bench-page golden mutants release-check format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -62,6 +62,9 @@ mutants: $(STAMP)-dev ## faults planted one by one, and whether the tests notice
 
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --dist loadgroup tests -m golden
+
+release-check: $(STAMP)-dev ## wheel and sdist, installed and used on every supported Python; RELEASE_ARGS="--present"
+	$(BIN)/python tests/release/run.py $(RELEASE_ARGS)
 
 format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff format .
