@@ -226,12 +226,12 @@ def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
     return rounds, count
 
 
-def latest_assertions(earlier: pa.Table, log_events: pa.Table) -> pa.Table:
-    """The last assertion of every fact, by fact, those that end one included: all that a later fold needs of some events.
+def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
+    """The last assertion of every fact, by fact, those that end one included: all that a later fold needs of these events.
 
-    `earlier` are the assertions before these events. Facts of STATE_FACTS that hold are assertions.
+    `checkpoint_facts` are the assertions before them; facts that hold are assertions.
     """
-    made = pa.concat_tables([earlier, *_assertions(log_events)]).combine_chunks()
+    made = pa.concat_tables([checkpoint_facts, *_assertions(log_events)]).combine_chunks()
     if not made.num_rows:
         return STATE_FACTS.empty()
     which = codes_of([made["session_id"], made["slot"], made["fact"]])

@@ -9,17 +9,10 @@ does not answer breaks no request: its error ends the shard.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
-
-import importlib
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from types import ModuleType
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -37,9 +30,7 @@ from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .encoders.unit_vectors import Encoder, encoded
 from .lanes import Silent, known_and_lost, lane_states
-from .planned_driver import PlannedDriver, declared_table, failed_node
-
-logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
+from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node
 
 STEPS = (
     "mode_presets",
@@ -164,50 +155,15 @@ class Line:
 
 
 @lru_cache(maxsize=1)
-def step_modules() -> tuple[ModuleType, ...]:
-    """The step modules."""
-    package = __name__.rsplit(".", 2)[0]
-    return tuple(importlib.import_module(f"{package}.nodes.{step}") for step in STEPS)
-
-
-@lru_cache(maxsize=1)
 def build_driver() -> PlannedDriver:
     """The driver of the line. One is enough: it may run in several threads."""
-    return PlannedDriver({}, *step_modules())
+    return driver_of(STEPS)
 
 
 @lru_cache(maxsize=1)
 def outputs() -> tuple[str, ...]:
     """The nodes whose tables a run stores, sorted."""
-    nodes = (v for v in build_driver().list_available_variables() if not v.is_external_input)
-    return tuple(sorted(v.name for v in nodes if v.name in TABLES and TABLES[v.name].persist))
-
-
-def dataflow() -> list[str]:
-    """The wiring as text: `node <- input, input`, sorted."""
-    nodes = [v for v in build_driver().list_available_variables() if not v.is_external_input]
-    wired = ((v.name, sorted(v.required_dependencies | v.optional_dependencies)) for v in nodes)
-    return sorted(f"{name} <- {', '.join(inputs)}" for name, inputs in wired)
-
-
-def disagreements() -> list[str]:
-    """Edges whose ends do not declare the same table: `node.input: expected A, got B`."""
-    variables = {v.name: v for v in build_driver().list_available_variables()}
-    wrong = []
-    for module in step_modules():
-        for name, function in sorted(vars(module).items()):
-            if name not in variables or getattr(function, "__module__", None) != module.__name__:
-                continue
-            for parameter, annotation in function_annotations(function).items():
-                wanted, given = declared_table(annotation), declared_table(variables[parameter].type)
-                if (wanted and wanted.name) != (given and given.name):
-                    wrong.append(f"{name}.{parameter}: expected {wanted and wanted.name}, got {given and given.name}")
-    return wrong
-
-
-def function_annotations(function: Any) -> dict[str, Any]:
-    """A node's parameters with their annotations, resolved."""
-    return {name: kind for name, kind in get_type_hints(function, include_extras=True).items() if name != "return"}
+    return build_driver().stored(TABLES)
 
 
 def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:

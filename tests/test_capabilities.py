@@ -13,7 +13,7 @@ import yaml
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import PLANNED, STEPS, build_driver, step_modules
+from scoped_retrieval.pipeline.driver import PLANNED, STEPS, build_driver
 from scoped_retrieval.pipeline.requests.door import resolve_requests
 from scoped_retrieval.pipeline.runs import RunStore, replay
 from small_corpus import NOON, Story, days_ago, decided, places, row, shown
@@ -62,9 +62,9 @@ def test_the_stages_stand_in_the_order_of_the_document():
         "task_aware_reranking", "evidence_packing", "budget_trimming", "citation_binding", "context_projection",
         "audit_snapshot",
     ]  # fmt: skip
-    stage = {name: number for number, module in enumerate(step_modules()) for name in vars(module)}
+    stage = {name: number for number, module in enumerate(build_driver().graph_modules) for name in vars(module)}
     ranking = STEPS.index("task_aware_reranking")  # feedback reads its scores, and gives it terms: one stage
-    stage |= dict.fromkeys(vars(step_modules()[STEPS.index("relevance_feedback")]), ranking)
+    stage |= dict.fromkeys(vars(build_driver().graph_modules[STEPS.index("relevance_feedback")]), ranking)
     nodes = [v.name for v in build_driver().list_available_variables() if not v.is_external_input]
     for node in nodes:
         before = upstream(node, without="session_texts" if node in PLANNED else None)

@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
 from scoped_retrieval.pipeline.context.desk import demonstration
-from scoped_retrieval.pipeline.context.line import OUTPUTS, context_dataflow, context_disagreements, declared_outputs
+from scoped_retrieval.pipeline.context.line import OUTPUTS, build_context_driver
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -61,18 +61,19 @@ def test_the_command_prints_it(capsys):
 
 @pytest.mark.golden
 def test_the_wiring_is_the_golden_one():
-    same_as_golden("context-dataflow.txt", "".join(f"{line}\n" for line in context_dataflow()))
+    same_as_golden("context-dataflow.txt", "".join(f"{line}\n" for line in build_context_driver().dataflow()))
 
 
 def test_neighbors_agree_on_the_table_between_them():
-    assert context_disagreements() == []
+    assert build_context_driver().disagreements() == []
 
 
 def test_every_stored_table_has_a_node_or_comes_in_at_the_door():
     stored = {name for name, table in CONTEXT_TABLES.items() if table.persist}
     inputs = {"context_turns", "phase_policies", "rule_texts", "memory_records", "retrieved_items", "tool_schemas"}
-    assert stored == set(declared_outputs()) | inputs
-    assert set(declared_outputs()) <= set(OUTPUTS)
+    made = set(build_context_driver().stored(CONTEXT_TABLES))
+    assert stored == made | inputs
+    assert made <= set(OUTPUTS)
 
 
 def test_the_example_of_the_page_runs(capsys):

@@ -118,9 +118,9 @@ def test_folding_from_a_checkpoint_is_folding_the_whole_log(
     cut = data.draw(st.integers(0, len(kinds)))
     whole, rows = facts(session.events), read_events(session.events).events
     middle = data.draw(st.integers(0, cut))
-    first = latest_assertions(STATE_FACTS.empty(), rows.slice(0, middle))
-    checkpoint = latest_assertions(first, rows.slice(middle, cut - middle))
-    once = latest_assertions(STATE_FACTS.empty(), rows.slice(0, cut))
+    first = latest_assertions(rows.slice(0, middle), STATE_FACTS.empty())
+    checkpoint = latest_assertions(rows.slice(middle, cut - middle), first)
+    once = latest_assertions(rows.slice(0, cut), STATE_FACTS.empty())
     assert checkpoint.to_pylist() == once.to_pylist(), "a checkpoint may continue another one"
     later = holding(facts(session.events, checkpoint, cut), cut)
     assert later == holding(whole, cut)

@@ -23,8 +23,6 @@ from scoped_retrieval.pipeline.driver import (
     Line,
     QueryVectors,
     build_driver,
-    dataflow,
-    disagreements,
     outputs,
     run_line,
 )
@@ -69,12 +67,12 @@ def statuses(tables: dict[str, pa.Table]) -> dict[str, str]:
 @pytest.mark.golden
 def test_the_wiring_is_the_golden_one():
     if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text("".join(f"{line}\n" for line in dataflow()))
-    assert GOLDEN.read_text().splitlines() == dataflow()
+        GOLDEN.write_text("".join(f"{line}\n" for line in build_driver().dataflow()))
+    assert GOLDEN.read_text().splitlines() == build_driver().dataflow()
 
 
 def test_neighbors_agree_on_the_table_between_them():
-    assert disagreements() == []
+    assert build_driver().disagreements() == []
 
 
 def test_every_stored_table_has_a_node_or_comes_in_at_the_door():

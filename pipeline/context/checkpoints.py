@@ -197,7 +197,7 @@ def continued(
     since = base_of(seq)
     kept = [each for each in stack if each.seq <= since]
     merged = [each.facts for each in stack if each.seq > since]
-    facts = latest_assertions(pa.concat_tables(merged) if merged else STATE_FACTS.empty(), events)
+    facts = latest_assertions(events, pa.concat_tables(merged) if merged else STATE_FACTS.empty())
     turn_ids = [each for each in events["turn_id"].to_pylist() if each is not None]
     last = events.slice(events.num_rows - 1).to_pylist()[0]
     new = Checkpoint(
@@ -209,5 +209,5 @@ def continued(
 
 def joined_facts(stack: Sequence[Checkpoint]) -> pa.Table:
     """The facts that hold at the last one of some checkpoints that continue each other."""
-    found = latest_assertions(pa.concat_tables([each.facts for each in stack]), LOG_EVENTS.empty())
+    found = latest_assertions(LOG_EVENTS.empty(), pa.concat_tables([each.facts for each in stack]))
     return found.filter(pc.is_valid(found["value"])).combine_chunks()

@@ -8,11 +8,9 @@ memory; the state of the sessions is folded once, before the shards.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +19,6 @@ import pyarrow.compute as pc
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.context_sources import HORIZON
 from ...nodes.context_tables import (
-    CONTEXT_TABLES,
     CONTEXT_TURNS,
     LOG_EVENTS,
     LOG_MATCHES,
@@ -32,16 +29,13 @@ from ...nodes.context_tables import (
     STATE_FACTS,
     TOOL_SCHEMAS,
 )
-from ..driver import function_annotations
-from ..planned_driver import PlannedDriver, declared_table
+from ..planned_driver import PlannedDriver, driver_of
 
 __all__ = [
     "CONTEXT_STEPS",
     "OUTPUTS",
     "ContextInputs",
     "build_context_driver",
-    "context_dataflow",
-    "context_disagreements",
     "run_context",
 ]
 
@@ -106,16 +100,9 @@ class ContextInputs:
 
 
 @lru_cache(maxsize=1)
-def step_modules() -> tuple[ModuleType, ...]:
-    """The step modules."""
-    package = __name__.rsplit(".", 3)[0]
-    return tuple(importlib.import_module(f"{package}.nodes.{step}") for step in CONTEXT_STEPS)
-
-
-@lru_cache(maxsize=1)
 def build_context_driver() -> PlannedDriver:
     """The driver of the line. One is enough: it may run in several threads."""
-    return PlannedDriver({}, *step_modules())
+    return driver_of(CONTEXT_STEPS)
 
 
 def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
@@ -149,31 +136,3 @@ def _near(
     low, high = bounds(facts)
     held = pc.and_(pc.less(facts["from_seq"], high), pc.fill_null(pc.greater_equal(facts["until_seq"], low), True))
     return found, {"state_facts": facts.filter(pc.fill_null(held, False)).combine_chunks()}
-
-
-def context_dataflow() -> list[str]:
-    """The wiring as text: `node <- input, input`, sorted."""
-    nodes = [v for v in build_context_driver().list_available_variables() if not v.is_external_input]
-    wired = ((v.name, sorted(v.required_dependencies | v.optional_dependencies)) for v in nodes)
-    return sorted(f"{name} <- {', '.join(inputs)}" for name, inputs in wired)
-
-
-def context_disagreements() -> list[str]:
-    """Edges whose ends do not declare the same table: `node.input: expected A, got B`."""
-    variables = {v.name: v for v in build_context_driver().list_available_variables()}
-    wrong = []
-    for module in step_modules():
-        for name, function in sorted(vars(module).items()):
-            if name not in variables or getattr(function, "__module__", None) != module.__name__:
-                continue
-            for parameter, annotation in function_annotations(function).items():
-                wanted, found = declared_table(annotation), declared_table(variables[parameter].type)
-                if (wanted and wanted.name) != (found and found.name):
-                    wrong.append(f"{name}.{parameter}: expected {wanted and wanted.name}, got {found and found.name}")
-    return wrong
-
-
-def declared_outputs() -> tuple[str, ...]:
-    """The nodes whose tables are declared as stored."""
-    nodes = (v.name for v in build_context_driver().list_available_variables() if not v.is_external_input)
-    return tuple(sorted(name for name in nodes if name in CONTEXT_TABLES and CONTEXT_TABLES[name].persist))
