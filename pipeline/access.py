@@ -33,6 +33,7 @@ __all__ = [
     "audited_projects",
     "audits",
     "audits_corpus",
+    "audits_whole",
     "corpus_facts",
     "expect_reader",
     "grants_in_force",
@@ -156,6 +157,12 @@ def _audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
 
 def _audits_any(settings: Settings, grants: pa.Table | None) -> bool:
     return bool(_audited(settings, grants))
+
+
+def audits_whole(settings: Settings, run: Any) -> bool:
+    """Whether the principal audits every snapshot of a run: then whole tables of it, and their counts, are no secret."""
+    mine = readable_snapshots(settings, run)
+    return len(mine) == run.snapshots.num_rows and all("recalled" in row for row in mine)
 
 
 def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:

@@ -16,7 +16,10 @@ os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
 import importlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from time import perf_counter_ns
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from hamilton import driver as hamilton_driver
@@ -29,6 +32,36 @@ from ..nodes.schema import Table
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
 NODE_NOTE = "node: "
+
+
+class Timing(NamedTuple):
+    """When a node ran, by `time.perf_counter_ns`."""
+
+    node: str
+    began: int
+    ended: int
+
+
+_TIMINGS: ContextVar[list[Timing] | None] = ContextVar("timings", default=None)
+
+
+@contextmanager
+def timings() -> Iterator[list[Timing]]:
+    """Every node that runs meanwhile in this thread, with its times."""
+    found: list[Timing] = []
+    token = _TIMINGS.set(found)
+    try:
+        yield found
+    finally:
+        _TIMINGS.reset(token)
+
+
+def seconds_by_node(found: Iterable[Timing]) -> dict[str, float]:
+    """The time that each node took altogether, in seconds to the microsecond."""
+    total: dict[str, int] = {}
+    for timing in found:
+        total[timing.node] = total.get(timing.node, 0) + timing.ended - timing.began
+    return {node: round(spent / 1e9, 6) for node, spent in sorted(total.items())}
 
 
 class Call(NamedTuple):
@@ -58,13 +91,17 @@ class PlannedDriver(hamilton_driver.Driver):
             SchemaError: an output is not the table that its node declares.
         """
         wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
+        timed = _TIMINGS.get()
         for call in self.plan(wanted, frozenset(known)):
+            began = perf_counter_ns() if timed is not None else 0
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
                 known[call.name] = made if call.table is None else call.table.check(made)
             except Exception as error:
                 error.add_note(f"{NODE_NOTE}{call.name}")
                 raise
+            if timed is not None:
+                timed.append(Timing(call.name, began, perf_counter_ns()))
             for name in call.spent:
                 del known[name]
         return {name: known[name] for name in wanted}

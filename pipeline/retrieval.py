@@ -72,6 +72,11 @@ class Retrieval:
         """The block of S0.69 as values, for a harness that renders it itself."""
         return harness_forms.context_block(self._snapshot, self.tables["trimmed"], self.citations)
 
+    def _repr_html_(self) -> str:
+        from .views.notebook import answer_html
+
+        return answer_html(self.snapshot_id, self.status, self.block, self.citations, self.conditions)
+
     @property
     def _snapshot(self) -> dict[str, Any]:
         """What the forms above name; nothing of a block that did not leave."""

@@ -20,13 +20,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ..nodes.errors import InputError, ScopedRetrievalError
 from ..nodes.recall.bm25 import Bm25
 from ..nodes.vocabulary import LANES as LANE_NAMES
+from .auditing.questions import Questions
 from .corpus import Corpus
 from .corpus.memory import MemoryCorpus
 from .driver import LANES, Line, QueryVectors, build_driver, lanes_known
@@ -53,16 +54,13 @@ from .runs.listing import listed
 from .session import Asked, Session
 from .tokenizers import registered
 
-if TYPE_CHECKING:
-    from .auditing.what_if import WhatIf
-
 SHARD_REQUESTS = 512
 """Requests per shard: the unit of memory, progress and retry."""
 COMPILED_FROM = 4_096
 """Requests of a run for which the compiled loops are loaded, if they can be: a second where they were compiled before."""
 
 
-class Retriever:
+class Retriever(Questions):
     """Answers requests of one principal over one generation of a corpus, the one that `corpus` has open now."""
 
     def __init__(
@@ -276,31 +274,6 @@ class Retriever:
         seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
 
-    def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
-        """What a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
-
-        Nothing is written. Frozen tables answer where the change does not reach recall; `WhatIf.recalled` says where it
-        does. See `auditing.what_if`.
-
-        Raises:
-            AccessError: the principal may not read it.
-            InputError: there is no folder of runs, or a column cannot be changed.
-            StoreError: the generation that the run pinned is gone.
-        """
-        from .auditing.what_if import what_if
-        from .settings import load_settings
-
-        places = {
-            "runs": self.runs and self.runs.path,
-            "corpus": self.corpus.path,
-            "grants": self._watched.path,
-        }
-        for kind, place in places.items():
-            if place is None:
-                raise InputError.described(f"a {kind} folder or file", "none", kind)
-        settings = load_settings({**places, "principal": self.principal})
-        return what_if(settings, name, {**(changes or {}), **fields})
-
     def close(self, *, compacted: bool = True) -> None:
         """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
         with self._grouped.alone():
@@ -319,6 +292,15 @@ class Retriever:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        from .views.notebook import retriever_html
+
+        facts = [
+            ("principal", self.principal), ("corpus", self.corpus.path), ("generation", self.corpus.generation),
+            ("projects", ", ".join(sorted(set(self.grants.projects(self.principal))))), ("lanes", self._settings["lanes"]),
+        ]  # fmt: skip
+        return retriever_html(facts, self._lineage())
 
     def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
         now = self._clock()

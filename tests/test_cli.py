@@ -319,14 +319,24 @@ def test_xray_writes_to_a_file(shop, capsys):
     assert Path("xray.txt").read_text().startswith("=== Recall X-ray ===")
 
 
-@pytest.mark.parametrize("format_", ["json", "dot", "svg"])
+@pytest.mark.parametrize("format_", ["json", "dot", "svg", "png", "html"])
 def test_lineage_of_line_and_run_in_every_format(shop, capsys, format_):
     _, snapshot = ask(capsys=capsys)
-    code, _, _ = run("lineage", snapshot, "--out", f"run.{format_}", capsys=capsys)
+    assert run("lineage", snapshot, "--out", f"run.{format_}", capsys=capsys)[0] == 0
+    assert run("lineage", "--format", format_, "--out", "line", capsys=capsys)[0] == 0
+    of_run, of_line = Path(f"run.{format_}").read_bytes(), Path("line").read_bytes()
+    if format_ == "json":
+        of_run, of_line = ({key: json.loads(f)[key] for key in ("nodes", "edges")} for f in (of_run, of_line))
+    assert (of_run == of_line) == (format_ in ("json", "dot"))  # pictures and pages have the rows of the run
+
+
+def test_lineage_of_one_step_and_of_none(shop, capsys):
+    code, _, _ = run("lineage", "--of", "evidence_packing", "--out", "step.svg", capsys=capsys)
     assert code == 0
-    code, _, _ = run("lineage", "--format", format_, "--out", "line", capsys=capsys)
-    assert code == 0
-    assert Path(f"run.{format_}").read_bytes() == Path("line").read_bytes()
+    assert b"packs" in Path("step.svg").read_bytes()
+    code, _, err = run("lineage", "--of", "packing", "--out", "step.svg", capsys=capsys)
+    assert code == 2
+    assert "evidence_packing" in err
 
 
 def test_compact_changes_no_block(shop, capsys):

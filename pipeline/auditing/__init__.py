@@ -6,4 +6,5 @@
 - `difference`: two snapshots or runs side by side
 - `export`: a snapshot as one file; `exported_file`: such a file checked alone
 - `sql`: a run's tables under DuckDB
+- `questions`: all of these as methods of a `Retriever`
 """

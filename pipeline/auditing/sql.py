@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...nodes.errors import AccessError, InputError, ModelError
 from ...nodes.tables import TABLES
 from ...nodes.vocabulary import SCORE_TERMS
-from ..access import expect_reader, known_runs, open_run, readable_snapshots
+from ..access import audits_whole, expect_reader, known_runs, open_run
 from ..runs.parts import PERSISTED
 from ..settings import Settings
 
@@ -160,7 +160,7 @@ def _with_run(run: Any, name: str) -> pa.Table:
 def _audited(settings: Settings, name: str) -> Any:
     run = open_run(settings, name)
     expect_reader(settings, run)
-    if not _whole(settings, run):
+    if not audits_whole(settings, run):
         raise AccessError(
             f"Expected a principal that audits every snapshot of the run - at {name}",
             hint="SQL sees whole tables; `xray` and `diff` show what you may see of a snapshot",
@@ -173,12 +173,7 @@ def _all_audited(settings: Settings) -> list[Any]:
 
     store = RunStore(settings["runs"], create=False)
     known = known_runs(settings, store)
-    return [run for run in store.list() if not run.older and known(run.run_id) and _whole(settings, run)]
-
-
-def _whole(settings: Settings, run: Any) -> bool:
-    mine = readable_snapshots(settings, run)
-    return len(mine) == run.snapshots.num_rows and all("recalled" in row for row in mine)
+    return [run for run in store.list() if not run.older and known(run.run_id) and audits_whole(settings, run)]
 
 
 def _hint() -> str:

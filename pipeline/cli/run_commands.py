@@ -286,19 +286,26 @@ def report(
 
 
 def lineage(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: the line as installed.")] = None,
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="A run, with rows and time; default: the line as installed.")
+    ] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="WHAT", help="steps, all (every node), or one step; default: steps.")
+    ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="json, dot, svg or png; default: by --out, else json.")
+        str | None, typer.Option("--format", help="json, dot, svg, png or html; default: by --out, else json.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Draw the dataflow: nodes, tables, columns, edges."""
+    """Draw the dataflow: an overview of the steps, or nodes, tables, columns, edges. JSON and HTML have all of it."""
     from ...nodes.errors import InputError
+    from ..access import audits_whole
     from ..service import expect_reader, open_run
-    from ..views.lineage import FORMATS, current_lineage, picture, to_dot
+    from ..views.drawing import FORMATS, drawn
+    from ..views.lineage import current_lineage
 
     format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
     if format_ not in FORMATS:
@@ -307,11 +314,11 @@ def lineage(
         settings = settings_of(runs=runs, grants=grants)
         opened = open_run(settings, run)
         expect_reader(settings, opened)
-        found = opened.lineage
+        # Rows of whole tables tell how much was withheld, from others' requests too.
+        counted = opened.rows if audits_whole(settings, opened) else {}
+        data = drawn(opened.lineage, format_, of, title=f"Run {run}", rows=counted, seconds=opened.node_seconds)
     else:
-        found = current_lineage()
-    content = {"json": lambda: to_json(found, sort_keys=True) + "\n", "dot": lambda: to_dot(found)}
-    data = content[format_]().encode() if format_ in content else picture(to_dot(found), format_)
+        data = drawn(current_lineage(), format_, of, title="The dataflow")
     if out:
         _write(out, data)
     else:

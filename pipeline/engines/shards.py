@@ -29,6 +29,7 @@ from ..driver import Line, failed_line, run_line
 from ..out_of_scope import capture
 from ..pinned import pinned_at
 from ..places import Place
+from ..planned_driver import seconds_by_node, timings
 from ..progress import Say, Tenths
 from ..runs import StagedRun
 from ..runs.parts import check_conservation
@@ -85,11 +86,13 @@ class ShardJob:
             compiled.load()
         requests, failures, captures = self.asked(shard, created_at)
         line = with_counters(self.line, requests)
-        tables = run_line(requests, failures, captures, line)
+        with timings() as timed:
+            tables = run_line(requests, failures, captures, line)
+        seconds = seconds_by_node(timed)
         try:
-            self._keep(shard, tables, line)
+            self._keep(shard, tables, line, seconds)
         except VerificationError:
-            self._keep(shard, _sound(tables, captures, line), line)
+            self._keep(shard, _sound(tables, captures, line), line, seconds)
 
     def asked(self, shard: int, created_at: datetime) -> tuple[pa.Table, pa.Table, pa.Table]:
         """REQUESTS, FAILURES and CAPTURES of one shard."""
@@ -104,11 +107,11 @@ class ShardJob:
         )
         return requests, failures, captures
 
-    def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line) -> None:
+    def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line, seconds: Mapping[str, float]) -> None:
         line.corpus.expect_unerased()  # an erasure that begins later finds the run being written
         if self.auditor is not None:
             capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
-        self.staged.write(shard, tables, line.vectors.used(tables))
+        self.staged.write(shard, tables, line.vectors.used(tables), seconds)
 
 
 def _sound(tables: Mapping[str, pa.Table], captures: pa.Table, line: Line) -> dict[str, pa.Table]:

@@ -4,7 +4,28 @@
 - `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line and its block; `ablation`: the line
   without a score term; `baselines`: rankings of others, `chunks`: filled to a budget; `attribution`: which
   lane found what
-- `frozen_terms`: score terms as arrays; `fitting`: weights fitted to them; `tuning`: and measured on what was left out
+- `frozen_terms`: score terms as arrays; `fitting`: weights fitted to them; `tuning`: and measured on what was left out;
+  `reweighing`: other weights by hand, with `sliders` in a notebook; `synthetic`: judged requests where nobody has judged
 - `judgements`: files of judgements and rankings; `lost_gold`: where judged rows were lost, `funnel`: as a picture
 - `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .reweighing import Reweighing
+    from .synthetic import commit_questions, known_items
+
+__all__ = ["Reweighing", "commit_questions", "known_items"]
+
+_HOMES = {"Reweighing": "reweighing", "commit_questions": "synthetic", "known_items": "synthetic"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

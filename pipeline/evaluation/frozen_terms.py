@@ -163,6 +163,13 @@ class FrozenTerms:
         best = self.ideal[:, :k]
         return _over(found, (best / np.log2(2.0 + np.arange(best.shape[1]))).sum(axis=1))
 
+    def first_relevant(self, weights: Mapping[str, float] | None = None) -> Int:
+        """The place of the first relevant document of every query, from 1; 0 where none is among its candidates."""
+        relevant = self.gain > 0
+        first = np.full(len(self.queries), self._width + 1, dtype=np.int64)
+        np.minimum.at(first, self._query_of_document[relevant], self._document_places(self.final(weights))[relevant])
+        return np.where(first > self._width, 0, first)
+
     def _document_places(self, final: Float) -> Int:
         """The place of every document among those of its query, from 1, by its best candidate."""
         rank = self._ranks(final)

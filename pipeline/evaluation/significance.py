@@ -77,6 +77,15 @@ def paired_p(differences: Float) -> Float:
     return 2 * np.asarray(stats.t.sf(t, count - 1))
 
 
+def paired_interval(differences: Float) -> tuple[float, float]:
+    """The interval of Student's t around the mean of paired differences: as quick for ten thousand as for ten."""
+    count, mean = len(differences), float(differences.mean())
+    if count < 2:
+        return mean, mean
+    reach = float(_scipy_stats().t.ppf(0.5 + INTERVAL / 200, count - 1)) * float(differences.std(ddof=1)) / count**0.5
+    return mean - reach, mean + reach
+
+
 def holm(p: Float) -> Float:
     """p adjusted step by step from the smallest (Holm 1979), in the same order; NaN stays and counts for nothing."""
     adjusted, known = p.copy(), np.flatnonzero(~np.isnan(p))

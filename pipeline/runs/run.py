@@ -123,6 +123,25 @@ class Run:
         """
         return read_json(self.folder / "lineage.json")
 
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The rows of each of its tables."""
+        if not self.live:
+            return {name: entry["rows"] for name, entry in self.manifest["tables"].items()}
+        return {table.name: self.stored(table.name).num_rows for table in PERSISTED}
+
+    @property
+    def node_seconds(self) -> dict[str, float]:
+        """How long each node took, all shards together; empty where that was not measured, as one by one."""
+        return {} if self.live else self.manifest.get("node_seconds", {})
+
+    def _repr_html_(self) -> str:
+        from ..views.notebook import run_html
+
+        told = ", ".join(f"{count:,} {status}" for status, count in sorted(self.manifest["statuses"].items()))
+        facts = [(name, self.settings.get(name)) for name in ("principal", "generation", "lanes")]
+        return run_html(self.run_id, [("snapshots", told), *facts], self.lineage, self.rows, self.node_seconds)
+
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
         if not self.live:

@@ -329,14 +329,20 @@ class StagedRun:
         requests = mine + (self.failures.num_rows if self.plan["shards"] in shards else 0)
         return f"{doing} {counted(requests, 'request')} in {counted(len(shards), 'shard')}"
 
-    def write(self, shard: int, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
+    def write(
+        self,
+        shard: int,
+        tables: Mapping[str, pa.Table],
+        vectors: Vectors | None = None,
+        seconds: Mapping[str, float] | None = None,
+    ) -> None:
         """Store a finished shard: its parts, then its receipt.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
             StoreError: the disk does not take it.
         """
-        receipt = write_shard(self.folder, shard, tables, vectors=vectors)
+        receipt = write_shard(self.folder, shard, tables, vectors=vectors) | {"seconds": dict(seconds or {})}
         write_json(self._receipt_path(shard), receipt, sync=False)
 
     def finish(self) -> Run:

@@ -105,8 +105,10 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
     """Sync every part and the folders that lead to it, then write manifest.json; returns its SHA-256."""
     tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
     statuses: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
     for receipt in receipts:
         statuses.update(receipt["statuses"])
+        seconds.update(receipt.get("seconds", {}))
         for part in receipt["parts"]:
             entry = tables[part["table"]]
             entry["rows"] += part["rows"]
@@ -122,6 +124,7 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
         "statuses": dict(statuses),
         "lineage_sha256": sha256_of(folder / "lineage.json"),
         "tables": tables,
+        **({"node_seconds": {node: round(spent, 6) for node, spent in sorted(seconds.items())}} if seconds else {}),
     }
     parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
     sync_all([*parts, folder / "lineage.json"], folder)

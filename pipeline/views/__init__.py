@@ -2,7 +2,7 @@
 
 - of one snapshot: `xray`, `recall_xray` (document 002), `bundle` (types in `bundle_models`), `harness_forms`, `refusal`; `masked_places` of rejected rows
 - of a folder of runs: `context_actions`
-- of the line: `lineage`, `dictionary`
+- of the line: `lineage`, its `steps`, an `overview` of them, `lineage_page`, `drawing` in every format; `dictionary`
 - for people: `demonstration`, `text_table`; `printed`: JSON and text as every door gives them
-- HTML: `report` of a snapshot, `run_report` of a run
+- HTML: `report` of a snapshot, `run_report` of a run; `notebook`: what a run, an answer and a retriever look like there
 """

@@ -18,9 +18,11 @@ from importlib import resources
 from typing import Any
 
 from ...nodes.vocabulary import SCORE_TERMS
+from .overview import overview_svg
+from .steps import steps_of
 from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 
-__all__ = ["TABLES_READ", "run_page", "snapshot_page"]
+__all__ = ["TABLES_READ", "rendered", "run_page", "snapshot_page"]
 
 TABLES_READ = ("item_details",)
 """What a report reads beside the tables of an x-ray."""
@@ -48,7 +50,7 @@ def snapshot_page(rows: Rows, *, audit: bool = True, lineage: Mapping[str, Any] 
     status = text_of(snapshot.get("status"))
     terms = [term for term in SCORE_TERMS if any(row.get(term) for row in scores.values())]
     items = _items(rows, scores, terms)
-    return _page(
+    return rendered(
         "snapshot.html",
         title=f"Snapshot {text_of(snapshot.get('snapshot_id'))}",
         made_of=f"Snapshot {text_of(snapshot.get('snapshot_id'))}, digest {text_of(snapshot.get('snapshot_digest'))}.",
@@ -68,6 +70,7 @@ def snapshot_page(rows: Rows, *, audit: bool = True, lineage: Mapping[str, Any] 
         withheld=_withheld(rows) if audit else [],
         plan=_plan(rows) if audit else [],
         lineage=_steps(lineage, counted) if audit and lineage else [],
+        overview=_overview(lineage, counted) if audit and lineage else "",
     )
 
 
@@ -213,40 +216,19 @@ def _plan(rows: Rows) -> list[list[str]]:
 
 def _steps(lineage: Mapping[str, Any], counted: Mapping[str, int]) -> list[dict[str, Any]]:
     """The steps of the graph in the order of the line, each with its nodes, their rows and what they are made of."""
-    made_of: dict[str, list[str]] = {}
-    for source, target in lineage["edges"]:
-        made_of.setdefault(target, []).append(source)
-    depth = _depths(lineage, made_of)
-    steps: dict[str, list[Mapping[str, Any]]] = {}
-    for node in lineage["nodes"]:
-        if node["step"]:
-            steps.setdefault(node["step"], []).append(node)
-    ordered = sorted(steps.items(), key=lambda step: (min(depth[n["name"]] for n in step[1]), step[0]))
     return [
         {
-            "name": step.replace("_", " "), "rows": sum(counted.get(n["table"] or "", 0) for n in nodes),
-            "doc": f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}",
-            "nodes": [
-                [n["name"], text_of(counted.get(n["table"])), ", ".join(sorted(made_of.get(n["name"], [])))]
-                for n in sorted(nodes, key=lambda n: (depth[n["name"]], n["name"]))
-            ],
+            "id": step.name, "name": step.title, "rows": step.rows or 0, "doc": f"{len(step.nodes)} node{'' if len(step.nodes) == 1 else 's'}",
+            "nodes": [[node.name, text_of(node.rows), ", ".join(node.made_of)] for node in step.nodes],
         }
-        for step, nodes in ordered
+        for step in steps_of(lineage, counted)
     ]  # fmt: skip
 
 
-def _depths(lineage: Mapping[str, Any], made_of: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The longest way to each node from an input."""
-    depth: dict[str, int] = {}
+def _overview(lineage: Mapping[str, Any], counted: Mapping[str, int]) -> Any:
+    from markupsafe import Markup
 
-    def of(name: str) -> int:
-        if name not in depth:
-            depth[name] = 1 + max((of(source) for source in made_of.get(name, ())), default=-1)
-        return depth[name]
-
-    for node in lineage["nodes"]:
-        of(node["name"])
-    return depth
+    return Markup(overview_svg(steps_of(lineage, counted), links=True))
 
 
 def run_page(
@@ -264,7 +246,7 @@ def run_page(
         requests: `caption`, `columns` (name, number) and `rows` of the table of requests.
         summary: one line about the whole.
     """
-    return _page(
+    return rendered(
         "run.html",
         title=f"Run {run_id}",
         made_of=f"Run {run_id}.",
@@ -285,7 +267,8 @@ def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**part, "rows": rows}
 
 
-def _page(template: str, **values: Any) -> str:
+def rendered(template: str, **values: Any) -> str:
+    """A template of `data/templates` as a page; everything that is no `Markup` is escaped."""
     environment, css = _environment()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     from markupsafe import Markup

@@ -1,0 +1,189 @@
+"""What other weights would do to the requests of a run, on its frozen score terms: figures, deltas, moved places.
+
+Reads: a run, judgements of its requests. Gives: `Reweighing`. No lane runs, no corpus is opened; the weights that are
+settled on are written as a weight file (`ask --weights FILE`).
+
+What one would otherwise get wrong: the order of rows is what changes here, and a measure of that order. What a block would
+show is asked with `what-if`, which packs and trims again; both rank the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import WEIGHED_TERMS
+from ..policies.weight_files import weight_file_text
+from ..runs import Run
+from .frozen_terms import FrozenTerms
+from .measuring import frozen
+from .significance import paired_interval, paired_p
+
+__all__ = ["Reweighing"]
+
+AS_RUN, CHANGED = "as run", "changed"
+MEASURES = ("nDCG@10", "R@10")
+Weights = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Reweighing:
+    """The judged requests of one purpose of a run, and what weights make of them."""
+
+    run_id: str
+    purpose: str
+    terms: FrozenTerms
+    measures: Sequence[str] = MEASURES
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        qrels: pd.DataFrame,
+        *,
+        documents: str | Mapping[str, str] = "evidence_id",
+        purpose: str | None = None,
+        measures: Sequence[str] = MEASURES,
+    ) -> Reweighing:
+        """The judged requests of a run.
+
+        Args:
+            run: a finished run, such as `retriever.runs.open(summary.run_id)`.
+            qrels: query_id (the request), doc_id, relevance; rows with a relevance above 0 count.
+            documents: what `doc_id` names: `evidence_id`, `path`, or a document for each evidence id.
+            purpose: which of the run's purposes; weights belong to a purpose.
+
+        Raises:
+            InputError: no request is judged, or the judged ones have several purposes and none is named.
+        """
+        qrels = qrels[qrels["relevance"] > 0]
+        contracts = run.table("contracts").select(["request_id", "purpose"]).to_pandas()
+        judged = contracts[contracts["request_id"].isin(set(qrels["query_id"]))]
+        purposes = sorted(judged["purpose"].unique())
+        if not purposes:
+            raise InputError.described("judgements of requests of the run", "none", f"{run.run_id}.qrels")
+        if purpose is None and len(purposes) > 1:
+            raise InputError.described("one purpose", f"{len(purposes)} ({', '.join(purposes)})", "purpose")
+        if purpose not in (None, *purposes):
+            raise InputError.one_of(purposes, str(purpose), "purpose")
+        queries = sorted(judged[judged["purpose"] == (purpose or purposes[0])]["request_id"])
+        terms = FrozenTerms.of(
+            frozen(run, "score_terms"), frozen(run, "rerank_weights"), _documents(run, documents), qrels, queries
+        )
+        return cls(run.run_id, purpose or purposes[0], terms, tuple(measures))
+
+    @property
+    def requests(self) -> int:
+        """How many requests are measured."""
+        return len(self.terms.queries)
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """The weights of the run, of terms that differ between candidates of some request; the mean over requests."""
+        return {term: round(float(self.terms.weights[term].mean()), 6) for term in self._adjustable}
+
+    def values(self, measure: str, weights: Weights | None = None) -> pd.Series:
+        """The measure of every request; without `weights`, as the run ranked them."""
+        given = dict(weights or {})
+        if unknown := sorted(set(given) - set(WEIGHED_TERMS)):
+            raise InputError.one_of(WEIGHED_TERMS, unknown[0], "weights")
+        return pd.Series(self.terms.values(measure, given or None), index=list(self.terms.queries), name=measure)
+
+    def figures(self, weights: Weights) -> pd.DataFrame:
+        """One row per measure: the mean as run and changed, the difference with its interval (95 %), both of a paired
+        t-test with its p, and how many requests gain, lose and stay."""
+        found = []
+        for measure in self.measures:
+            before, after = self._as_run[measure], self.values(measure, weights)
+            delta = (after - before).to_numpy()
+            low, high = paired_interval(delta)
+            found.append(
+                {
+                    "measure": measure, AS_RUN: before.mean(), CHANGED: after.mean(), "difference": delta.mean(),
+                    "low": low, "high": high, "p": float(paired_p(delta[:, None])[0]), "gain": int((delta > 0).sum()),
+                    "lose": int((delta < 0).sum()), "stay": int((delta == 0).sum()),
+                }
+            )  # fmt: skip
+        return pd.DataFrame(found).set_index("measure")
+
+    def deltas(self, weights: Weights, measure: str | None = None) -> pd.DataFrame:
+        """One row per request, the largest change first: the measure as run and changed, its delta, and the place of the
+        first relevant document as run and changed (0: none was recalled)."""
+        measure = measure or self.measures[0]
+        before, after = self._as_run[measure], self.values(measure, weights)
+        found = pd.DataFrame(
+            {
+                AS_RUN: before, CHANGED: after, "delta": after - before,
+                "place as run": self._places, "place changed": self.terms.first_relevant(weights),
+            }
+        ).rename_axis("request_id")  # fmt: skip
+        order = np.lexsort((found.index.to_numpy(), -found["delta"].abs().to_numpy()))
+        return found.iloc[order]
+
+    def sweep(self, terms: Sequence[str] | None = None, steps: int = 11) -> pd.DataFrame:
+        """Each term at `steps` weights from 0 to 1, the others as run: term, weight, and a column per measure."""
+        return pd.DataFrame(
+            [
+                {"term": t, "weight": w, **{m: self.values(m, {t: w}).mean() for m in self.measures}}
+                for t in terms or self._adjustable
+                for w in np.linspace(0.0, 1.0, steps).round(6)
+            ]
+        )
+
+    def save(self, path: str | Path, weights: Weights) -> Path:
+        """Write the weights of the purpose as a weight file, with the figures that speak for them.
+
+        Raises:
+            InputError: a term has no such name.
+        """
+        figures = self.figures(weights)
+        said = {
+            "command": "Reweighing.save", "data": [{"run": self.run_id, "requests": self.requests}],
+            "figures": [
+                {"measure": m, AS_RUN: round(float(row[AS_RUN]), 4), CHANGED: round(float(row[CHANGED]), 4)}
+                for m, row in figures.iterrows()
+            ],
+            "note": "chosen by hand on these requests: measure others before you rely on the figures",
+        }  # fmt: skip
+        path = Path(path)
+        kept = {term: float(value) for term, value in weights.items()}
+        path.write_text(weight_file_text({self.purpose: kept}, said), encoding="utf-8")
+        return path
+
+    def sliders(self) -> Any:
+        """A `Sliders`: a slider per term in a notebook, and the same figures where there is no widget."""
+        from .sliders import Sliders
+
+        return Sliders(self)
+
+    @cached_property
+    def _adjustable(self) -> tuple[str, ...]:
+        varying = set(self.terms.varying())
+        return tuple(term for term in WEIGHED_TERMS if term in varying)
+
+    @cached_property
+    def _as_run(self) -> dict[str, pd.Series]:
+        return {measure: self.values(measure) for measure in self.measures}
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        return self.terms.first_relevant()
+
+
+def _documents(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, str]:
+    if not isinstance(documents, str):
+        return documents
+    if documents == "path":
+        rows = run.table("decisions", texts=True).select(["evidence_id", "path"]).to_pandas()
+        return dict(zip(rows["evidence_id"], rows["path"].fillna(""), strict=True))
+    if documents != "evidence_id":
+        raise InputError.one_of(("evidence_id", "path"), documents, "documents")
+    ids = run.table("score_terms")["evidence_id"].unique().to_pylist()
+    return dict(zip(ids, ids, strict=True))

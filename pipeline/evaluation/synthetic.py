@@ -1,0 +1,90 @@
+"""Judged requests where nobody has judged: known items of a corpus, and commits of a repository.
+
+Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels.
+
+Note: a known item is a row that is searched for with words of its own (Azzopardi et al. 2007): such figures compare weights
+on one corpus, and say nothing about questions that people ask. A commit's subject is a question that somebody had, and the
+files that it changed answer it; it is asked of the state before the commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from ..sources.git_commands import Git
+
+__all__ = ["commit_questions", "known_items"]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
+_WORDS = 4
+_FILES = 8
+"""A commit that changes more files is no answer to a question."""
+Requests = list[dict[str, Any]]
+
+
+def known_items(
+    evidence: pa.Table, count: int, *, seed: int = 0, words: int = _WORDS, **fields: Any
+) -> tuple[Requests, pd.DataFrame]:
+    """`count` requests for rows of `evidence`, each with words of its row, and which row each is for.
+
+    Args:
+        evidence: rows with `evidence_id` and `text`; those with fewer than `words` different words are left out.
+        seed: the same seed gives the same requests.
+        fields: further fields of every request, such as `project` and `purpose`.
+
+    Returns:
+        The requests, and qrels (query_id, doc_id, relevance) by evidence id.
+
+    Raises:
+        InputError: no row has enough words.
+    """
+    texts = zip(evidence["evidence_id"].to_pylist(), evidence["text"].to_pylist(), strict=True)
+    rows = [(id_, sorted({w.lower() for w in _WORD.findall(text or "")})) for id_, text in sorted(texts)]
+    rows = [(id_, own) for id_, own in rows if len(own) >= words]
+    if not rows:
+        raise InputError.described(f"rows with {words} words", "none", "evidence")
+    random = np.random.default_rng(seed)
+    chosen = random.integers(len(rows), size=count)
+    requests, relevant = [], []
+    for number, row in enumerate(chosen.tolist()):
+        id_, own = rows[row]
+        picked = random.choice(len(own), size=words, replace=False)
+        request_id = f"item-{number:05d}"
+        requests.append({"request_id": request_id, "question": " ".join(own[word] for word in picked), **fields})
+        relevant.append((request_id, id_, 1))
+    return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])
+
+
+def commit_questions(repository: str | Path, count: int = 100, **fields: Any) -> tuple[Requests, pd.DataFrame]:
+    """The subjects of the latest commits as questions about the state before them, and the files that each changed.
+
+    Merges, commits that change no file or more than eight, and those that only add files are left out. The requests need
+    the history of the repository (`index --git`).
+
+    Returns:
+        The requests, and qrels (query_id, doc_id, relevance) by path.
+
+    Raises:
+        InputError: there is no Git history here.
+    """
+    told = Git(repository).run("log", "--first-parent", "--no-merges", "--diff-filter=M", "--name-only",
+                f"--max-count={count * 4}", "--format=%x1e%H%x1f%P%x1f%s").decode("utf-8", "replace")  # fmt: skip
+    requests, relevant = [], []
+    for entry in told.split("\x1e")[1:]:
+        head, *files = [line for line in entry.splitlines() if line]
+        commit, parents, subject = head.split("\x1f")
+        if not parents or not 0 < len(files) <= _FILES or len(requests) == count:
+            continue
+        request_id = f"commit-{commit[:12]}"
+        time: Mapping[str, str] = {"as_of": f"commit:{parents.split()[0]}"}
+        requests.append({"request_id": request_id, "question": subject, "time": time, **fields})
+        relevant += [(request_id, path, 1) for path in files]
+    return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])

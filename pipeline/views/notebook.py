@@ -1,0 +1,76 @@
+"""What runs, answers and retrievers look like in a notebook: small HTML, everything escaped, no script, no request.
+
+Reads: plain values, rows of a snapshot, a lineage. Gives: `run_html`, `answer_html`, `retriever_html`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from .overview import duration
+from .steps import steps_of
+
+__all__ = ["answer_html", "retriever_html", "run_html"]
+
+SLOWEST = 8
+
+
+def run_html(
+    run_id: str,
+    facts: Iterable[tuple[str, Any]],
+    lineage: Mapping[str, Any],
+    rows: Mapping[str, int],
+    seconds: Mapping[str, float],
+) -> str:
+    """A run: what it is, its slowest nodes, and its steps with rows and time."""
+    from .lineage_page import lineage_fragment
+
+    parts = [f"<p><strong>Run {escape(run_id)}</strong></p>", _facts(facts)]
+    if seconds:
+        most = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))[:SLOWEST]
+        homes = {node.name: step.title for step in steps_of(lineage) for node in step.nodes}
+        table = _table(("node", "step", "time"), [(node, homes.get(node, ""), duration(spent)) for node, spent in most])
+        parts.append(f"<details><summary>Slowest nodes</summary>{table}</details>")
+    return "".join([*parts, _opened("Steps", lineage_fragment(lineage, rows, seconds))])
+
+
+def answer_html(
+    snapshot_id: str | None,
+    status: str,
+    block: str,
+    citations: Sequence[Mapping[str, Any]],
+    conditions: Sequence[Mapping[str, Any]],
+) -> str:
+    """An answer: its block, what it cites, and what whoever uses it should know."""
+    head = f"<p><strong>{escape(snapshot_id or 'no snapshot')}</strong> ({escape(status)}), {len(citations)} items</p>"
+    shown = f"<pre>{escape(block)}</pre>" if block else "<p>The block is empty.</p>"
+    cited = _table(
+        ("label", "where", "source", "evidence"),
+        [(c["label"], c["locator"], c["source_id"], c["evidence_id"]) for c in citations],
+    )
+    told = [(c["condition"], c["action"], c["message"]) for c in conditions]
+    parts = [head, shown, _opened("Citations", cited) if citations else ""]
+    return "".join([*parts, _opened("Conditions", _table(("condition", "action", "message"), told)) if told else ""])
+
+
+def retriever_html(facts: Iterable[tuple[str, Any]], lineage: Mapping[str, Any]) -> str:
+    """A retriever: who asks, of what, and the steps of its line."""
+    from .lineage_page import lineage_fragment
+
+    return f"<p><strong>Retriever</strong></p>{_facts(facts)}{_opened('Steps', lineage_fragment(lineage))}"
+
+
+def _facts(pairs: Iterable[tuple[str, Any]]) -> str:
+    return _table((), [(name, value) for name, value in pairs if value not in (None, "")])
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+
+
+def _opened(summary: str, content: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
